@@ -5,7 +5,7 @@
 // lists, a backward pass that starts from a cached gradient. Nothing is left out to make frugal
 // look good, and nothing is added: they do not check for NaN and count no samples.
 //
-// Both sides draw their batches from frugal::Resident, so that the loops are compared rather than
+// Both sides draw their batches from frugal::TensorDataset, so that the loops are compared rather than
 // the shuffles.
 #pragma once
 
@@ -26,8 +26,8 @@ namespace frugal_bench {
 
 /// The arguments of either side; each trains its own module, with equal initial weights.
 struct Job {
-  fr::Resident& source;
-  fr::Resident& valid;
+  fr::TensorDataset& source;
+  fr::TensorDataset& valid;
   std::uint64_t steps;
   std::string const& log;
 };

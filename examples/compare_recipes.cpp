@@ -60,8 +60,9 @@ int main(int argc, char** argv) {
   at::set_num_threads(threads);
 
   try {
-    fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = batch});
-    fr::Resident test(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
+    fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = batch});
+    fr::TensorDataset test(fr::read_mnist(folder, fr::Split::test),
+                           {.batch = 500, .shuffle = false});
 
     // [begin job]
     fr::CompareSettings settings{.settings = {.epochs = epochs, .seed = 1},

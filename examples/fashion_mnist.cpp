@@ -126,14 +126,15 @@ int main(int argc, char** argv) {
   if (threads > 0) at::set_num_threads(threads);
 
   try {
-    fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = batch});
-    fr::Resident test(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
+    fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = batch});
+    fr::TensorDataset test(fr::read_mnist(folder, fr::Split::test),
+                           {.batch = 500, .shuffle = false});
 
     torch::manual_seed(1);
     fr::Trainer trainer{
         ConvNet{},
         fr::CrossEntropy{},
-        fr::Settings{.run = run, .epochs = epochs, .seed = 1},
+        fr::Settings{.run_dir = run, .epochs = epochs, .seed = 1},
         fr::Optimize<fr::AdamW>{.lr = learning_rate,
                                 .groups = {fr::no_decay_for_biases_and_norms()}},
         fr::Schedule<fr::Warmup<100>, fr::Cosine>{},
@@ -141,9 +142,9 @@ int main(int argc, char** argv) {
         fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
         fr::EarlyStop<fr::Patience<3>, fr::WatchAccuracy>{},
         fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::Keep<1>, fr::KeepBest<fr::WatchAccuracy>>{},
-        fr::Smoke<>{},
+        fr::DryRun<>{},
         fr::Log<fr::Every<50>>{},
-        fr::KeepMemory{},
+        fr::RetainHostMemory{},
         fr::Progress<fr::WatchAccuracy>{}};
 
     if (evaluate) {
@@ -162,7 +163,7 @@ int main(int argc, char** argv) {
     std::cout << std::flush;
 
     fr::Report const report = trainer.fit(train, test);
-    for (std::string const& advice : report.advice) std::cout << "advice: " << advice << '\n';
+    for (std::string const& text : report.warnings) std::cout << "warning: " << text << '\n';
     if (report.exit_code() != EXIT_SUCCESS || report.validations.empty()) {
       std::cout << report << '\n';
       return report.exit_code();

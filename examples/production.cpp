@@ -44,12 +44,13 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
 
   try {
-    fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
-    fr::Resident valid(fr::read_mnist(folder, fr::Split::test), {.batch = 1000, .shuffle = false});
+    fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
+    fr::TensorDataset valid(fr::read_mnist(folder, fr::Split::test),
+                            {.batch = 1000, .shuffle = false});
 
     torch::manual_seed(1);
     fr::Trainer trainer{
-        Net{}, fr::CrossEntropy{}, fr::Settings{.run = run, .epochs = epochs},
+        Net{}, fr::CrossEntropy{}, fr::Settings{.run_dir = run, .epochs = epochs},
         fr::Optimize<fr::AdamW>{.lr = 2e-3, .groups = {fr::no_decay_for_biases_and_norms()}},
         fr::Schedule<fr::Warmup<50>, fr::Cosine>{}, fr::Precision<fr::BF16>{}, fr::Accumulate<8>{},
         fr::ClipNorm<>{}, fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
         fr::Checkpoint<fr::Every<500>, fr::Keep<3>, fr::Async>{},
         // On a cloud's spot machine add what it gives notice by:
         // Spot<SigtermSave, Grace<120>, Notices<Aws>>, of policy/notices.hpp.
-        fr::Spot<fr::SigtermSave>{}, fr::Smoke<>{}, fr::Log<fr::Every<50>>{},
+        fr::Spot<fr::SigtermSave>{}, fr::DryRun<>{}, fr::Log<fr::Every<50>>{},
         fr::Progress<fr::WatchAccuracy>{}};
     static_assert(decltype(trainer)::host_syncs_per_step == 0);
 

@@ -23,8 +23,9 @@ int main() {
                       fr::Schedule<fr::Warmup<10>, fr::Cosine>{},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{}};
 
-  fr::Resident train(points.slice(0, 0, 3072), label.slice(0, 0, 3072), {.batch = 64});
-  fr::Resident valid(points.slice(0, 3072), label.slice(0, 3072), {.batch = 256, .shuffle = false});
+  fr::TensorDataset train(points.slice(0, 0, 3072), label.slice(0, 0, 3072), {.batch = 64});
+  fr::TensorDataset valid(points.slice(0, 3072), label.slice(0, 3072),
+                          {.batch = 256, .shuffle = false});
 
   fr::Report const report = trainer.fit(train, valid);
   std::cout << report << '\n';

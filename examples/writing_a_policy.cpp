@@ -11,7 +11,7 @@ namespace mine {
 
 // [begin kind]
 namespace kinds {
-struct loss_spike : frugal::observer_kind {
+struct loss_spike : frugal::optional_kind {
   static constexpr std::string_view name = "LossSpike";
 };
 }  // namespace kinds
@@ -32,9 +32,9 @@ struct LossSpike {
   using kind = kinds::loss_spike;
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
 
-  FRUGAL_SENTENCE(without_log,
-                  "frugal: LossSpike needs Log: a run that ends itself leaves a record of why. "
-                  "Add Log<Every<10>>.");
+  FRUGAL_DIAGNOSTIC(without_log,
+                    "frugal: LossSpike needs Log: a run that ends itself leaves a record of why. "
+                    "Add Log<Every<10>>.");
   using needs = frugal::list<frugal::need<frugal::kinds::log, without_log>>;
   // The log has the step that ended the run; a checkpoint of that step has what was seen in it.
   using after = frugal::list<frugal::kinds::log>;
@@ -67,8 +67,8 @@ struct LossSpike {
       if (!Cadence::due_at_step(phase.counters())) return frugal::flow::proceed;
       double const loss = phase.last_loss();
       if (looks_ >= grace_ && loss > ratio_ * mean_) {
-        phase.advise("LossSpike: the loss went from about " + std::to_string(mean_) + " to " +
-                     std::to_string(loss) + "; lower the learning rate");
+        phase.warn("LossSpike: the loss went from about " + std::to_string(mean_) + " to " +
+                   std::to_string(loss) + "; lower the learning rate");
         return frugal::flow::stop;
       }
       mean_ = looks_ == 0 ? loss : keep_ * mean_ + (1 - keep_) * loss;
@@ -101,11 +101,11 @@ int main() {
   torch::manual_seed(0);
   at::Tensor const x = torch::randn({1024, 4});
   at::Tensor const y = x.sum(1, /*keepdim=*/true) + 0.1 * torch::randn({1024, 1});
-  fr::Resident train(x, y, {.batch = 64});
+  fr::TensorDataset train(x, y, {.batch = 64});
 
   fr::Trainer trainer{torch::nn::Linear(4, 1),
                       fr::MeanSquaredError{},
-                      fr::Settings{.run = "runs/writing_a_policy", .epochs = 200},
+                      fr::Settings{.run_dir = "runs/writing_a_policy", .epochs = 200},
                       fr::Optimize<fr::SGD>{.lr = 1.0},
                       fr::Schedule<fr::Warmup<2000>>{},
                       fr::Log<fr::Every<10>>{},

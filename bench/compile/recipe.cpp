@@ -20,7 +20,7 @@ namespace {
 
 /// "A0", "B0", ...: kinds are distinguished by name.
 template <char Letter, std::size_t N>
-struct ObserverKind : frugal::observer_kind {
+struct ObserverKind : frugal::optional_kind {
   static constexpr char text[] = {Letter, static_cast<char>('0' + N), '\0'};
   static constexpr std::string_view name = text;
 };

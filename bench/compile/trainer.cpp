@@ -20,12 +20,14 @@ using Recipe = fr::Recipe<
 
 int main(int argc, char** argv) {
   std::string const folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fr::Resident train(fr::read_mnist(folder, fr::Split::train), {.batch = 128});
-  fr::Resident valid(fr::read_mnist(folder, fr::Split::test), {.batch = 500, .shuffle = false});
+  fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 128});
+  fr::TensorDataset valid(fr::read_mnist(folder, fr::Split::test),
+                          {.batch = 500, .shuffle = false});
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
 
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe> trainer{
-      net, {.run = "runs/compile", .epochs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2}};
+      net,
+      {.run_dir = "runs/compile", .epochs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2}};
   trainer.policy<fr::kinds::optimizer>().lr = 2e-3;
   fr::explain(trainer);
   std::cout << trainer.fit(train, valid) << '\n';

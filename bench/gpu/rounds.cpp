@@ -186,7 +186,7 @@ class Clock {
 };
 
 struct Stopwatch {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "Stopwatch";
   };
   using listens = fr::list<fr::on::step>;
@@ -207,7 +207,7 @@ struct Stopwatch {
 
 // ---- with frugal --------------------------------------------------------------------------------
 
-/// A counting CudaCapture: a Graph that gave up runs eagerly and would only look slow.
+/// A counting CudaCapture: a CudaGraph that gave up runs eagerly and would only look slow.
 class Counted {
  public:
   class Recording {
@@ -240,7 +240,7 @@ class Counted {
 };
 
 template <class... Policies>
-json by_frugal(Job& job, fr::Resident& source, Clock& clock, c10::Device device,
+json by_frugal(Job& job, fr::TensorDataset& source, Clock& clock, c10::Device device,
                Policies const&... policies) {
   fr::Trainer trainer{job.net,
                       fr::CrossEntropy{},
@@ -252,7 +252,7 @@ json by_frugal(Job& job, fr::Resident& source, Clock& clock, c10::Device device,
   return {{"captures", Counted::captures},
           {"replays", Counted::replays},
           {"train_loss", report.train_loss},
-          {"advice", report.advice}};
+          {"advice", report.warnings}};
 }
 
 // ---- by hand ------------------------------------------------------------------------------------
@@ -477,19 +477,19 @@ void tell_peaks(json& line, c10::Device device) {
 
 json measure(std::string const& name, std::string const& how, Clock& clock, c10::Device device) {
   Job job = job_named(name);
-  fr::Resident source(job.data, {.batch = job.batch, .drop_last = true});
+  fr::TensorDataset source(job.data, {.batch = job.batch, .drop_last = true});
   json line{{"job", name},        {"how", how},   {"by", how == "hand" ? "hand" : "frugal"},
             {"batch", job.batch}, {"tf32", true}, {"precision", "FP32"}};
   std::optional<ByHand> by_hand;
   if (how == "eager") {
     line.update(by_frugal(job, source, clock, device));
   } else if (how == "eager+device") {
-    line.update(by_frugal(job, source, clock, device, fr::Device<>{}));
+    line.update(by_frugal(job, source, clock, device, fr::DevicePrefetch<>{}));
   } else if (how == "graph") {
-    line.update(by_frugal(job, source, clock, device, fr::Graph<fr::WholeStep, Counted>{}));
+    line.update(by_frugal(job, source, clock, device, fr::CudaGraph<fr::WholeStep, Counted>{}));
   } else if (how == "graph+device") {
-    line.update(
-        by_frugal(job, source, clock, device, fr::Graph<fr::WholeStep, Counted>{}, fr::Device<>{}));
+    line.update(by_frugal(job, source, clock, device, fr::CudaGraph<fr::WholeStep, Counted>{},
+                          fr::DevicePrefetch<>{}));
   } else {
     by_hand.emplace(job, device);
     line.update(by_hand->train(clock));
@@ -528,7 +528,7 @@ int main(int argc, char** argv) {
   }
   c10::Device const device = on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
   if (!on_gpu && how.starts_with("graph") && !only_device) {
-    std::cout << json{{"not_run", "Graph<WholeStep> needs a GPU"}} << '\n';
+    std::cout << json{{"not_run", "CudaGraph<WholeStep> needs a GPU"}} << '\n';
     return not_run;
   }
   at::set_num_threads(1);

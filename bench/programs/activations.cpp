@@ -41,7 +41,7 @@ TORCH_MODULE(Net);
 
 /// Reads clock and memory at the beginning of a step, after its loss, and at its end.
 struct Meter {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "Meter";
   };
   using listens = fr::list<fr::around::forward, fr::on::loss, fr::on::backward>;
@@ -89,7 +89,7 @@ struct Meter {
 
 /// Keeps gradients allocated, so that peaks measure activations.
 struct KeepGradients {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "KeepGradients";
   };
   using listens = fr::list<fr::around::forward>;

@@ -17,7 +17,7 @@ namespace {
 
 /// Starts the clock after the warm-up.
 struct Stopwatch {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "Stopwatch";
   };
   using listens = fr::list<fr::on::step>;
@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   try {
     fr::Batch bytes = fr::read_mnist(data, fr::Split::train, fr::Pixels::bytes);
     bytes.data = bytes.data.flatten(1);
-    fr::Mapped source(fr::Resident(bytes, {.batch = batch, .drop_last = true}), fr::ScaleBytes{});
+    fr::Mapped source(fr::TensorDataset(bytes, {.batch = batch, .drop_last = true}),
+                      fr::ScaleBytes{});
     torch::manual_seed(1);
     std::chrono::steady_clock::time_point start;
     Net net;

@@ -42,10 +42,10 @@ struct Objective {
 };
 
 // One clock before Checkpoint in the order, and one after it.
-struct before_kind : frugal::observer_kind {
+struct before_kind : frugal::optional_kind {
   static constexpr std::string_view name = "bench.Before";
 };
-struct after_kind : frugal::observer_kind {
+struct after_kind : frugal::optional_kind {
   static constexpr std::string_view name = "bench.After";
   static constexpr int rank = 9;
 };
@@ -91,10 +91,13 @@ std::vector<double> memcpy_times(std::int64_t mib) {
 nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std::size_t saves) {
   std::vector<Clock::time_point> before;
   std::vector<Clock::time_point> after;
-  frugal::Trainer trainer{
-      std::make_shared<Weights>(mib),    Objective{}, frugal::Settings{.run = folder, .epochs = 1},
-      frugal::Optimize<frugal::AdamW>{}, Saves{},     Stamp<before_kind>{&before},
-      Stamp<after_kind>{&after}};
+  frugal::Trainer trainer{std::make_shared<Weights>(mib),
+                          Objective{},
+                          frugal::Settings{.run_dir = folder, .epochs = 1},
+                          frugal::Optimize<frugal::AdamW>{},
+                          Saves{},
+                          Stamp<before_kind>{&before},
+                          Stamp<after_kind>{&after}};
   static_cast<void>(trainer.fit(batches(every * saves + 1)));
   std::vector<double> stalls;
   double between = 0;
@@ -112,9 +115,12 @@ nlohmann::json stall(std::filesystem::path const& folder, std::int64_t mib, std:
 /// Resumes a completed run: from fit's first line until it could continue training.
 nlohmann::json resume(std::filesystem::path const& folder, std::int64_t mib) {
   std::vector<Clock::time_point> after;
-  frugal::Trainer trainer{
-      std::make_shared<Weights>(mib),    Objective{}, frugal::Settings{.run = folder, .epochs = 1},
-      frugal::Optimize<frugal::AdamW>{}, Saves{},     Stamp<after_kind>{&after}};
+  frugal::Trainer trainer{std::make_shared<Weights>(mib),
+                          Objective{},
+                          frugal::Settings{.run_dir = folder, .epochs = 1},
+                          frugal::Optimize<frugal::AdamW>{},
+                          Saves{},
+                          Stamp<after_kind>{&after}};
   auto const start = Clock::now();
   auto const report = trainer.fit(batches(1));
   double const seconds = std::chrono::duration<double>(after.front() - start).count();

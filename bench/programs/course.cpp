@@ -69,7 +69,8 @@ class Data {
  public:
   Data(fr::Batch const& set, bool resident, std::int64_t batch)
       : source_(Stacked(Images(set), {.batch = batch})) {
-    if (resident) source_.emplace<fr::Resident>(set.data, set.target, fr::Loading{.batch = batch});
+    if (resident)
+      source_.emplace<fr::TensorDataset>(set.data, set.target, fr::LoaderOptions{.batch = batch});
   }
   void seek(fr::Cursor const& cursor) {
     std::visit([&](auto& source) { source.seek(cursor); }, source_);
@@ -85,13 +86,13 @@ class Data {
   }
 
  private:
-  std::variant<Stacked, fr::Resident> source_;
+  std::variant<Stacked, fr::TensorDataset> source_;
 };
 
 /// Ends the run at the first validation with the accuracy. A run that is resumed behind it ends
 /// too.
 struct StopAt {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "StopAt";
   };
   using listens = fr::list<fr::on::validated>;
@@ -141,8 +142,9 @@ template <class Recipe>
 json train(Asked const& asked) {
   fr::Batch const all = fr::read_mnist(asked.data, fr::Split::train);
   Data data(all, asked.levers.contains("resident"), asked.batch);
-  fr::Resident test(fr::read_mnist(asked.data, fr::Split::test), {.batch = 500, .shuffle = false});
-  fr::Settings settings{.run = asked.run, .epochs = asked.epochs, .seed = asked.seed};
+  fr::TensorDataset test(fr::read_mnist(asked.data, fr::Split::test),
+                         {.batch = 500, .shuffle = false});
+  fr::Settings settings{.run_dir = asked.run, .epochs = asked.epochs, .seed = asked.seed};
   if (asked.steps > 0) settings.steps = asked.steps;
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe, StopAt> trainer{network(asked.seed),
                                                                         settings};
@@ -168,7 +170,7 @@ template <class Recipe, bool Fused, bool Bf16, bool Keep>
 json by(Asked const& asked) {
   using Optimizer = std::conditional_t<Fused, fr::Optimize<fr::AdamW>, fr::Optimize<fr::Any>>;
   using Rounded = with_if<Bf16, fr::Recipe<Optimizer, Recipe>, fr::Precision<fr::BF16>>;
-  return train<with_if<Keep, Rounded, fr::KeepMemory>>(asked);
+  return train<with_if<Keep, Rounded, fr::RetainHostMemory>>(asked);
 }
 /// Turns the levers that are policies, the first three, into types.
 template <class Recipe, bool... Known>

@@ -4,7 +4,7 @@
 #include <frugal/data/cache/cached.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <ATen/ATen.h>
 #include <CLI/CLI.hpp>
@@ -72,7 +72,7 @@ double of_a_copy(fr::Batch const& set, std::int64_t batch) {
 
 void resident(std::int64_t samples, std::int64_t features, std::int64_t batch, int repeats) {
   fr::Batch const set = set_of(samples, features);
-  fr::Resident source(set.data, set.target, {.batch = batch, .drop_last = true});
+  fr::TensorDataset source(set.data, set.target, {.batch = batch, .drop_last = true});
   std::vector<double> ours;
   std::vector<double> copy;
   for (int i = 0; i < repeats; ++i) {
@@ -124,7 +124,7 @@ void train(std::string const& what, Set set, std::int64_t batch, double step, in
                               {"utilisation", report.utilisation()},
                               {"steps", report.steps},
                               {"workers", report.workers},
-                              {"advice", report.advice()}}
+                              {"advice", report.warning()}}
                    .dump()
             << '\n';
 }

@@ -51,7 +51,7 @@ struct Lever {
 /// Also measured in every combination, if they save time.
 using ForTime = fr::list<Lever<"fused", "Optimize<AdamW>", fr::Optimize<fr::AdamW>>,
                          Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
-                         Lever<"keep", "KeepMemory", fr::KeepMemory>,
+                         Lever<"keep", "RetainHostMemory", fr::RetainHostMemory>,
                          Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
 /// Likewise, if they save memory.
 using ForMemory =
@@ -100,9 +100,9 @@ class Data {
   Data(fr::Batch const& set, std::set<std::string_view> const& levers, std::int64_t batch,
        c10::Device device)
       : source_(Stacked(Samples(set), {.batch = batch})) {
-    fr::Loading const loading{.batch = batch};
+    fr::LoaderOptions const loading{.batch = batch};
     if (levers.contains(resident)) {
-      source_.emplace<fr::Resident>(set.data.to(device), set.target.to(device), loading);
+      source_.emplace<fr::TensorDataset>(set.data.to(device), set.target.to(device), loading);
     } else if (levers.contains(prefetch)) {
       source_.emplace<fr::Prefetch<Stacked>>(Stacked(Samples(set), loading));
     }
@@ -122,7 +122,7 @@ class Data {
   }
 
  private:
-  std::variant<Stacked, fr::Prefetch<Stacked>, fr::Resident> source_;
+  std::variant<Stacked, fr::Prefetch<Stacked>, fr::TensorDataset> source_;
 };
 
 // ---- jobs ---------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ double processor_seconds() {
 /// Reads both clocks at the end of the last warm-up step and at the end of the last step, including
 /// the work of other policies in between.
 struct Watch {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "LeverWatch";
     static constexpr int rank = 9;
   };
@@ -287,8 +287,8 @@ json measure(Asked& asked) {
   Data data(job.train, asked.levers, job.batch / micro_batches, asked.device);
   std::uint64_t const steps = asked.samples / static_cast<std::uint64_t>(job.batch);
   Watch::Read read{.warmup = asked.warmup};
-  Trainer trainer(job.net,
-                  {.run = asked.run, .steps = steps, .seed = asked.seed, .device = asked.device});
+  Trainer trainer(
+      job.net, {.run_dir = asked.run, .steps = steps, .seed = asked.seed, .device = asked.device});
   prepare(trainer, job.learning_rate);
   trainer.template policy<Watch::kind>().read = &read;
   frugal_bench::PeakBytes const bytes(asked.host, asked.device);
@@ -303,7 +303,7 @@ json measure(Asked& asked) {
           {"samples", (steps - asked.warmup) * static_cast<std::uint64_t>(job.batch)},
           {"peak", peak},
           {"loss", asked.judge ? json(judge(job.net, job.judged, asked.device)) : json()},
-          {"advice", report.advice}};
+          {"advice", report.warnings}};
 }
 
 // ---- recipes ------------------------------------------------------------------------------------
@@ -373,7 +373,8 @@ int main(int argc, char** argv) {
   try {
     if (list) {
       tell("time", ForTime{});
-      std::cout << json{{"name", resident}, {"text", "Resident data"}, {"saves", "time"}} << '\n'
+      std::cout << json{{"name", resident}, {"text", "TensorDataset data"}, {"saves", "time"}}
+                << '\n'
                 << json{{"name", prefetch}, {"text", "Prefetch"}, {"saves", "nothing"}} << '\n';
       tell("memory", ForMemory{});
       tell("nothing", Others{});
@@ -397,7 +398,7 @@ int main(int argc, char** argv) {
                .samples = samples,
                .seed = seed,
                .warmup = warmup,
-               .run = run,
+               .run_dir = run,
                .judge = !no_loss,
                .host = host};
     std::cout << recipe->second(what) << '\n';

@@ -15,7 +15,7 @@ using RecomputeTrainer =
 using HalfTrainer =
     fr::Trainer<Deep, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Activations<fr::BF16>>;
 
-inline void rival_recompute(Deep& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_recompute(Deep& net, fr::TensorDataset& source, std::uint64_t steps) {
   at::Tensor const one = torch::ones({});
   auto& layers = net->layers;
   auto const first_half = [a = layers[0], b = layers[1]](at::Tensor const& x) mutable {
@@ -31,7 +31,7 @@ inline void rival_recompute(Deep& net, fr::Resident& source, std::uint64_t steps
   rival_loop(net, source, steps, pass, plain_update, nothing_after);
 }
 
-inline void rival_half(Deep& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_half(Deep& net, fr::TensorDataset& source, std::uint64_t steps) {
   at::Tensor const one = torch::ones({});
   auto const pass = [&](fr::Batch const& batch) {
     at::Tensor const loss = [&] {

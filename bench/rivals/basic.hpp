@@ -36,13 +36,13 @@ using FullTrainer =
 using SavesTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                  fr::Checkpoint<fr::Every<1'000'000>, fr::Async>>;
 
-inline void rival_none(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_none(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   rival_loop(net, source, steps, plain_pass(net), plain_update, nothing_after);
 }
 
 /// Compares a counter in each step, and never saves. An asynchronous save by hand has a thread as
 /// well, and glibc takes its locks once a second thread has existed.
-inline void rival_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_saves(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   std::thread([] {}).join();
   rival_loop(net, source, steps, plain_pass(net), plain_update,
              [next_save = std::uint64_t{1'000'000}](std::uint64_t step) {
@@ -50,7 +50,7 @@ inline void rival_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
              });
 }
 
-inline void rival_bf16(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_bf16(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   RivalAdamW optimizer(net);
   at::Tensor const quarter = torch::full({}, 0.25);
   net->train();
@@ -86,7 +86,7 @@ inline void rival_bf16(Net& net, fr::Resident& source, std::uint64_t steps) {
   }
 }
 
-inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char const* path) {
+inline void rival_full(Net& net, fr::TensorDataset& source, std::uint64_t steps, char const* path) {
   RivalAdamW optimizer(net);
   at::Tensor const one = torch::ones({});
   auto const start = std::chrono::steady_clock::now();
@@ -135,16 +135,17 @@ inline void rival_full(Net& net, fr::Resident& source, std::uint64_t steps, char
   }
 }
 
-inline void frugal_saves(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void frugal_saves(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   // The folder is accessed only at the start and at the end.
   auto const folder =
       std::filesystem::temp_directory_path() / ("frugal-bench-" + std::to_string(::getpid()));
-  SavesTrainer trainer(net, {.run = folder, .steps = steps});
+  SavesTrainer trainer(net, {.run_dir = folder, .steps = steps});
   static_cast<void>(trainer.fit(source));
   std::filesystem::remove_all(folder);
 }
 
-inline void frugal_full(Net& net, fr::Resident& source, std::uint64_t steps, char const* path) {
+inline void frugal_full(Net& net, fr::TensorDataset& source, std::uint64_t steps,
+                        char const* path) {
   FullTrainer trainer(net, {.steps = steps});
   trainer.policy<fr::kinds::log>().path = path;
   static_cast<void>(trainer.fit(source));

@@ -18,7 +18,7 @@ using AdaptiveTrainer =
 
 /// Specialised for the CPU: scale and flag are plain numbers, and only operations for which
 /// PyTorch's scaler has a kernel are operators.
-inline void rival_fp16(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_fp16(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   at::Tensor scale = torch::full({}, 65536.0F);
   at::Tensor const inverse = torch::empty({});
   at::Tensor found = torch::zeros({});
@@ -48,7 +48,7 @@ inline void rival_fp16(Net& net, fr::Resident& source, std::uint64_t steps) {
   rival_loop(net, source, steps, pass, update, nothing_after);
 }
 
-inline void rival_value(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_value(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   auto const update = [](RivalAdamW& optimizer) {
     at::_foreach_clamp_min_(optimizer.gradients(), -0.5);
     at::_foreach_clamp_max_(optimizer.gradients(), 0.5);
@@ -62,7 +62,7 @@ inline at::Tensor norm_by_unit(at::Tensor const& tensor) {
   return at::linalg_vector_norm(tensor, 2, at::IntArrayRef{1}, true);
 }
 
-inline void rival_adaptive(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_adaptive(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   auto const update = [](RivalAdamW& optimizer) {
     {
       torch::NoGradGuard const no_gradients;

@@ -60,10 +60,10 @@ Module make_net() {
 }
 
 /// Noise: the content of samples does not affect their cost.
-inline fr::Resident make_source(std::int64_t batch, std::int64_t samples = 8192) {
+inline fr::TensorDataset make_source(std::int64_t batch, std::int64_t samples = 8192) {
   torch::manual_seed(2);
-  return fr::Resident(torch::rand({samples, 784}), torch::randint(0, 10, {samples}),
-                      {.batch = batch});
+  return fr::TensorDataset(torch::rand({samples, 784}), torch::randint(0, 10, {samples}),
+                           {.batch = batch});
 }
 
 inline constexpr double learning_rate = 1e-3;
@@ -118,7 +118,7 @@ class RivalAdamW {
 /// update(optimizer)       from complete gradients to new weights
 /// after(step)             after the step; may reduce `steps`
 template <class Module, class Pass, class Update, class After>
-void rival_loop(Module& net, fr::Resident& source, std::uint64_t const& steps, Pass pass,
+void rival_loop(Module& net, fr::TensorDataset& source, std::uint64_t const& steps, Pass pass,
                 Update update, After after) {
   RivalAdamW optimizer(net);
   net->train();
@@ -149,7 +149,7 @@ inline constexpr auto nothing_after = [](std::uint64_t) {};
 
 /// frugal's side of every recipe that needs no settings.
 template <class Trainer, class Module>
-void frugal_loop(Module& net, fr::Resident& source, std::uint64_t steps) {
+void frugal_loop(Module& net, fr::TensorDataset& source, std::uint64_t steps) {
   Trainer trainer(net, {.steps = steps});
   static_cast<void>(trainer.fit(source));
 }

@@ -23,7 +23,7 @@ struct KeepLoss {
   double* loss;
 };
 
-inline void frugal_sinks(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void frugal_sinks(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   auto const folder =
       std::filesystem::temp_directory_path() / ("frugal-bench-" + std::to_string(::getpid()));
   double loss = 0;
@@ -32,7 +32,7 @@ inline void frugal_sinks(Net& net, fr::Resident& source, std::uint64_t steps) {
   endpoint.port = 0;
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},
-                      fr::Settings{.run = folder, .steps = steps},
+                      fr::Settings{.run_dir = folder, .steps = steps},
                       fr::Optimize<fr::AdamW>{},
                       fr::Log<Cadence>{},
                       fr::Csv<Cadence>{},

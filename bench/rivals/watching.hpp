@@ -22,7 +22,7 @@ using StopTrainer =
 
 /// Counts the operations of the first step and of each step after a measurement, with frugal's
 /// counter: LibTorch has none.
-inline void rival_speed(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_speed(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   using Clock = std::chrono::steady_clock;
   at::Tensor const one = torch::ones({});
   fr::FlopCounter counter;
@@ -54,7 +54,8 @@ inline void rival_speed(Net& net, fr::Resident& source, std::uint64_t steps) {
 }
 
 /// Ten batches; numbers in host memory are read directly.
-inline void rival_stop(Net& net, fr::Resident& source, fr::Resident& valid, std::uint64_t steps) {
+inline void rival_stop(Net& net, fr::TensorDataset& source, fr::TensorDataset& valid,
+                       std::uint64_t steps) {
   struct Validation {
     double loss, accuracy;
   };
@@ -89,7 +90,8 @@ inline void rival_stop(Net& net, fr::Resident& source, fr::Resident& valid, std:
   rival_loop(net, source, end, plain_pass(net), plain_update, after);
 }
 
-inline void frugal_stop(Net& net, fr::Resident& source, fr::Resident& valid, std::uint64_t steps) {
+inline void frugal_stop(Net& net, fr::TensorDataset& source, fr::TensorDataset& valid,
+                        std::uint64_t steps) {
   StopTrainer trainer(net, {.steps = steps});
   static_cast<void>(trainer.fit(source, valid));
 }

@@ -18,7 +18,8 @@ using AuditTrainer =
 
 /// Takes the weights themselves first, and then the fraction `weight(taken)` of them.
 template <class Due, class Weight>
-void rival_average(Net& net, fr::Resident& source, std::uint64_t steps, Due due, Weight weight) {
+void rival_average(Net& net, fr::TensorDataset& source, std::uint64_t steps, Due due,
+                   Weight weight) {
   std::vector<at::Tensor> const parameters = net->parameters();
   std::vector<at::Tensor> averages;
   std::uint64_t taken = 0;
@@ -35,20 +36,20 @@ void rival_average(Net& net, fr::Resident& source, std::uint64_t steps, Due due,
   rival_loop(net, source, steps, plain_pass(net), plain_update, after);
 }
 
-inline void rival_ema(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_ema(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   rival_average(
       net, source, steps, [](std::uint64_t) { return true; },
       [](std::uint64_t) { return 1 - 0.999; });
 }
 
-inline void rival_swa(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_swa(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   rival_average(
       net, source, steps, [](std::uint64_t step) { return step >= 10 && step % 10 == 0; },
       [](std::uint64_t taken) { return 1.0 / (static_cast<double>(taken) + 1.0); });
 }
 
 /// Hashes only the first and the last weights: no measured run ends an epoch.
-inline void rival_audit(Net& net, fr::Resident& source, std::uint64_t steps) {
+inline void rival_audit(Net& net, fr::TensorDataset& source, std::uint64_t steps) {
   at::globalContext().setDeterministicAlgorithms(true, false);
   at::globalContext().setDeterministicMkldnn(true);
   std::vector<std::uint64_t> hashes{fr::hash_of_tensors(*net)};

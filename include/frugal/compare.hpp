@@ -164,8 +164,8 @@ class Rounds {
 
   Settings settings_of(std::size_t at, std::string const& part) const {
     Settings settings = job_.settings.settings;
-    if (!settings.run.empty()) {
-      settings.run = settings.run / (std::to_string(at + 1) + "-" + part);
+    if (!settings.run_dir.empty()) {
+      settings.run_dir = settings.run_dir / (std::to_string(at + 1) + "-" + part);
     }
     if (settings.name.empty()) settings.name = into_.rows[at].name;
     return settings;
@@ -274,7 +274,7 @@ Comparison compare(SomeJob const& job, Tune tune = {}) {
                 "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
                 "compare(product(Recipe<...>{}, Axis<...>{}), job).");
   static_assert((true && ... &&
-                 (detail::facts<typename detail::trainer_of_job<SomeJob>::template complete<
+                 (detail::RecipeCheck<typename detail::trainer_of_job<SomeJob>::template complete<
                       typename detail::as_recipe<Rs>::type>::policies>::require() ||
                   true)));
   return detail::compare_all(list<typename detail::as_recipe<Rs>::type...>{}, job, tune);

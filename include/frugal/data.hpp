@@ -27,7 +27,6 @@
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/folder_set.hpp>
@@ -36,6 +35,7 @@
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>
 #include <frugal/policy/curriculum.hpp>

@@ -83,7 +83,7 @@ struct ModuleError : Error {
 };
 
 /// A dry run that failed; `why` lists the failed checks.
-struct SmokeError : Error {
+struct DryRunError : Error {
   using Error::Error;
 };
 

@@ -29,7 +29,7 @@
 #include <frugal/policy/accessors.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep
-#include <frugal/policy/graph/eager.hpp>       // IWYU pragma: keep
+#include <frugal/policy/cuda_graph/eager.hpp>  // IWYU pragma: keep
 #include <frugal/policy/optimize/nothing.hpp>  // IWYU pragma: keep
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
 #include <frugal/policy/recipe_name.hpp>
@@ -122,11 +122,11 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                 "frugal: a Trainer's second argument is the objective, and this one is a policy. "
                 "Write `Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}}`.");
   // Asserts each rule once, with its sentence; the value itself adds nothing.
-  static constexpr bool checked = detail::facts<typename recipe::policies>::require() || true;
+  static constexpr bool checked = detail::RecipeCheck<typename recipe::policies>::require() || true;
   static_assert(checked);
   using ordered = detail::composed_if_legal<recipe::legal, slots, typename recipe::policies>;
   // A default that fills an open slot may close a cycle which the recipe alone does not have.
-  static_assert(detail::facts<ordered>::require() || true);
+  static_assert(detail::RecipeCheck<ordered>::require() || true);
   using context = typename detail::context_of<Module, ordered>::type;
 
  public:
@@ -195,19 +195,19 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     }
   }
 
-  /// Rehearses forward, backward and a checkpoint's round trip on the CPU and puts everything
+  /// Tries forward, backward and a checkpoint's round trip on the CPU and puts everything
   /// back; prints one line a check. Trains nothing, writes nothing, throws for no failed check.
   template <class Train>
-  bool smoke(Train&& train, std::ostream& out = std::cerr, std::size_t batches = 2) {
+  bool dry_run(Train&& train, std::ostream& out = std::cerr, std::size_t batches = 2) {
     auto&& source = as_source(std::forward<Train>(train));
     using source_type = std::remove_reference_t<decltype(source)>;
     std::vector<Check> checks;
     try {
       Settings const settings = resolved_settings();
-      auto const call = begin_call(Kind::trains, "smoke", settings, &source);
+      auto const call = begin_call(Kind::trains, "dry_run", settings, &source);
       detail::Fit<context, Objective, source_type, void> fit(module_, objective_, settings,
                                                              policies_, source, nullptr);
-      checks = fit.rehearsal(batches);
+      checks = fit.set_up_and_dry_run(batches);
     } catch (DeviceError const& error) {
       checks = {{"set-up", false, error.what()}};
     }
@@ -288,7 +288,6 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   auto const& policy() const {
     return policy_of<Kind, I>(policies_);
   }
-  using Accessors<Trainer>::smoke;
 
  private:
   friend struct detail::TrainerAccess;
@@ -331,8 +330,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
-    if constexpr (detail::provided<service::ending, ordered>) {
-      provider<service::ending>().after_fit(report);
+    if constexpr (detail::provided<service::after_fit, ordered>) {
+      provider<service::after_fit>().after_fit(report);
     }
     return report;
   }
@@ -346,7 +345,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     Report report = placed_fit<Train, Valid>(settings, train, valid);
     detail::advise_of_earlier_fit(report, seed_before == settings.seed);
     if (call.shares_generators()) {
-      report.advice.emplace_back(
+      report.warnings.emplace_back(
           "threads that train together share LibTorch's generators, so random numbers such as "
           "dropout's differ from run to run; start a process for each");
     }

@@ -149,12 +149,12 @@ void train(frugal::list<Ps...> policies) {
   TemporaryFolder folder;
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.1, .norm = true});
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps...> trainer{
-      module, {.run = folder.path(), .epochs = 100, .steps = 30}};
+      module, {.run_dir = folder.path(), .epochs = 100, .steps = 30}};
   prepare_all(trainer, policies);
   auto const before = tensors_of(*module);
-  frugal::Resident valid(samples(9, 92), {.batch = 4});
+  frugal::TensorDataset valid(samples(9, 92), {.batch = 4});
   auto const report =
-      trainer.fit(frugal::Resident(samples(22), {.batch = 4, .shuffle = true}), valid);
+      trainer.fit(frugal::TensorDataset(samples(22), {.batch = 4, .shuffle = true}), valid);
   CHECK(report.steps == 30);
   CHECK(report.stopped_by == "");
   CHECK(std::isfinite(report.train_loss));

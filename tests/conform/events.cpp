@@ -10,7 +10,7 @@ namespace frugal_test::conform_events {
 using namespace frugal_test::support;
 using namespace frugal_test::conform;
 
-struct counter_kind : frugal::observer_kind {
+struct counter_kind : frugal::optional_kind {
   static constexpr std::string_view name = "test.Counter";
 };
 
@@ -28,7 +28,7 @@ struct Counter {
     using transient = void;
     explicit State(Counter const& counter) : out_(counter.out) {}
 
-    void on_module(frugal::Assembly<Context>&) { *out_ += 'm'; }
+    void on_module(frugal::ModuleSetup<Context>&) { *out_ += 'm'; }
     template <class Next>
     void around_fit(frugal::FitRun<Context> const&, Next&& next) {
       *out_ += '{';
@@ -73,7 +73,7 @@ struct Counter {
     void on_validated(frugal::Validated<Context>&) { *out_ += '!'; }
     void on_epoch_end(frugal::EpochEnd<Context>&) { *out_ += ']'; }
     void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
-    void on_undo(frugal::Undo<Context>&) { *out_ += 'x'; }
+    void on_undo(frugal::WindowRetry<Context>&) { *out_ += 'x'; }
     void on_recorded(frugal::Recorded<Context> const&) {
     }  // a policy's event, not one of the loop's
 
@@ -118,11 +118,11 @@ std::string events(int epochs) {
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Counter> trainer{
       std::make_shared<Mlp>(),
       {},
-      {.run = folder.path(), .epochs = static_cast<std::uint64_t>(epochs)},
+      {.run_dir = folder.path(), .epochs = static_cast<std::uint64_t>(epochs)},
       Counter{.out = &text}};
   prepare_all(trainer, frugal::list<Ps...>{});
-  trainer.fit(frugal::Resident(samples(14), {.batch = 2}),
-              frugal::Resident(samples(5, 92), {.batch = 2}));
+  trainer.fit(frugal::TensorDataset(samples(14), {.batch = 2}),
+              frugal::TensorDataset(samples(5, 92), {.batch = 2}));
   return text;
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a window has one update for its micro-batches, the ragged last one to
   CHECK(events<Optimize<AdamW>, Accumulate<8>>(1) == expected(1, 7, 8, 3, 0));
 }
 
-TEST_CASE("no policy adds or removes an event, except Smoke, whose dry run has two forwards") {
+TEST_CASE("no policy adds or removes an event, except DryRun, whose dry run has two forwards") {
   std::string const plain = expected(2, 7, 3, 3, 2);
   using Base = frugal::Recipe<Accumulate<3>, frugal::Validate<frugal::Every<2>>>;
   CHECK(events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>>(2) == plain);
@@ -152,13 +152,13 @@ TEST_CASE("no policy adds or removes an event, except Smoke, whose dry run has t
                frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<>, frugal::Progress<>>(2) ==
         plain);
   CHECK(
-      events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>, frugal::Smoke<2>>(
+      events<Optimize<AdamW>, Accumulate<3>, frugal::Validate<frugal::Every<2>>, frugal::DryRun<2>>(
           2) == "m{ff" + plain.substr(2));
   static_assert(Base::legal);
 }
 
 /// Requests a stop at a step.
-struct stopper_kind : frugal::observer_kind {
+struct stopper_kind : frugal::optional_kind {
   static constexpr std::string_view name = "test.Stopper";
 };
 struct Stopper {
@@ -190,8 +190,8 @@ TEST_CASE("a stop request does not short-circuit the step's events and ends the 
                           frugal::Validate<frugal::Every<2>>{},
                           Stopper{.step = 2},
                           Counter{.out = &text}};
-  auto const report = trainer.fit(frugal::Resident(samples(14), {.batch = 2}),
-                                  frugal::Resident(samples(5, 92), {.batch = 2}));
+  auto const report = trainer.fit(frugal::TensorDataset(samples(14), {.batch = 2}),
+                                  frugal::TensorDataset(samples(5, 92), {.batch = 2}));
   CHECK(text == "m{(vvrE[wFflbLguswFflbLgu<vvv>!se)}");
   CHECK(report.stopped_by == "test.Stopper");
   CHECK(report.steps == 2);

@@ -23,13 +23,13 @@ TEST_CASE(
       for (auto const& ours : others) sentences.insert(std::begin(ours), std::end(ours));
     }
   }
-  collect_all<frugal::Graph<frugal::WholeStep>>(sentences, Axes{});
+  collect_all<frugal::CudaGraph<frugal::WholeStep>>(sentences, Axes{});
   collect_all<frugal::Checkpoint<frugal::WeightsIn<frugal::BF16>>>(sentences, Axes{});
   collect_all<frugal::AutoBatch>(sentences, Axes{});
   collect_all<frugal::Audit<frugal::BitExact>>(sentences, Axes{});
   collect_all<frugal::Spot<frugal::SigtermSave>>(sentences, Axes{});
   sentences.erase("");
-  // Two of one kind, two needs, two demands of Graph, and two conflicts.
+  // Two of one kind, two needs, two demands of CudaGraph, and two conflicts.
   CHECK(sentences.size() >= 9);
   std::string expected;
   for (auto const& entry :

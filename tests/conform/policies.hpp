@@ -14,8 +14,8 @@ using namespace frugal::literals;
 using frugal::Axis;
 using frugal::Without;
 
-/// One axis for each kind, with the policies of that kind. Without Graph: these tests listen to
-/// single losses and updates, which a replay does not call. Graph's own test covers resume and
+/// One axis for each kind, with the policies of that kind. Without CudaGraph: these tests listen to
+/// single losses and updates, which a replay does not call. CudaGraph's own test covers resume and
 /// pairing.
 using Axes = frugal::list<
     Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::Adam>,
@@ -38,20 +38,20 @@ using Axes = frugal::list<
                         frugal::Prometheus<frugal::Every<2>>>,
          frugal::Profile<frugal::Seconds<1>, frugal::PerEpoch>>,
     Axis<Without, frugal::Progress<>>,  //
-    Axis<Without, frugal::KeepMemory>, Axis<Without, frugal::FlushDenormals>,
+    Axis<Without, frugal::RetainHostMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>,
          frugal::Recipe<frugal::Checkpoint<frugal::Every<7>>, frugal::Spot<frugal::SigtermSave>>>,
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::SkipNonFinite>,
-    Axis<Without, frugal::Smoke<>>,
+    Axis<Without, frugal::DryRun<>>,
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
          frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,
     Axis<Without, frugal::Activations<frugal::BF16>, frugal::Activations<frugal::Offload>>,
     Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
     // Neither has another device here; tests/device has one, and moves all of these.
-    Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>, Axis<Without, frugal::Device<>>,
-    Axis<Without, frugal::StopAfter<frugal::Hours<100>>>,
+    Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>,
+    Axis<Without, frugal::DevicePrefetch<>>, Axis<Without, frugal::StopAfter<frugal::Hours<100>>>,
     Axis<Without, frugal::Throughput<frugal::Every<4>>>,
     Axis<Without, frugal::TrainMetrics<frugal::Every<3>, frugal::Accuracy>>>;
 
@@ -64,7 +64,7 @@ void prepare(P& policy) {
     };
   } else if constexpr (requires { policy.line_seconds; }) {
     policy.out = nullptr;
-  } else if constexpr (std::same_as<P, frugal::Smoke<>>) {
+  } else if constexpr (std::same_as<P, frugal::DryRun<>>) {
     policy.out = nullptr;
   } else if constexpr (std::same_as<P, frugal::Accumulate<frugal::Auto>>) {
     policy.samples = 3;

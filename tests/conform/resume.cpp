@@ -31,12 +31,12 @@ Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Spy, Resume> trainer{
       module,
       {},
-      {.run = folder.path(), .epochs = 3, .seed = 7},
+      {.run_dir = folder.path(), .epochs = 3, .seed = 7},
       Spy{.seen = &seen},
       Resume{.from = from, .after_step = &outcome.after_step, .after_epoch = &outcome.after_epoch}};
   prepare_all(trainer, policies);
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
   outcome.losses = seen.losses;
@@ -109,12 +109,13 @@ void resumes(frugal::list<Ps...> policies) {
 
 TEST_CASE(
     "a run resumed at any step ends with the same bits: AdamW, BF16, windows, all observers") {
-  resumes(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::BF16>,
-                       frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
-                       frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
-                       frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
-                       frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
-                       frugal::Progress<>, frugal::Smoke<>, frugal::Average<frugal::Ema<0.9_r>>>{});
+  resumes(
+      frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::BF16>,
+                   frugal::Accumulate<3>, frugal::ClipNorm<0.5_r>,
+                   frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
+                   frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
+                   frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
+                   frugal::Progress<>, frugal::DryRun<>, frugal::Average<frugal::Ema<0.9_r>>>{});
 }
 
 TEST_CASE("a run resumed in the middle of a plateau ends with the same bits") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole trainer with Graph<WholeStep> on CUDA graphs links, and throws the typed error on a
+// A whole trainer with CudaGraph<WholeStep> on CUDA graphs links, and throws the typed error on a
 // machine without a GPU. tests/gpu tests it on one.
 #include <frugal/frugal.hpp>
 
@@ -14,9 +14,9 @@ namespace fr = frugal;
 
 void train(c10::Device device) {
   torch::nn::Linear net(8, 3);
-  fr::Resident train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
+  fr::TensorDataset train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1, .device = device},
-                      fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Graph<fr::WholeStep>{}};
+                      fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::CudaGraph<fr::WholeStep>{}};
   static_cast<void>(trainer.fit(train));
 }
 
@@ -26,7 +26,7 @@ bool refused(c10::Device device) {
     train(device);
   } catch (fr::SettingsError const& error) {
     std::printf("%s\n", error.what());
-    return error.fault().fix.find("emove Graph<WholeStep>") != std::string::npos;
+    return error.fault().fix.find("emove CudaGraph<WholeStep>") != std::string::npos;
   }
   std::printf("no error on %s\n", device.str().c_str());
   return false;

@@ -22,12 +22,12 @@ double loss_on(char const* device) {
   namespace fr = frugal;
   torch::manual_seed(0);
   at::Tensor const x = torch::randn({128, 8});
-  fr::Resident train(x, x.argmax(1), {.batch = 16});
+  fr::TensorDataset train(x, x.argmax(1), {.batch = 16});
   fr::Trainer trainer{torch::nn::Linear(8, 8),
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2, .device = device},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
-                      fr::Device<>{},
+                      fr::DevicePrefetch<>{},
                       fr::StartOn<fr::Cpu, fr::Steps<5>>{}};
   return trainer.fit(train).train_loss;
 }

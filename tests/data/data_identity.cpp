@@ -61,7 +61,7 @@ TEST_CASE("of many values there are their number and a hash that changes with ea
 }
 
 TEST_CASE("the order of a Pass depends on shuffle and samples, and not on the batch size") {
-  auto const pass = [](std::uint64_t samples, frugal::Loading loading) {
+  auto const pass = [](std::uint64_t samples, frugal::LoaderOptions loading) {
     return identified(frugal::Pass(samples, loading, "set"));
   };
   Values const one = pass(10, {.batch = 2});

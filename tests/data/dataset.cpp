@@ -6,7 +6,7 @@
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <torch/data/datasets/map.h>
 #include <torch/data/datasets/mnist.h>
@@ -89,7 +89,7 @@ TEST_CASE("a data set with only get gives stacked batches, the same as a residen
   auto source = from_dataset(OneByOne(50), {.batch = 8});
   static_assert(frugal::SizedSource<decltype(source)>);
   static_assert(std::is_same_v<frugal::batch_of<decltype(source)>, Batch>);
-  frugal::Resident resident(numbered(50), {.batch = 8});
+  frugal::TensorDataset resident(numbered(50), {.batch = 8});
   CHECK(source.samples() == 50);
   CHECK(source.batches() == 7);
   for (frugal::Cursor const cursor :
@@ -102,7 +102,7 @@ TEST_CASE("a data set's own get_batch is called once per batch") {
   WholeBatches dataset(50);
   auto const asked = dataset.asked;
   auto source = from_dataset(dataset, {.batch = 8});
-  frugal::Resident resident(numbered(50), {.batch = 8});
+  frugal::TensorDataset resident(numbered(50), {.batch = 8});
   CHECK(same(epoch_of(source, {.seed = 2}), epoch_of(resident, {.seed = 2})));
   CHECK(*asked == 7);
 }
@@ -119,7 +119,7 @@ TEST_CASE("transforms that were mapped onto a data set are applied, with and wit
   auto a = from_dataset(std::move(normalized), {.batch = 6});
   auto b = from_dataset(std::move(stacked), {.batch = 6});
   static_assert(std::is_same_v<frugal::batch_of<decltype(b)>, Batch>);
-  frugal::Resident plain(numbered(20), {.batch = 6});
+  frugal::TensorDataset plain(numbered(20), {.batch = 6});
   auto wanted = epoch_of(plain, {.seed = 1});
   // Normalize takes images, and adds a channel dimension to those without one.
   for (auto& batch : wanted) batch.data = ((batch.data - 2.0) / 4.0).unsqueeze(1);
@@ -159,7 +159,7 @@ TEST_CASE("a data set's samples go through a collate function, in buckets by len
 TEST_CASE("torch's MNIST becomes a resident source, with the bits of its get") {
   datasets::MNIST mnist(plain_fashion().path().string(), datasets::MNIST::Mode::kTest);
   auto source = from_dataset(mnist, {.batch = 64});
-  static_assert(std::is_same_v<decltype(source), frugal::Resident>);
+  static_assert(std::is_same_v<decltype(source), frugal::TensorDataset>);
   CHECK(source.samples() == 10'000);
   source.seek({.seed = 3});
   auto const batch = *source.next();

@@ -8,7 +8,7 @@
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/error.hpp>
 
 #include <cstdint>
@@ -22,10 +22,10 @@ using namespace frugal_test::data_sources;
 using frugal::Batch;
 using frugal::Cursor;
 using frugal::Limited;
-using frugal::Resident;
+using frugal::TensorDataset;
 
-Resident numbers(std::int64_t n, std::int64_t batch, bool drop_last = false) {
-  return Resident(numbered(n), {.batch = batch, .drop_last = drop_last});
+TensorDataset numbers(std::int64_t n, std::int64_t batch, bool drop_last = false) {
+  return TensorDataset(numbered(n), {.batch = batch, .drop_last = drop_last});
 }
 
 /// A set of samples, for a loader.
@@ -40,7 +40,7 @@ struct Set {
 };
 
 TEST_CASE("an epoch is the first batches of the source's, in the source's order") {
-  Resident whole = numbers(100, 8);
+  TensorDataset whole = numbers(100, 8);
   Limited first(numbers(100, 8), 3);
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
     auto expected = epoch_of(whole, {.seed = 5, .epoch = epoch});
@@ -86,7 +86,7 @@ TEST_CASE("it counts its samples and batches") {
     CHECK(all.batches() == 3);
     CHECK(samples_in(epoch_of(all, {})).size() == 20);
   }
-  Limited<Resident> dropped(numbers(20, 8, /*drop_last=*/true), 5);
+  Limited<TensorDataset> dropped(numbers(20, 8, /*drop_last=*/true), 5);
   CHECK(dropped.batches() == 2);
   CHECK(rest(dropped).size() == 2);
 }

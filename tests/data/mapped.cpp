@@ -5,7 +5,7 @@
 
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <stdexcept>
 
@@ -14,16 +14,16 @@ namespace frugal_test::data_mapped {
 using namespace frugal_test::data_sources;
 using frugal::Batch;
 using frugal::Mapped;
-using frugal::Resident;
 using frugal::ScaleBytes;
+using frugal::TensorDataset;
 
-Resident bytes() {
-  return Resident(at::arange(512, at::kInt).remainder(256).to(at::kByte).view({128, 2, 2}),
-                  at::arange(128), {.batch = 24});
+TensorDataset bytes() {
+  return TensorDataset(at::arange(512, at::kInt).remainder(256).to(at::kByte).view({128, 2, 2}),
+                       at::arange(128), {.batch = 24});
 }
 
 TEST_CASE("scaled bytes have the bits of a set that was scaled whole") {
-  Resident plain(bytes().data().to(at::kFloat).div_(255), bytes().target(), {.batch = 24});
+  TensorDataset plain(bytes().data().to(at::kFloat).div_(255), bytes().target(), {.batch = 24});
   Mapped scaled(bytes(), ScaleBytes{});
   for (auto cursor :
        {frugal::Cursor{.seed = 3}, frugal::Cursor{.seed = 3, .epoch = 1, .position = 48}}) {
@@ -45,7 +45,7 @@ TEST_CASE("scaled bytes have the bits of a set that was scaled whole") {
 TEST_CASE("a function may write into its batch: the set stays as it is in later epochs") {
   at::Tensor const data = at::arange(12, at::kFloat).view({6, 2});
   for (bool const shuffle : {false, true}) {
-    Mapped doubled(Resident(data, at::arange(6), {.batch = 4, .shuffle = shuffle}),
+    Mapped doubled(TensorDataset(data, at::arange(6), {.batch = 4, .shuffle = shuffle}),
                    [](Batch batch) {
                      batch.data.mul_(2);
                      return batch;
@@ -62,16 +62,16 @@ TEST_CASE("a function may write into its batch: the set stays as it is in later 
 
 TEST_CASE("floats are scaled as bytes are, and the set is not changed") {
   at::Tensor const data = at::arange(6, at::kFloat).view({6, 1});
-  Mapped scaled(Resident(data, at::arange(6), {.batch = 6, .shuffle = false}), ScaleBytes{});
+  Mapped scaled(TensorDataset(data, at::arange(6), {.batch = 6, .shuffle = false}), ScaleBytes{});
   CHECK(at::equal(scaled.next()->data, data / 255));
   CHECK(at::equal(data, at::arange(6, at::kFloat).view({6, 1})));
 }
 
 TEST_CASE("it can be paused, and is waited for, if its source is") {
   using frugal::Prefetch;
-  static_assert(frugal::PausableSource<Mapped<Prefetch<Resident>, ScaleBytes>>);
-  static_assert(frugal::WaitedSource<Mapped<Prefetch<Resident>, ScaleBytes>>);
-  static_assert(!frugal::PausableSource<Mapped<Resident, ScaleBytes>>);
+  static_assert(frugal::PausableSource<Mapped<Prefetch<TensorDataset>, ScaleBytes>>);
+  static_assert(frugal::WaitedSource<Mapped<Prefetch<TensorDataset>, ScaleBytes>>);
+  static_assert(!frugal::PausableSource<Mapped<TensorDataset, ScaleBytes>>);
   Mapped scaled(Prefetch(bytes()), ScaleBytes{});
   scaled.seek({});
   CHECK(scaled.next().has_value());
@@ -93,7 +93,7 @@ TEST_CASE("it has a size if its source has one") {
     void seek(frugal::Cursor const&) {}
     std::optional<Batch> next() { return std::nullopt; }
   };
-  static_assert(frugal::SizedSource<Mapped<Resident, ScaleBytes>>);
+  static_assert(frugal::SizedSource<Mapped<TensorDataset, ScaleBytes>>);
   static_assert(frugal::Source<Mapped<Stream, ScaleBytes>>);
   static_assert(!frugal::SizedSource<Mapped<Stream, ScaleBytes>>);
   Mapped const scaled(bytes(), ScaleBytes{});

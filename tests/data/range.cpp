@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <forward_list>
 #include <ranges>
@@ -29,9 +29,9 @@ std::vector<Batch> ragged() {
 }
 
 TEST_CASE("as_source refers to an lvalue source and moves any other") {
-  frugal::Resident resident(numbered(9));
-  static_assert(std::is_same_v<decltype(as_source(resident)), frugal::Resident&>);
-  static_assert(std::is_same_v<decltype(as_source(std::move(resident))), frugal::Resident>);
+  frugal::TensorDataset resident(numbered(9));
+  static_assert(std::is_same_v<decltype(as_source(resident)), frugal::TensorDataset&>);
+  static_assert(std::is_same_v<decltype(as_source(std::move(resident))), frugal::TensorDataset>);
   CHECK(&as_source(resident) == &resident);
 }
 

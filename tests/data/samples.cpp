@@ -43,7 +43,7 @@ TEST_CASE("samples of one shape are stacked, in the order that a resident source
   std::vector<Sample> samples;
   for (std::int64_t i = 0; i < 20; ++i) samples.emplace_back(set.data[i], set.target[i]);
   auto source = from_samples(samples, {.batch = 6});
-  frugal::Resident resident(set, {.batch = 6});
+  frugal::TensorDataset resident(set, {.batch = 6});
   std::vector<frugal::Batch> batches;
   for (auto& [data, target] : epoch_of(source, {.seed = 2})) batches.push_back({data, target});
   CHECK(same(batches, epoch_of(resident, {.seed = 2})));

@@ -23,11 +23,11 @@ struct Ahead : Plain {
   bool pause() { return paused = true; }
   void resume() { paused = false; }
   double waited() const { return 2.5; }
-  std::string advice() const { return "more workers"; }
+  std::string warning() const { return "more workers"; }
 };
 
 struct Advised : Plain {
-  std::string advice() const { return "a larger cache"; }
+  std::string warning() const { return "a larger cache"; }
 };
 
 template <class S>
@@ -46,7 +46,7 @@ TEST_CASE("pauses, waiting and advice of a source go through what wraps it") {
   outer.resume();
   CHECK_FALSE(source.paused);
   CHECK(outer.waited() == 2.5);
-  CHECK(outer.advice() == "more workers");
+  CHECK(outer.warning() == "more workers");
 }
 
 TEST_CASE("a source that is held by value is another one") {

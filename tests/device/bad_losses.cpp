@@ -37,7 +37,7 @@ struct Bad {
 
 /// Requests a stop after a step.
 struct Stops {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Stops";
   };
   using listens = fr::list<fr::on::step>;
@@ -57,7 +57,7 @@ struct Stops {
 
 /// A single process that agrees with itself: what waits for agreement is postponed.
 struct Alone {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Alone";
   };
   using listens = fr::list<>;
@@ -75,9 +75,10 @@ fr::Report run(std::filesystem::path const& folder, Bad const& bad, std::stop_to
                Ps const&... policies) {
   fr::Trainer trainer{
       std::make_shared<Mlp>(), bad,
-      fr::Settings{.run = folder, .epochs = 2, .device = fake::device(0), .stop = std::move(stop)},
+      fr::Settings{
+          .run_dir = folder, .epochs = 2, .device = fake::device(0), .stop = std::move(stop)},
       fr::Optimize<fr::SGD>{.lr = 0.1}, policies...};
-  fr::Resident train(samples(44), {.batch = 4});
+  fr::TensorDataset train(samples(44), {.batch = 4});
   return trainer.fit(train);
 }
 
@@ -91,7 +92,7 @@ TEST_CASE("a run preempted while a bad loss is unread is rolled back, and then p
   CHECK(left.preempted);
   CHECK(left.exit_code() == 75);
   CHECK(left.stopped_by == "Settings::stop");
-  CHECK(left.advice.size() == 1);
+  CHECK(left.warnings.size() == 1);
   fr::Report const rest = run(folder.path(), {0, &count}, {}, back, saves);
   CHECK(rest.steps == 21);
   CHECK(rest.epochs == 2);

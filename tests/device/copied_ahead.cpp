@@ -7,11 +7,11 @@
 #include <stdexcept>
 
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/device.hpp>
-#include <frugal/policy/device/copied_ahead.hpp>
+#include <frugal/policy/device_prefetch.hpp>
+#include <frugal/policy/device_prefetch/copied_ahead.hpp>
+#include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/any.hpp>
-#include <frugal/policy/smoke.hpp>
 #include <frugal/policy/start_on.hpp>
 #include <frugal/trainer.hpp>
 
@@ -26,7 +26,7 @@ using frugal::Batch;
 using frugal::CopiedAhead;
 using frugal::Cursor;
 using frugal::Depth;
-using frugal::Device;
+using frugal::DevicePrefetch;
 
 /// Batches of one number each, all written to one buffer; throws at one of them.
 struct Counting {
@@ -202,12 +202,12 @@ Ended fit(frugal::DeviceSpec const& device, Ps... policies) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.norm = true});
   frugal::Trainer trainer{module,
                           frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path(), .epochs = 3, .device = device},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 3, .device = device},
                           frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
                           Spy{.seen = &ended.seen},
                           policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   ended.report = trainer.fit(train, valid);
   module->to(c10::kCPU);
   ended.tensors = tensors_of(*module);
@@ -218,7 +218,7 @@ TEST_CASE(
     "a fit with Device has the bits of one on the CPU, and copies every batch on the side stream") {
   Ended const host = fit(c10::kCPU);
   fake::world().side_copies = 0;
-  Ended const ahead = fit("fake", Device<>{});
+  Ended const ahead = fit("fake", DevicePrefetch<>{});
   CHECK(same_bits(host.tensors, ahead.tensors));
   CHECK(host.seen.losses == ahead.seen.losses);
   CHECK(host.seen.validations.back().metrics == ahead.seen.validations.back().metrics);
@@ -226,8 +226,8 @@ TEST_CASE(
   // before the first step, and of 1 that was copied ahead of these.
   CHECK(fake::world().side_copies == 2 * (3 * (11 + 4) + 3));
   CHECK(fake::complaints().empty());
-  Ended const deep = fit(fake::device(1), Device<Depth<3>>{}, frugal::Accumulate<3>{},
-                         frugal::Smoke<>{.out = nullptr}, frugal::Validate<frugal::Every<2>>{});
+  Ended const deep = fit(fake::device(1), DevicePrefetch<Depth<3>>{}, frugal::Accumulate<3>{},
+                         frugal::DryRun<>{.out = nullptr}, frugal::Validate<frugal::Every<2>>{});
   Ended const plain = fit(c10::kCPU, frugal::Accumulate<3>{}, frugal::Validate<frugal::Every<2>>{});
   CHECK(same_bits(deep.tensors, plain.tensors));
   CHECK(deep.seen.losses == plain.seen.losses);
@@ -237,7 +237,7 @@ TEST_CASE(
 TEST_CASE("a fit that starts on the CPU copies ahead after its move") {
   fake::world().side_copies = 0;
   Ended const moved =
-      fit(fake::device(), Device<>{}, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>{});
+      fit(fake::device(), DevicePrefetch<>{}, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>{});
   CHECK(same_bits(moved.tensors, fit(c10::kCPU).tensors));
   CHECK(fake::world().side_copies == 2 * (3 * 11 - 5 + 3 * 4));
   CHECK(fake::complaints().empty());
@@ -252,12 +252,12 @@ TEST_CASE("a fit that validates on its own training data continues from its posi
                             frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
                             frugal::Validate<frugal::Every<3>>{},
                             device...};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
     CHECK(trainer.fit(train, train).steps == 22);
     module->to(c10::kCPU);
     return tensors_of(*module);
   };
-  CHECK(same_bits(run("cpu"), run("fake:1", Device<>{})));
+  CHECK(same_bits(run("cpu"), run("fake:1", DevicePrefetch<>{})));
   CHECK(fake::complaints().empty());
 }
 
@@ -268,11 +268,11 @@ TEST_CASE("a checkpoint records what was consumed, not what was copied ahead") {
     frugal::Trainer trainer{
         module,
         frugal::CrossEntropy{},
-        frugal::Settings{.run = path, .epochs = 2, .steps = steps, .device = there},
+        frugal::Settings{.run_dir = path, .epochs = 2, .steps = steps, .device = there},
         frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
         frugal::Checkpoint<frugal::Every<100>>{},
-        Device<Depth<4>>{}};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+        DevicePrefetch<Depth<4>>{}};
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
     static_cast<void>(trainer.fit(train));
     module->to(c10::kCPU);
     return tensors_of(*module);

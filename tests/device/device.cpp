@@ -36,7 +36,7 @@ auto trainer_for(std::set<std::string>& where, frugal::Settings const& settings,
 
 /// Where the batches of a fit, a range test, an evaluation and a prediction are.
 void check_all(auto& trainer, std::set<std::string>& where) {
-  frugal::Resident train(samples(48), {.batch = 4});
+  frugal::TensorDataset train(samples(48), {.batch = 4});
   std::set<std::string> const only{fake::device(1).str()};
 
   auto const found = trainer.evaluate(train);
@@ -58,7 +58,7 @@ void check_all(auto& trainer, std::set<std::string>& where) {
 
   where.clear();
   std::ostringstream out;
-  CHECK(trainer.smoke(train, out));
+  CHECK(trainer.dry_run(train, out));
   CHECK(where == std::set<std::string>{"cpu"});  // a dry run is on the host
   CHECK(trainer.module()->parameters().front().device() == fake::device(1));
   CHECK(fake::complaints().empty());
@@ -70,7 +70,7 @@ TEST_CASE("all that a trainer does is on Settings::device, with Device and witho
   CHECK(plain.device() == fake::device(1));
   check_all(plain, where);
   where.clear();
-  auto ahead = trainer_for(where, {.epochs = 1, .device = there}, frugal::Device<>{});
+  auto ahead = trainer_for(where, {.epochs = 1, .device = there}, frugal::DevicePrefetch<>{});
   check_all(ahead, where);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("a module on several devices needs a word where the run is, and is mov
   auto trainer = trainer_for(where, {});
   trainer.module()->parameters().back().set_data(
       trainer.module()->parameters().back().to(fake::device(1)));
-  frugal::Resident train(samples(8), {.batch = 4});
+  frugal::TensorDataset train(samples(8), {.batch = 4});
   CHECK_THROWS_WITH_AS(trainer.fit(train),
                        doctest::Contains("the module's parameters are on cpu and on fake:1"),
                        frugal::DeviceError);

@@ -38,7 +38,7 @@ TEST_CASE("a fit on the fake device has the bits of one on the CPU") {
     frugal::Trainer trainer{module, frugal::CrossEntropy{},
                             frugal::Settings{.epochs = 2, .seed = 7, .device = device},
                             frugal::Optimize<frugal::AdamW>{.lr = 1e-2}};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
     static_cast<void>(trainer.fit(train));
     module->to(c10::kCPU);
     return tensors_of(*module);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A learning rate on a device, as in a recipe with Graph.
+// A learning rate on a device, as in a recipe with CudaGraph.
 #include <doctest/doctest.h>
 
 #include <frugal/policy/optimize/adam.hpp>

@@ -26,7 +26,7 @@ std::vector<at::Tensor> train(Ps const&... policies) {
   frugal::Trainer trainer{net, frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 1, .device = fake::device()},
                           frugal::Optimize<frugal::AdamW>{}, policies...};
-  frugal::Resident train(samples(512), {.batch = 128});
+  frugal::TensorDataset train(samples(512), {.batch = 128});
   static_cast<void>(trainer.fit(train));
   std::vector<at::Tensor> weights;
   for (at::Tensor const& each : net->parameters()) weights.push_back(each.detach().cpu());

@@ -34,7 +34,7 @@ void goes_on(c10::Device from, c10::Device to, double dropout, Ps const&... poli
   CHECK(same_bits(rest.tensors, whole.tensors));
   CHECK(rest.report.train_loss == whole.report.train_loss);
   bool told = false;
-  for (auto const& line : rest.report.advice) {
+  for (auto const& line : rest.report.warnings) {
     told = told ||
            line.find("the checkpoint was saved on " + frugal::detail::kind_of_device(from)) == 0;
   }
@@ -64,7 +64,7 @@ TEST_CASE("AdamW, windows, clipping and an average resume on another device, and
 
 TEST_CASE("SGD in FP16 with Device and a writing thread resumes on another device") {
   goes_on_everywhere(frugal::Optimize<frugal::SGD>{.momentum = 0.9},
-                     frugal::Precision<frugal::FP16>{}, frugal::Device<>{},
+                     frugal::Precision<frugal::FP16>{}, frugal::DevicePrefetch<>{},
                      frugal::ClipNorm<0.5_r>{},
                      frugal::Average<frugal::Swa<frugal::From<4>, Every<3>>>{},
                      frugal::Checkpoint<Every<3>, frugal::Async>{});

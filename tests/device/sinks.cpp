@@ -31,10 +31,11 @@ template <class... Ps>
 std::map<std::string, int> operators_with(std::filesystem::path const& folder,
                                           Ps const&... policies) {
   torch::manual_seed(3);
-  fr::Settings settings{.run = folder.string(), .steps = 12, .seed = 5, .device = fake::device(0)};
+  fr::Settings settings{
+      .run_dir = folder.string(), .steps = 12, .seed = 5, .device = fake::device(0)};
   fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings,
                       fr::Optimize<fr::SGD>{}, policies...};
-  auto source = fr::Resident(samples(256), {.batch = 4});
+  auto source = fr::TensorDataset(samples(256), {.batch = 4});
   return operators_of([&] { static_cast<void>(trainer.fit(source)); });
 }
 

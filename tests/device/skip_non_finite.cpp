@@ -32,7 +32,7 @@ Outcome train(fr::Batch const& data, c10::Device device, Ps const&... policies) 
   auto const module = std::make_shared<Mlp>();
   fr::Trainer trainer{module, Rooted{}, fr::Settings{.epochs = 2, .device = device},
                       fr::Optimize<fr::AdamW>{}, policies...};
-  fr::Resident source(data, {.batch = 4, .shuffle = false});
+  fr::TensorDataset source(data, {.batch = 4, .shuffle = false});
   fake::waits();
   Outcome outcome;
   outcome.report = trainer.fit(source);
@@ -49,8 +49,8 @@ TEST_CASE("a bad window is skipped on a device as on the CPU, and no step waits"
   Outcome const there = train(bad, fake::device(), fr::SkipNonFinite{});
   CHECK(same_bits(there.tensors, here.tensors));
   CHECK(there.report.steps == here.report.steps);
-  CHECK(there.report.skipped == here.report.skipped);
-  CHECK(there.report.skipped == 2);
+  CHECK(there.report.non_finite_windows == here.report.non_finite_windows);
+  CHECK(there.report.non_finite_windows == 2);
   // Nothing is read but the flags: the fake device counts their copies to page-locked memory, which
   // a real device makes while the host goes on.
   Outcome const plain = train(support::without(bad, 20, 4), fake::device());
@@ -66,7 +66,7 @@ TEST_CASE("ClipNorm's bad norm on a device names its window when the losses are 
                        fr::NonFiniteGradientError);
   fake::complaints();
   Outcome const skipped = train(bad, fake::device(), fr::ClipNorm<100.0_r>{}, fr::SkipNonFinite{});
-  CHECK(skipped.report.skipped == 2);
+  CHECK(skipped.report.non_finite_windows == 2);
 }
 
 template <class Cadence, class... Ps>
@@ -92,7 +92,7 @@ TEST_CASE("Rollback passes over a window whose loss is NaN on a device, and no o
   Outcome const clean = train(support::without(bad, 20, 4), fake::device());
   Outcome const outcome = train(bad, fake::device(), fr::Rollback<fr::Every<4>>{.slow_down = 1});
   CHECK(same_bits(outcome.tensors, clean.tensors));
-  CHECK(outcome.report.advice.size() == 2);
+  CHECK(outcome.report.warnings.size() == 2);
 }
 
 TEST_CASE("FP16 skips a window whose loss is NaN on a device") {
@@ -101,7 +101,7 @@ TEST_CASE("FP16 skips a window whose loss is NaN on a device") {
   bad.data.narrow(0, 20, 4).fill_(std::numeric_limits<float>::quiet_NaN());
   Outcome const outcome =
       train(bad, fake::device(), fr::Precision<fr::FP16>{.scaling = {.initial = 8}});
-  CHECK(outcome.report.skipped == 2);
+  CHECK(outcome.report.non_finite_windows == 2);
   CHECK(std::isfinite(outcome.report.train_loss));
 }
 

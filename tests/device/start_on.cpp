@@ -71,7 +71,7 @@ Ended run(frugal::list<Ps...> policies, c10::Device device, Frozen const* from =
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Spy, Resume> trainer{
       module,
       {},
-      {.run = folder.path(), .epochs = 3, .seed = 7, .device = device},
+      {.run_dir = folder.path(), .epochs = 3, .seed = 7, .device = device},
       Spy{.seen = &ended.seen,
           .each_step =
               [&](frugal::Counters const&) {
@@ -79,8 +79,8 @@ Ended run(frugal::list<Ps...> policies, c10::Device device, Frozen const* from =
               }},
       Resume{.from = from, .after_step = &ended.after_step}};
   prepare_all(trainer, policies);
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   ended.report = trainer.fit(train, valid);
   ended.state = elsewhere(ended.after_step.rbegin()->second.run, module->first->weight.device());
   module->to(c10::kCPU);
@@ -132,7 +132,7 @@ TEST_CASE(
                      frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                      frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
                      frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
-                     frugal::Progress<>, frugal::Smoke<>, frugal::ClipValue<0.1_r>,
+                     frugal::Progress<>, frugal::DryRun<>, frugal::ClipValue<0.1_r>,
                      frugal::Average<frugal::Ema<0.9_r>>, frugal::Checkpoint<frugal::Every<5>>,
                      frugal::Throughput<frugal::Every<4>>>{});
 }
@@ -150,7 +150,7 @@ TEST_CASE("a run that moves has the bits of one that does not: SGD, plateau, Rol
 TEST_CASE("a run that moves has the bits of one that does not: Adam, Adagrad, torch's optimizers") {
   moves(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
                      frugal::Audit<frugal::BitExact>>{});
-  moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::KeepMemory,
+  moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::RetainHostMemory,
                      frugal::Activations<frugal::Offload>>{});
   moves(frugal::list<frugal::Optimize<frugal::Any>, frugal::FlushDenormals>{});
 }
@@ -166,8 +166,8 @@ TEST_CASE(
                             frugal::Validate<frugal::Every<2>>{},
                             frugal::EarlyStop<frugal::Patience<50>>{.restore_best = true},
                             start_on...};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-    frugal::Resident valid(samples(15, 92), {.batch = 4});
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
     auto const report = trainer.fit(train, valid);
     CHECK(module->first->weight.device() == device);
     module->to(c10::kCPU);
@@ -212,11 +212,11 @@ std::map<std::string, at::Tensor> in_folder(std::filesystem::path const& path, c
   frugal::Trainer trainer{
       module,
       frugal::CrossEntropy{},
-      frugal::Settings{.run = path, .epochs = 2, .steps = steps, .seed = 5, .device = device},
+      frugal::Settings{.run_dir = path, .epochs = 2, .steps = steps, .seed = 5, .device = device},
       frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
       frugal::Checkpoint<frugal::Every<100>>{},
       policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
   static_cast<void>(trainer.fit(train));
   module->to(c10::kCPU);
   return tensors_of(*module);
@@ -264,7 +264,7 @@ TEST_CASE("Rollback returns to before the move, and the run stays on the device"
                             frugal::Log<frugal::Every<1>>{.path = "/dev/null"},
                             frugal::Rollback<frugal::Every<100>>{},
                             policies...};
-    frugal::Resident train(samples(43), {.batch = 4});
+    frugal::TensorDataset train(samples(43), {.batch = 4});
     auto const report = trainer.fit(train);
     CHECK(report.steps == 21);
     CHECK(module->first->weight.device() == device);
@@ -280,7 +280,7 @@ TEST_CASE("FP16's scale and its flags move with the run") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Precision<frugal::FP16>,
                                 StartOn<Cpu, Steps<5>>>;
   Ended const whole = run(Policies{}, fake::device());
-  CHECK(whole.report.steps + whole.report.skipped == 33);
+  CHECK(whole.report.steps + whole.report.non_finite_windows == 33);
   CHECK(whole.after_step.at(4).run.values.at("policies/Precision/scale") ==
         whole.after_step.at(9).run.values.at("policies/Precision/scale"));
   Ended const resumed = run(Policies{}, fake::device(), &whole.after_step.at(9));
@@ -310,12 +310,12 @@ TEST_CASE("a run that ends before it moves reports that, and a move is an event 
                             frugal::Optimize<frugal::AdamW>{},
                             frugal::Log<frugal::Every<1>>{.path = folder.path() / "log"},
                             StartOn<Cpu, Steps<4>>{}};
-    frugal::Resident train(samples(43), {.batch = 4});
+    frugal::TensorDataset train(samples(43), {.batch = 4});
     return trainer.fit(train);
   };
   auto const report = fit(4);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("ended before it moved to fake:0") != std::string::npos);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("ended before it moved to fake:0") != std::string::npos);
   fit(6);
   std::ifstream file(folder.path() / "log");
   std::string const text(std::istreambuf_iterator<char>(file), {});

@@ -39,7 +39,7 @@ TEST_CASE("LossSpike ends the run at the first loss above ratio times the runnin
   auto const report = run({1, 1, 1, 2.9F, 9, 1}, {.ratio = 3, .keep = 0.5, .grace = 2});
   CHECK(report.steps == 5);
   CHECK(report.stopped_by == "LossSpike");
-  REQUIRE(report.advice.size() == 1);
+  REQUIRE(report.warnings.size() == 1);
 }
 
 TEST_CASE("LossSpike ignores a spike within its grace") {
@@ -56,7 +56,7 @@ TEST_CASE("LossSpike refuses a ratio of 1") {
 // [begin resume]
 // Saves everything at one step and ends the run, or loads everything when fit begins.
 struct Interrupt {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "Interrupt";
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::step>;

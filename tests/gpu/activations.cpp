@@ -70,9 +70,9 @@ Ended run(Ps const&... policies) {
         frugal::Optimize<frugal::AdamW>{.lr = 1e-3},
         frugal::Precision<frugal::BF16>{},
         policies...};
-    auto const report = trainer.fit(frugal::Resident(set, {.batch = b}));
+    auto const report = trainer.fit(frugal::TensorDataset(set, {.batch = b}));
     CHECK(report.steps == 6);
-    for (std::string const& line : report.advice) std::printf("%s\n", line.c_str());
+    for (std::string const& line : report.warnings) std::printf("%s\n", line.c_str());
     ended.loss = report.train_loss;
   });
   net->to(c10::kCPU);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 11: on a GPU Audit refuses a run without CUBLAS_WORKSPACE_CONFIG, and with it two runs have
-// the same hashes, eagerly, with Graph, and after a resume.
+// the same hashes, eagerly, with CudaGraph, and after a resume.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -76,10 +76,11 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
                           frugal::Optimize<frugal::AdamW>{.lr = 1e-3},
                           Audit<BitExact>{},
                           policies...};
-  auto const report = trainer.fit(frugal::Resident(pictures(), {.batch = 16, .shuffle = true}));
-  for (std::string const& line : report.advice) {
+  auto const report =
+      trainer.fit(frugal::TensorDataset(pictures(), {.batch = 16, .shuffle = true}));
+  for (std::string const& line : report.warnings) {
     CAPTURE(line);
-    CHECK(line.find("Graph") == std::string::npos);
+    CHECK(line.find("CudaGraph") == std::string::npos);
   }
   return trainer.template policy<frugal::kinds::audit>().marks();
 }
@@ -110,21 +111,21 @@ TEST_CASE(
   CHECK(other.at(1).hash != first[1].hash);
 
   // Another recipe: its optimizer gets the learning rate as a tensor.
-  frugal::Graph<frugal::WholeStep> const graph{};
+  frugal::CudaGraph<frugal::WholeStep> const graph{};
   auto const replayed = marks({}, graph);
   REQUIRE(replayed.size() == 4);
   CHECK((marks({}, graph) == replayed));
   CHECK(replayed[0] == first[0]);
-  frugal::Graph<frugal::WholeStep> eager{};
+  frugal::CudaGraph<frugal::WholeStep> eager{};
   eager.warm_up = 1 << 20;
   CHECK((marks({}, eager) == replayed));
 
   TemporaryFolder const folder;
   frugal::Checkpoint<frugal::Every<5>> const saves{};
-  auto const part = marks({.run = folder.path(), .steps = 17}, saves);
+  auto const part = marks({.run_dir = folder.path(), .steps = 17}, saves);
   REQUIRE(part.size() == 3);
   CHECK(part[1] == first[1]);
-  CHECK((marks({.run = folder.path()}, saves) == first));
+  CHECK((marks({.run_dir = folder.path()}, saves) == first));
 
   CHECK_FALSE(at::globalContext().deterministicAlgorithms());
 }

@@ -5,7 +5,7 @@
 
 #include <c10/core/Device.h>
 
-#include <frugal/policy/graph.hpp>
+#include <frugal/policy/cuda_graph.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -70,11 +70,11 @@ class CountingCapture {
   std::shared_ptr<CaptureLog> log_ = std::make_shared<CaptureLog>();
 };
 
-using Counted = frugal::Graph<frugal::WholeStep, CountingCapture>;
+using Counted = frugal::CudaGraph<frugal::WholeStep, CountingCapture>;
 
 constexpr int never = 1 << 20;  // warm-up windows
 
-/// The Graph of a recipe whose captures are counted.
+/// The CudaGraph of a recipe whose captures are counted.
 inline Counted counted(std::shared_ptr<CaptureLog> log, int warm_up = 3) {
   Counted graph;
   graph.warm_up = warm_up;

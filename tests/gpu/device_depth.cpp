@@ -103,7 +103,7 @@ void holds(Ended const& plain) {
   CAPTURE(Depth);
   Ended ended;
   std::int64_t const peak =
-      memory::peak_of([&] { ended = run(frugal::Device<frugal::Depth<Depth>>{}); });
+      memory::peak_of([&] { ended = run(frugal::DevicePrefetch<frugal::Depth<Depth>>{}); });
   double const batches = static_cast<double>(peak) / static_cast<double>(batch_bytes);
   std::printf("Depth<%zu>: %.2f batches at most; ahead at %d of %d steps\n", Depth, batches,
               ended.ahead, static_cast<int>(steps));

@@ -55,8 +55,8 @@ Ran run(Micro micro, Deed const& deed, Counted const& graph) {
                           micro,
                           graph};
   Ran ran;
-  ran.report = trainer.fit(frugal::Resident(samples(16 * batch_size, 91, 16, 8),
-                                            {.batch = batch_size, .shuffle = true}));
+  ran.report = trainer.fit(frugal::TensorDataset(samples(16 * batch_size, 91, 16, 8),
+                                                 {.batch = batch_size, .shuffle = true}));
   for (auto const& [name, tensor] : tensors_of(*module)) ran.tensors.emplace(name, tensor.cpu());
   return ran;
 }
@@ -98,7 +98,7 @@ void check_healthy() {
   CHECK(log->captures == 1);
   CHECK(log->broken_off == 0);
   CHECK(log->replays == 48 - warm_up);
-  CHECK(graph.report.advice.empty());
+  CHECK(graph.report.warnings.empty());
 }
 
 /// `deed()` creates the objective's extra action; each run has its own.
@@ -118,7 +118,7 @@ void check_fails(Micro micro, int captures, Deed const& deed) {
   CHECK(log->broken_off == 1);
   CHECK(log->replays == 0);
   check_same(eager, graph);
-  CHECK(lines_with("cannot be captured", graph.report.advice) == 1);
+  CHECK(lines_with("cannot be captured", graph.report.warnings) == 1);
   CAPTURE(before);
   CAPTURE(base);
   CAPTURE(after);

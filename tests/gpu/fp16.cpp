@@ -33,7 +33,7 @@ struct Found {
 
 /// Reads the scale after every step, as a checkpoint would save it.
 struct Scales {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Scales";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -51,7 +51,7 @@ struct Scales {
       phase.persist(writer);
       writer.settle();
       found_->push_back(
-          {phase.counters().step, phase.counters().skipped,
+          {phase.counters().step, phase.counters().non_finite_windows,
            std::get<double>(memory.values.at("policies/Precision/scale")),
            std::get<std::int64_t>(memory.values.at("policies/Precision/good_steps"))});
     }
@@ -82,7 +82,7 @@ Ran run(Policies const&... policies) {
       Scales{&ran.found},
       policies...};
   ran.report = trainer.fit(
-      frugal::Resident(samples(16 * batch, 91, 16, 8), {.batch = batch, .shuffle = true}));
+      frugal::TensorDataset(samples(16 * batch, 91, 16, 8), {.batch = batch, .shuffle = true}));
   ran.tensors = tensors_of(*module);
   return ran;
 }
@@ -93,10 +93,10 @@ std::vector<bool> overflows_of(Ran const& ran) {
   std::vector<bool> no_step;
   std::uint64_t skipped = 0;
   for (Found const& each : ran.found) {
-    for (; skipped < each.skipped; ++skipped) no_step.push_back(true);
+    for (; skipped < each.non_finite_windows; ++skipped) no_step.push_back(true);
     no_step.push_back(false);
   }
-  for (; skipped < ran.report.skipped; ++skipped) no_step.push_back(true);
+  for (; skipped < ran.report.non_finite_windows; ++skipped) no_step.push_back(true);
   REQUIRE(no_step.size() > lag);
   // The first windows have no flag yet.
   for (std::size_t i = 0; i < lag; ++i) CHECK_FALSE(no_step[i]);
@@ -107,8 +107,8 @@ std::vector<bool> overflows_of(Ran const& ran) {
 /// torch.amp's rule: halved by an overflow, doubled after a given number of consecutive good
 /// windows.
 void check_scales(Ran const& ran, std::uint64_t windows) {
-  CHECK(ran.report.skipped > 5);
-  CHECK(ran.report.steps + ran.report.skipped == windows);
+  CHECK(ran.report.non_finite_windows > 5);
+  CHECK(ran.report.steps + ran.report.non_finite_windows == windows);
   CHECK(ran.found.size() == ran.report.steps);
   std::vector<bool> const overflows = overflows_of(ran);
   REQUIRE(overflows.size() == windows - lag);
@@ -135,7 +135,7 @@ void check_scales(Ran const& ran, std::uint64_t windows) {
   CHECK(doubled > 0);
   int compared = 0;
   for (Found const& each : ran.found) {
-    std::uint64_t const window = each.step + each.skipped;  // from 1 on
+    std::uint64_t const window = each.step + each.non_finite_windows;  // from 1 on
     if (window > expected.size()) continue;
     CAPTURE(window);
     CHECK(each.scale == static_cast<double>(expected[window - 1].value));
@@ -153,7 +153,7 @@ void check_all(std::uint64_t windows, int captures, int replays, Policies const&
   Ran const eager = run(policies..., counted(idle, never));
   Ran const graph = run(policies..., counted(log, warm_up));
   {
-    INFO("without Graph");
+    INFO("without CudaGraph");
     check_scales(plain, windows);
   }
   {
@@ -168,13 +168,13 @@ void check_all(std::uint64_t windows, int captures, int replays, Policies const&
   CHECK(log->captures == captures);
   CHECK(log->broken_off == 0);
   CHECK(log->replays == replays);
-  CHECK(lines_with("Graph", graph.report.advice) == 0);
-  // A replayed run also has the bits of one with the rate in a tensor; a run without Graph does not
+  CHECK(lines_with("CudaGraph", graph.report.warnings) == 0);
+  // A replayed run also has the bits of one with the rate in a tensor; a run without CudaGraph does not
   // have it there.
   CHECK(same_bits(eager.tensors, graph.tensors));
   CHECK(eager.report.train_loss == graph.report.train_loss);
   CHECK(eager.report.steps == graph.report.steps);
-  CHECK(eager.report.skipped == graph.report.skipped);
+  CHECK(eager.report.non_finite_windows == graph.report.non_finite_windows);
 }
 
 TEST_CASE("one micro-batch: skips, scales and bits") {

@@ -67,7 +67,7 @@ Measured run(frugal::Batch const& batch, std::shared_ptr<CaptureLog> const& log,
       frugal::Optimize<frugal::AdamW>{}, counted(log, windows_of_warm_up)};
   Measured found;
   found.report =
-      trainer.fit(frugal::Resident(batch, {.batch = batch.data.size(0), .shuffle = false}));
+      trainer.fit(frugal::TensorDataset(batch, {.batch = batch.data.size(0), .shuffle = false}));
   auto const stats = allocator::getDeviceStats(gpu);
   found.peak = bytes(stats.allocated_bytes).peak;
   found.reserved = bytes(stats.reserved_bytes).current;
@@ -118,7 +118,7 @@ TEST_CASE("a step of 60% of the memory is captured") {
   CHECK(log->broken_off == 0);
   CHECK(log->replays == windows - warm_up);
   CHECK(graph.report.steps == windows);
-  CHECK(lines_with("Graph", graph.report.advice) == 0);
+  CHECK(lines_with("CudaGraph", graph.report.warnings) == 0);
   CHECK(graph.reserved <= allowed);
 }
 

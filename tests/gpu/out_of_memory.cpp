@@ -98,7 +98,7 @@ Ended run(Hungry hungry, Ps const&... policies) {
       Accumulate<Auto>{},
       Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }},
       policies...};
-  ended.report = trainer.fit(frugal::Resident(samples(44), {.batch = 16, .shuffle = true}));
+  ended.report = trainer.fit(frugal::TensorDataset(samples(44), {.batch = 16, .shuffle = true}));
   CHECK(ended.report.steps == 9);
   ended.micro_batch = trainer.template policy<frugal::kinds::accumulate>().micro_batch();
   module->to(c10::kCPU);
@@ -107,7 +107,7 @@ Ended run(Hungry hungry, Ps const&... policies) {
 }
 
 bool advises(frugal::Report const& report, std::string const& words) {
-  return std::any_of(report.advice.begin(), report.advice.end(), [&](std::string const& line) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(), [&](std::string const& line) {
     return line.find(words) != std::string::npos;
   });
 }
@@ -146,7 +146,7 @@ void splits_in_mid_run(Where where) {
   memory::Limit const held(limit);
   Ended const split = run({.later = much, .from = 4, .where = where});
   CHECK(split.micro_batch == 8);
-  CHECK(split.report.advice.size() == 1);
+  CHECK(split.report.warnings.size() == 1);
   CHECK(advises(split.report, "memory ran out at step 4 with 16 samples"));
   check_near(split, whole());
 }
@@ -193,7 +193,7 @@ TEST_CASE("with Accumulate<N> LibTorch's error names the step, and the next fit 
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{.bytes = too_much},
                             frugal::Settings{.device = c10::Device(c10::kCUDA, 0)},
                             frugal::Optimize<frugal::SGD>{.lr = 0.1}};
-    static_cast<void>(trainer.fit(frugal::Resident(samples(44), {.batch = 16})));
+    static_cast<void>(trainer.fit(frugal::TensorDataset(samples(44), {.batch = 16})));
   } catch (frugal::ModuleError const& error) {
     ran_out = frugal::detail::is_out_of_memory(std::current_exception());
     CHECK(error.fault().where.find("step 0") != std::string::npos);

@@ -38,11 +38,11 @@ std::vector<frugal::WindowProfile> run(Products const& objective, frugal::Report
                                        Ps const&... policies) {
   frugal::Trainer trainer{torch::nn::Linear(6, 3),
                           objective,
-                          frugal::Settings{.run = folder, .epochs = 2, .device = gpu()},
+                          frugal::Settings{.run_dir = folder, .epochs = 2, .device = gpu()},
                           Optimizer{},
                           profile,
                           policies...};
-  report = trainer.fit(frugal::Resident(samples(256), {.batch = 4}));
+  report = trainer.fit(frugal::TensorDataset(samples(256), {.batch = 4}));
   return trainer.profile().windows();
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("large products keep the GPU busy, and their operator is the hot spot"
   CHECK(windows[0].bound == Bound::compute);
   CHECK(windows[0].device_idle < 0.3);
   CHECK(windows[0].peak.bytes >= 4096 * 4096 * 4);
-  CHECK(report.advice.empty());  // NVTX is there
+  CHECK(report.warnings.empty());  // NVTX is there
   CHECK(std::filesystem::exists(folder / windows[0].trace));
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("replayed steps are profiled too, and again in the next epoch") {
   frugal::Report report;
   auto const windows =
       run({.size = 2048}, report, "", Profile<Steps<10>, PerEpoch>{.least_busy = 0},
-          frugal::Graph<frugal::WholeStep>{});
+          frugal::CudaGraph<frugal::WholeStep>{});
   REQUIRE(windows.size() == 2);
   CHECK_FALSE(windows[1].hot_spots.empty());
   CHECK(windows[1].device_idle < 0.9);
@@ -90,8 +90,8 @@ TEST_CASE("a sink has the bytes of the GPU's tensors, and NVML knows the GPU by 
                           Optimizer{},
                           frugal::OnMetrics<Keep, frugal::Every<1>>{.call = keep},
                           frugal::CostMeter{.energy = {.processors = false}}};
-  static_cast<void>(
-      trainer.fit(frugal::Resident(at::zeros({12, 1024}), at::zeros({12, 1024}), {.batch = 4})));
+  static_cast<void>(trainer.fit(
+      frugal::TensorDataset(at::zeros({12, 1024}), at::zeros({12, 1024}), {.batch = 4})));
   // Weights, gradients and two moments.
   CHECK(bytes >= 4 * 1024 * 1025 * 4);
   auto const uuids = frugal::detail::cuda_uuids();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 6: a run that dies on a GPU resumes with the bits of an uninterrupted one, eagerly and with
-// Graph; between CPU and GPU it resumes with nearly the same losses.
+// CudaGraph; between CPU and GPU it resumes with nearly the same losses.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -68,7 +68,7 @@ TEST_CASE("eagerly, a run that died resumes with the same bits, with either spel
 
 /// A replayed step does not call the objective, so this run dies at the end of a step.
 struct Dies {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Dies";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -90,17 +90,17 @@ struct Dies {
   };
 };
 
-/// The run of dying_runs with Graph, and with an objective without host syncs.
+/// The run of dying_runs with CudaGraph, and with an objective without host syncs.
 Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_after,
                      c10::Device device) {
   Job const job{.folder = folder, .device = device};
   return run_with(job, frugal::CrossEntropy{}, frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
                   frugal::ClipNorm<0.5_r>{}, frugal::Average<frugal::Ema<0.9_r>>{},
-                  frugal::Checkpoint<Every<3>>{}, frugal::Graph<frugal::WholeStep>{},
+                  frugal::Checkpoint<Every<3>>{}, frugal::CudaGraph<frugal::WholeStep>{},
                   Dies{.at = dies_after});
 }
 
-TEST_CASE("with Graph, a run that died resumes with the same bits") {
+TEST_CASE("with CudaGraph, a run that died resumes with the same bits") {
   TemporaryFolder const folder;
   Outcome const whole = run_captured(folder / "whole", 0, first_gpu);
   CHECK(whole.report.steps == 33);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 10: a checkpoint that is written while training continues has the weights of its own step,
-// eagerly and with Graph, and validations of the average between replays do not affect the replays.
+// eagerly and with CudaGraph, and validations of the average between replays do not affect the replays.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
@@ -28,10 +28,10 @@ constexpr std::uint64_t steps = 40;
 constexpr std::int64_t features = 1024;
 constexpr std::int64_t classes = 8;
 
-/// Copies the module after each step, synchronously on the device. Not part of a step, so Graph can
+/// Copies the module after each step, synchronously on the device. Not part of a step, so CudaGraph can
 /// capture it.
 struct Records {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Records";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -77,18 +77,19 @@ Ended run(std::filesystem::path const& folder, bool validates, Ps const&... poli
   frugal::Trainer trainer{
       module,
       frugal::CrossEntropy{},
-      frugal::Settings{.run = folder, .epochs = 2, .seed = 7, .device = c10::Device(c10::kCUDA, 0)},
+      frugal::Settings{
+          .run_dir = folder, .epochs = 2, .seed = 7, .device = c10::Device(c10::kCUDA, 0)},
       frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
       frugal::Average<frugal::Ema<0.9_r>>{},
       policies...};
-  frugal::Resident train(set, {.batch = 16, .shuffle = true});
-  frugal::Resident valid(watched, {.batch = 16});
+  frugal::TensorDataset train(set, {.batch = 16, .shuffle = true});
+  frugal::TensorDataset valid(watched, {.batch = 16});
   ended.report = validates ? trainer.fit(train, valid) : trainer.fit(train);
   CHECK(ended.report.steps == steps);
-  // All windows have one shape, so Graph only advises if it gave up.
-  for (std::string const& line : ended.report.advice) {
+  // All windows have one shape, so CudaGraph only advises if it gave up.
+  for (std::string const& line : ended.report.warnings) {
     CAPTURE(line);
-    CHECK(line.find("Graph") == std::string::npos);
+    CHECK(line.find("CudaGraph") == std::string::npos);
   }
   module->to(c10::kCPU);
   ended.tensors = tensors_of(*module);
@@ -131,12 +132,13 @@ TEST_CASE("eagerly, the file of a step has the weights of that step, while train
   saves_its_own_step();
 }
 
-TEST_CASE("with Graph, the file of a step has the weights of that step, while replays continue") {
-  saves_its_own_step(frugal::Graph<frugal::WholeStep>{});
+TEST_CASE(
+    "with CudaGraph, the file of a step has the weights of that step, while replays continue") {
+  saves_its_own_step(frugal::CudaGraph<frugal::WholeStep>{});
 }
 
 TEST_CASE("validations of the average between replays change no bit of them") {
-  frugal::Graph<frugal::WholeStep> const graph{};
+  frugal::CudaGraph<frugal::WholeStep> const graph{};
   Ended const alone = run({}, false, graph);
   Ended const validated = run({}, true, graph, frugal::Validate<Every<3>>{});
   CHECK(same_bits(validated.tensors, alone.tensors));
@@ -144,7 +146,7 @@ TEST_CASE("validations of the average between replays change no bit of them") {
   CHECK_FALSE(same_bits(alone.tensors, alone.averages));
 
   // A run that never captures validates the same weights.
-  frugal::Graph<frugal::WholeStep> eager{};
+  frugal::CudaGraph<frugal::WholeStep> eager{};
   eager.warm_up = 1 << 20;
   Ended const never = run({}, true, eager, frugal::Validate<Every<3>>{});
   REQUIRE(never.report.validations.size() == validated.report.validations.size());

@@ -63,7 +63,7 @@ Ended run(c10::Device device, Ps const&... policies) {
                                     ended.places.push_back(module->first->weight.device().type());
                                   }},
                           policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
   ended.report = trainer.fit(train);
   ended.losses = seen.losses;
   return ended;
@@ -83,7 +83,7 @@ void moves(Ps const&... policies) {
 }
 
 TEST_CASE("a run that starts on the CPU continues on the GPU with the losses of one that stays") {
-  moves(frugal::Optimize<frugal::AdamW>{}, frugal::Device<>{},
+  moves(frugal::Optimize<frugal::AdamW>{}, frugal::DevicePrefetch<>{},
         frugal::Average<frugal::Ema<0.9_r>>{});
 }
 
@@ -136,7 +136,7 @@ std::vector<double> trains(c10::Device device, bool restride, Optimizer const& o
   frugal::Trainer trainer{std::make_shared<Pictures>(restride), frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 3, .seed = 7, .device = device}, optimizer,
                           Spy{.seen = &seen}};
-  frugal::Resident train(pictures(), {.batch = 16});
+  frugal::TensorDataset train(pictures(), {.batch = 16});
   CHECK(trainer.fit(train).steps == 12);
   // The fit has not changed the parameters' layout.
   for (at::Tensor const& each : trainer.module()->parameters()) {

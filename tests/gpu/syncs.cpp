@@ -17,7 +17,7 @@ using namespace frugal::literals;
 using c10::cuda::SyncDebugMode;
 using frugal::AdamW;
 using frugal::Optimize;
-using frugal::Resident;
+using frugal::TensorDataset;
 
 // One epoch, because its end reads the losses.
 constexpr int windows = 48;
@@ -27,7 +27,7 @@ constexpr std::uint64_t last_step = 40;
 
 /// LibTorch throws at every sync between steps. (It does not detect waits for an event.)
 struct NoSyncs {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.NoSyncs";
   };
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
@@ -82,10 +82,10 @@ std::uint64_t watch(bool asks, at::Device data_on, Policies const&... policies) 
       frugal::detail::RecipeTraits<typename Job::policies>::batches;
   frugal::Batch set = samples(windows * micro_batches * batch, 91, 16, 8);
   Restored const restored;
-  auto const report = trainer.fit(
-      Resident(set.data.to(data_on), set.target.to(data_on), {.batch = batch, .shuffle = true}));
-  CHECK(report.steps + report.skipped == windows);
-  CHECK(lines_with("cannot be captured", report.advice) == 0);
+  auto const report = trainer.fit(TensorDataset(set.data.to(data_on), set.target.to(data_on),
+                                                {.batch = batch, .shuffle = true}));
+  CHECK(report.steps + report.non_finite_windows == windows);
+  CHECK(lines_with("cannot be captured", report.warnings) == 0);
   CHECK(c10::cuda::warning_state().get_sync_debug_mode() == SyncDebugMode::L_DISABLED);
   return watched;
 }
@@ -121,7 +121,7 @@ TEST_CASE("Adagrad with FP16") {
 }
 
 TEST_CASE("Device, and an average at a cadence") {
-  waits_for_nothing(Optimize<AdamW>{}, frugal::Device<>{}, frugal::ClipAdaptive<0.1_r>{},
+  waits_for_nothing(Optimize<AdamW>{}, frugal::DevicePrefetch<>{}, frugal::ClipAdaptive<0.1_r>{},
                     frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
 }
 
@@ -143,13 +143,13 @@ void replays_wait_for_nothing(int replays_each, Policies const&... policies) {
   CHECK(log->replays == (windows - 3) * replays_each);
 }
 
-TEST_CASE("Graph") {
+TEST_CASE("CudaGraph") {
   replays_wait_for_nothing(1, Optimize<AdamW>{}, frugal::ClipNorm<0.3_r>{},
                            frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                           frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Device<>{});
+                           frugal::Average<frugal::Ema<0.9_r>>{}, frugal::DevicePrefetch<>{});
 }
 
-TEST_CASE("Graph with FP16 and four micro-batches") {
+TEST_CASE("CudaGraph with FP16 and four micro-batches") {
   replays_wait_for_nothing(5, Optimize<frugal::SGD>{.lr = 0.01, .momentum = 0.9},
                            frugal::Accumulate<4>{}, frugal::Precision<frugal::FP16>{});
 }

@@ -20,11 +20,11 @@ int main(int count, char** arguments) {
                                     torch::nn::ReLU(), torch::nn::Linear(16, 3));
     fr::Trainer trainer{net,
                         fr::CrossEntropy{},
-                        fr::Settings{.run = arguments[1], .epochs = 2},
+                        fr::Settings{.run_dir = arguments[1], .epochs = 2},
                         fr::Optimize<fr::SGD>{.lr = 0.5},
                         fr::Average<fr::Ema<0.75_r>>{},
                         fr::Checkpoint<fr::Every<1>, fr::Keep<20>>{}};
-    fr::Resident train(at::randn({40, 8}), at::randint(0, 3, {40}), {.batch = 8});
+    fr::TensorDataset train(at::randn({40, 8}), at::randint(0, 3, {40}), {.batch = 8});
     return trainer.fit(train).exit_code();
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';

@@ -21,7 +21,7 @@ namespace {
 
 /// Sets gauges of many kinds, and waits after a step.
 struct Waits {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "interop.Waits";
   };
   using listens = fr::list<fr::on::step>;
@@ -54,8 +54,8 @@ struct Waits {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  fr::Resident train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
-  fr::Resident valid(torch::randn({32, 8}), torch::randint(0, 3, {32}), {.batch = 8});
+  fr::TensorDataset train(torch::randn({64, 8}), torch::randint(0, 3, {64}), {.batch = 8});
+  fr::TensorDataset valid(torch::randn({32, 8}), torch::randint(0, 3, {32}), {.batch = 8});
   fr::PrometheusLabels const labels{{"model", "a \"quoted\" \\ job\n"}, {"bytes", "\xff"}};
   std::function<std::uint16_t()> port;
   fr::Trainer trainer{torch::nn::Linear(8, 3),
@@ -73,6 +73,6 @@ int main(int argc, char** argv) {
                             }}};
   port = [&] { return *trainer.policy<fr::kinds::prometheus_endpoint>().listening.get(); };
   fr::Report const report = trainer.fit(train, valid);
-  for (std::string const& each : report.advice) std::cerr << each << '\n';
+  for (std::string const& each : report.warnings) std::cerr << each << '\n';
   return report.steps == 16 ? 0 : 1;
 }

@@ -88,7 +88,7 @@ int main(int count, char** arguments) {
         module,
         Objective{board, what == "stopped" ? 13ULL : 0ULL, &batches, what == "rolled",
                   what == "full"},
-        fr::Settings{.run = arguments[1], .epochs = 2, .seed = 1},
+        fr::Settings{.run_dir = arguments[1], .epochs = 2, .seed = 1},
         fr::Optimize<fr::SGD>{.lr = 0.1},
         fr::Validate<fr::Accuracy>{},
         fr::Checkpoint<fr::Every<10>>{},
@@ -106,7 +106,7 @@ int main(int count, char** arguments) {
                         fr::GradientHistograms<fr::Every<5>>>{
             .texts = {{"recipe", "**SGD**, caf\u00e9"}}, .writer = board}};
     auto const source = [&] {
-      return fr::Resident({data_NF, (data_NF.sum(1) > 0).to(at::kLong)}, {.batch = 4});
+      return fr::TensorDataset({data_NF, (data_NF.sum(1) > 0).to(at::kLong)}, {.batch = 4});
     };
     static_cast<void>(trainer.fit(source(), source()));
     // What the last histogram has: 20 is a multiple of 5.

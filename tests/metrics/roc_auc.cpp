@@ -46,7 +46,7 @@ std::string reason(at::Tensor const& output, at::Tensor const& target) {
   M metric;
   add(metric, output, target);
   CHECK(std::isnan(metric.result()));
-  return metric.advice();
+  return metric.warning();
 }
 
 TEST_CASE("where a class has none or all of the labels it is NaN, and says so with both numbers") {
@@ -60,7 +60,7 @@ TEST_CASE("where a class has none or all of the labels it is NaN, and says so wi
   RocAuc<> both;
   add(both, at::tensor({0.0, 1.0}), at::tensor({0, 1}));
   CHECK(both.result() == 1);
-  CHECK(both.advice().empty());
+  CHECK(both.warning().empty());
 }
 
 TEST_CASE("probabilities that round to 1 do not tie: it ranks by their log-odds") {

@@ -255,7 +255,7 @@ FAULTS = (
         file="include/frugal/core/loop/window.hpp",
         old="    ~OwnSeed() { window_.cached_ = at::Tensor(); }\n",
         new="",
-        check=test("^policy: graph$"),
+        check=test("^policy: cuda_graph$"),
     ),
     Fault(
         name="losses-fill-the-device",
@@ -321,7 +321,7 @@ FAULTS = (
         file="include/frugal/policy/clip/norm.hpp",
         old="at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));",
         new="at::reciprocal(norm + tiny).mul_(max_norm_));",
-        check=test("^policy: graph$"),
+        check=test("^policy: cuda_graph$"),
     ),
     Fault(
         name="growth-not-resumed",
@@ -359,7 +359,7 @@ FAULTS = (
         name="second-signal-kills",
         breaks="A second SIGTERM, between the save and the end of the process, takes exit code 75 away.",
         file="include/frugal/policy/spot.hpp",
-        old="      if (then_ == Preempted::Exit) signals_.keep();\n",
+        old="      if (on_preemption_ == Preempted::Exit) signals_.keep();\n",
         new="",
         check=test("^policy: spot$"),
     ),
@@ -367,7 +367,7 @@ FAULTS = (
         name="second-signal-kills-behind-fit",
         breaks="A second SIGTERM, between fit's return and main's end, takes exit code 75 away.",
         file="include/frugal/policy/spot.hpp",
-        old="      if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();\n",
+        old="      if (on_preemption_ == Preempted::Return && preemption_pending()) signals_.next_ends();\n",
         new="",
         check=test("^policy: spot$"),
     ),
@@ -399,8 +399,8 @@ FAULTS = (
         name="failed-save-counts",
         breaks="A save that failed in the background is taken for one: what asks for a save is told it is there.",
         file="include/frugal/policy/checkpoint/saver.hpp",
-        old="    saved_.reset();\n    bears(run,",
-        new="    bears(run,",
+        old="    saved_.reset();\n    tolerate_failure(run,",
+        new="    tolerate_failure(run,",
         check=test("^policy: checkpoint/saver$"),
     ),
     Fault(
@@ -414,7 +414,7 @@ FAULTS = (
     Fault(
         name="metrics-of-another-average",
         breaks="A checkpoint has the metrics of an average that has changed since.",
-        file="include/frugal/core/run/any_run.hpp",
+        file="include/frugal/core/run/run_state.hpp",
         old="judged.micro_batch == counters.micro_batch &&\n           judged.averaged == averaged;",
         new="judged.micro_batch == counters.micro_batch;",
         check=test("^policy: average$"),
@@ -438,10 +438,10 @@ FAULTS = (
     Fault(
         name="graph-of-another-type",
         breaks="Batches of the captured shape and another element type are replayed, and rounded.",
-        file="include/frugal/policy/graph/shapes.hpp",
+        file="include/frugal/policy/cuda_graph/shapes.hpp",
         old="      numbers_.push_back(static_cast<std::int64_t>(tensor.scalar_type()));\n",
         new="",
-        check=test("^policy: graph$"),
+        check=test("^policy: cuda_graph$"),
     ),
     # ---- data -----------------------------------------------------------------------------------
     Fault(
@@ -542,7 +542,7 @@ FAULTS = (
         breaks="Rollback keeps weights that are not finite as a good state.",
         file="include/frugal/policy/rollback.hpp",
         old="    require_finite(phase, window);\n    good_.copy(",
-        new="    first_bad(phase, Part::good);\n    good_.copy(",
+        new="    first_bad(phase, Part::resumable);\n    good_.copy(",
         check=test("^policy: rollback$"),
     ),
     Fault(

@@ -45,7 +45,7 @@ class Pair {
 };
 
 struct DataParallel {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.DataParallel";
   };
   using listens = fr::list<fr::around::micro_batch>;
@@ -98,7 +98,7 @@ struct DataParallel {
 
 /// Requests a preemption, or a stop, after a step.
 struct Asks {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.Asks";
   };
   using listens = fr::list<fr::query::stop_requested, fr::on::step>;
@@ -154,7 +154,7 @@ Outcome fit(std::vector<fr::Batch>& train, int rank, std::filesystem::path const
   auto valid = shares({{3, 1}}, rank);
   fr::Trainer trainer{module,
                       fr::CrossEntropy{},
-                      fr::Settings{.run = folder, .epochs = 3},
+                      fr::Settings{.run_dir = folder, .epochs = 3},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
                       fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
                       Spy{.seen = &outcome.seen},
@@ -319,7 +319,7 @@ TEST_CASE("gradients that overflow in one process are no step in either") {
     return outcome;
   });
   for (Outcome const& each : two) {
-    CHECK(each.report.skipped == 1);
+    CHECK(each.report.non_finite_windows == 1);
     CHECK(each.report.steps == 10);
   }
 }
@@ -376,7 +376,7 @@ TEST_CASE("with Rollback both go back, and skip the window that is bad in one") 
       CHECK(each.report.epochs == 3);
       CHECK(each.report.steps == 32);
       // The second thread is also told that the two share LibTorch's generators.
-      CHECK(std::count_if(each.report.advice.begin(), each.report.advice.end(),
+      CHECK(std::count_if(each.report.warnings.begin(), each.report.warnings.end(),
                           [](std::string const& line) {
                             return line.find("that window is passed over") != std::string::npos;
                           }) == 1);
@@ -387,7 +387,7 @@ TEST_CASE("with Rollback both go back, and skip the window that is bad in one") 
 
 /// Skips one window, by its step.
 struct PassesOver {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.PassesOver";
   };
   using listens = fr::list<fr::on::window>;

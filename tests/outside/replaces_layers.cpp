@@ -38,7 +38,7 @@ struct LowRank : torch::nn::Module {
 
 /// For a Sequential, whose layers a policy can access.
 struct Adapt {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.Adapt";
   };
   using listens = fr::list<fr::on::module>;
@@ -52,7 +52,7 @@ struct Adapt {
     explicit State(Adapt const& settings) : rank_(settings.rank) {}
 
     // [begin hook]
-    void on_module(fr::Assembly<Context>& phase) {
+    void on_module(fr::ModuleSetup<Context>& phase) {
       torch::nn::SequentialImpl& layers = *phase.module();
       std::uint32_t index = 0;
       for (torch::nn::AnyModule& layer : layers) {
@@ -92,7 +92,7 @@ TEST_CASE("a policy replaces layers: only its parameters are trained, and have o
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       Adapt{},
                       Resume{.after_step = &saved}};
-  fr::Resident train(samples(44), {.batch = 4});
+  fr::TensorDataset train(samples(44), {.batch = 4});
   CHECK(trainer.fit(train).steps == 22);
 
   auto const after = tensors_of(*net);
@@ -120,7 +120,7 @@ TEST_CASE("a second fit of the trainer continues with the layers of the first") 
   auto const net = network();
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
                       fr::Optimize<fr::SGD>{.lr = 0.1}, Adapt{}};
-  fr::Resident train(samples(44), {.batch = 4});
+  fr::TensorDataset train(samples(44), {.batch = 4});
   double const first = trainer.fit(train).train_loss;
   CHECK(trainer.fit(train).train_loss < first);
   CHECK(tensors_of(*net).size() == 8);
@@ -128,7 +128,7 @@ TEST_CASE("a second fit of the trainer continues with the layers of the first") 
 
 TEST_CASE("the range test sweeps the policy's parameters, and restores them") {
   auto const swept = network();
-  fr::Resident train(samples(44), {.batch = 4});
+  fr::TensorDataset train(samples(44), {.batch = 4});
   auto const trainer_of = [](torch::nn::Sequential const& net) {
     return fr::Trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
                        fr::Optimize<fr::SGD>{.lr = 0.1}, Adapt{}};
@@ -156,11 +156,11 @@ TEST_CASE("a resumed run builds its layers again and continues with the same bit
     fr::Trainer trainer{
         net,
         objective,
-        fr::Settings{.run = folder / name, .epochs = 2, .seed = 3, .stop = stop.get_token()},
+        fr::Settings{.run_dir = folder / name, .epochs = 2, .seed = 3, .stop = stop.get_token()},
         fr::Optimize<fr::AdamW>{.lr = 1e-2},
         Adapt{},
         fr::Checkpoint<fr::Every<100>>{}};
-    fr::Resident train(samples(44), {.batch = 4, .shuffle = true});
+    fr::TensorDataset train(samples(44), {.batch = 4, .shuffle = true});
     fr::Report const report = trainer.fit(train);
     CHECK(report.preempted == (leave_at != 0));
     return tensors_of(*net);
@@ -175,21 +175,21 @@ TEST_CASE("a resumed run builds its layers again and continues with the same bit
 
 /// Replaces the trainer's module.
 struct Swap {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.Swap";
   };
   using listens = fr::list<fr::on::module>;
   template <class Context>
   struct State {
     explicit State(Swap const&) {}
-    void on_module(fr::Assembly<Context>& phase) { phase.module() = network(); }
+    void on_module(fr::ModuleSetup<Context>& phase) { phase.module() = network(); }
   };
 };
 
 TEST_CASE("a policy that replaces the module itself is refused") {
   fr::Trainer trainer{network(), fr::CrossEntropy{}, fr::Settings{}, fr::Optimize<fr::AdamW>{},
                       Swap{}};
-  fr::Resident train(samples(8), {.batch = 4});
+  fr::TensorDataset train(samples(8), {.batch = 4});
   CHECK_THROWS_AS(trainer.fit(train), fr::ModuleError);
 }
 

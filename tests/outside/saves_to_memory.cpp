@@ -20,7 +20,7 @@ using namespace support;
 
 // [begin policy]
 struct MemorySave {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.MemorySave";
     static constexpr int rank = 2;  // runs last, so that the save includes what others did in the
                                     // event
@@ -45,9 +45,9 @@ struct MemorySave {
       phase.restore(run_);
       phase.resumed({.from = "memory", .step = phase.counters().step}, 0);
     }
-    bool save(fr::SafePoint<Context>& phase) {
+    bool save(fr::CheckpointPhase<Context>& phase) {
       if (is_full_) return false;
-      phase.take(run_, fr::Part::good);
+      phase.take(run_, fr::Part::resumable);
       *store_ = {};
       fr::StateWriter writer(*store_);
       run_.persist(writer);
@@ -69,7 +69,7 @@ struct MemorySave {
 
 /// Runs first, requests a save in one step, and one more when the run is preempted.
 struct Asks {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.A";
     static constexpr int rank = -1;
   };
@@ -100,7 +100,7 @@ struct Asks {
 
 /// Counts the steps that it has seen; saved.
 struct Counts {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.Counts";
   };
   using listens = fr::list<fr::on::step>;
@@ -146,7 +146,7 @@ Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int di
                       Counts{},
                       saves,
                       asks};
-  fr::Resident train(samples(44), {.batch = 4, .shuffle = true});
+  fr::TensorDataset train(samples(44), {.batch = 4, .shuffle = true});
   Ran ran{.report = trainer.fit(train), .tensors = tensors_of(*module)};
   if (auto const* const counted = trainer.template policy<Counts::kind>().steps.get()) {
     ran.counted = *counted;

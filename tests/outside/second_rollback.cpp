@@ -24,7 +24,7 @@ using namespace support;
 
 // [begin policy]
 struct PassOver {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.PassOver";
   };
   using listens = fr::list<fr::on::window>;
@@ -39,11 +39,11 @@ struct PassOver {
       if (is_bad(phase.counters())) {
         phase.skip();
       } else {
-        phase.take(before_, fr::Part::good);
+        phase.take(before_, fr::Part::resumable);
       }
     }
 
-    bool recover(fr::SafePoint<Context>& phase, fr::LossError const& error) {
+    bool recover(fr::CheckpointPhase<Context>& phase, fr::LossError const& error) {
       if (before_.empty()) return false;
       // restore() also restores this State, as it was when the snapshot was taken.
       std::vector<std::uint64_t> bad = bad_;
@@ -100,7 +100,7 @@ Outcome run(fr::Batch const& data, fr::Settings const& settings, bool shuffle, i
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   fr::Trainer trainer{module,     Spoilt{nth, &count},        settings,   fr::Optimize<fr::AdamW>{},
                       PassOver{}, Spy{.seen = &outcome.seen}, policies...};
-  fr::Resident train(data, {.batch = 4, .shuffle = shuffle});
+  fr::TensorDataset train(data, {.batch = 4, .shuffle = shuffle});
   outcome.report = trainer.fit(train);
   outcome.tensors = tensors_of(*module);
   return outcome;
@@ -153,7 +153,7 @@ TEST_CASE("an epoch whose only window is skipped is an epoch without a loss") {
 TEST_CASE("in shuffled data every window with a NaN is skipped, and logged") {
   TemporaryFolder const folder;
   Outcome const outcome =
-      run(spoilt(20), {.run = folder.path(), .epochs = 3}, true, 0, fr::Log<fr::Every<1>>{});
+      run(spoilt(20), {.run_dir = folder.path(), .epochs = 3}, true, 0, fr::Log<fr::Every<1>>{});
   CHECK(std::isfinite(outcome.report.train_loss));
   CHECK(outcome.report.samples < 3 * 44);
   std::string const log = text_of(folder / "metrics.jsonl");
@@ -167,7 +167,7 @@ TEST_CASE("in shuffled data every window with a NaN is skipped, and logged") {
 TEST_CASE("a resumed run knows the windows to skip") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t steps) {
-    return run(spoilt(20), {.run = folder / name, .epochs = 3, .steps = steps}, false, 0,
+    return run(spoilt(20), {.run_dir = folder / name, .epochs = 3, .steps = steps}, false, 0,
                fr::Checkpoint<fr::Every<3>>{});
   };
   Outcome const whole = start("whole", 30);

@@ -27,7 +27,7 @@ struct Left {
 
 // [begin policy]
 struct Leaves {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.Leaves";
   };
   using listens = fr::list<fr::query::stop_requested, fr::on::preempt>;
@@ -61,7 +61,7 @@ struct Told {
 
 template <fr::fixed_string Name>
 struct Tally {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = Name;
   };
   using listens = fr::list<fr::on::step, fr::on::epoch_end, fr::on::validated>;
@@ -129,7 +129,7 @@ Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) 
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   fr::Trainer trainer{module,
                       Asking{nth, &asked, &result},
-                      fr::Settings{.run = folder, .epochs = 2, .seed = 7},
+                      fr::Settings{.run_dir = folder, .epochs = 2, .seed = 7},
                       fr::Optimize<fr::AdamW>{},
                       fr::Validate<fr::Every<5>, fr::SanityBatches<0>>{},
                       fr::Checkpoint<fr::Every<100>>{},
@@ -137,8 +137,8 @@ Result run(std::filesystem::path const& folder, int nth, Ps const&... policies) 
                       Late{},
                       Leaves{.asked = &asked},
                       policies...};
-  fr::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  fr::Resident valid(samples(15, 92), {.batch = 4});
+  fr::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  fr::TensorDataset valid(samples(15, 92), {.batch = 4});
   result.report = trainer.fit(train, valid);
   result.tensors = tensors_of(*module);
   if (auto const* told = trainer.template policy<Early::kind>().told.get()) result.early = *told;

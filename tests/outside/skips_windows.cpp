@@ -20,7 +20,7 @@ namespace fr = frugal;
 using namespace support;
 
 struct TwoOfThree {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.TwoOfThree";
   };
   using listens = fr::list<fr::on::window>;
@@ -36,7 +36,7 @@ struct TwoOfThree {
     // [begin hook]
     fr::flow on_window(fr::WindowBegin<Context>& phase) const {
       fr::Counters const& now = phase.counters();
-      std::uint64_t const windows = now.step + now.skipped + now.passed_over;
+      std::uint64_t const windows = now.step + now.non_finite_windows + now.skipped_windows;
       if (windows >= budget_) return fr::flow::stop;
       if (windows % 3 == 2) phase.skip();
       return fr::flow::proceed;
@@ -74,11 +74,11 @@ Outcome run(fr::Batch const& data, Plan const& plan, Ps const&... policies) {
   fr::Trainer trainer{
       module,
       objective,
-      fr::Settings{.run = plan.folder, .epochs = plan.epochs, .stop = stop.get_token()},
+      fr::Settings{.run_dir = plan.folder, .epochs = plan.epochs, .stop = stop.get_token()},
       fr::Optimize<fr::AdamW>{},
       Spy{.each_step = [&](fr::Counters const& now) { outcome.last = now; }},
       policies...};
-  fr::Resident train(data, {.batch = 4, .shuffle = plan.shuffle});
+  fr::TensorDataset train(data, {.batch = 4, .shuffle = plan.shuffle});
   outcome.report = trainer.fit(train);
   outcome.tensors = tensors_of(*module);
   return outcome;
@@ -100,8 +100,8 @@ TEST_CASE("a skipped window is consumed, and neither trained nor a step") {
   CHECK(outcome.report.epochs == 1);
   CHECK(outcome.report.steps == 8);
   CHECK(outcome.report.samples == 32);
-  CHECK(outcome.report.skipped == 0);  // this counts overflows
-  CHECK(outcome.last.passed_over == 3);
+  CHECK(outcome.report.non_finite_windows == 0);  // this counts overflows
+  CHECK(outcome.last.skipped_windows == 3);
   CHECK(outcome.last.position == 44);
   CHECK(outcome.last.micro_batch == 8);
   Outcome const without = run(windows({0, 1, 3, 4, 6, 7, 9, 10}), {});
@@ -123,7 +123,8 @@ TEST_CASE("the count continues from epoch to epoch") {
   Outcome const outcome = run(samples(44), {.epochs = 3}, TwoOfThree{});
   CHECK(outcome.report.epochs == 3);
   CHECK(outcome.report.steps == 22);
-  CHECK(outcome.last.passed_over == 10);  // the last window is the eleventh, after the last step
+  CHECK(outcome.last.skipped_windows ==
+        10);  // the last window is the eleventh, after the last step
 }
 
 TEST_CASE("a budget of windows ends the run, skipped windows included") {
@@ -131,7 +132,7 @@ TEST_CASE("a budget of windows ends the run, skipped windows included") {
   CHECK(outcome.report.stopped_by == "outside.TwoOfThree");
   CHECK(outcome.report.epochs == 1);
   CHECK(outcome.report.steps == 14);
-  CHECK(outcome.last.passed_over == 6);  // the last window of the budget is the seventh
+  CHECK(outcome.last.skipped_windows == 6);  // the last window of the budget is the seventh
   CHECK(outcome.last.position == 36);
 }
 

@@ -18,7 +18,7 @@ using namespace frugal::literals;
 using namespace frugal_test::support;
 
 /// A kind of a user that brings an accessor, and one that brings none.
-struct allowance : observer_kind {
+struct allowance : optional_kind {
   static constexpr std::string_view name = "Allowance";
   template <class Trainer>
   struct accessors {
@@ -54,7 +54,7 @@ auto trainer_of(Ps const&... policies) {
 TEST_CASE("the optimizer's rate is what its user set, before a fit and after it") {
   auto trainer = trainer_of(Optimize<AdamW>{.lr = 3e-4}, Schedule<Warmup<5>, Cosine>{});
   CHECK(trainer.optimizer().lr == 3e-4);
-  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 4})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(32), {.batch = 4})));
   CHECK(trainer.optimizer().lr == 3e-4);
   trainer.optimizer().lr = 1e-2;
   CHECK(trainer.policy<frugal::kinds::optimizer>().lr == 1e-2);
@@ -64,8 +64,8 @@ TEST_CASE("each accessor is the policy of its kind") {
   auto trainer = trainer_of(Optimize<SGD>{}, Precision<BF16>{}, Accumulate<Auto>{}, ClipNorm<>{},
                             Schedule<Warmup<5>, Cosine>{}, Validate<Every<1, Epoch>, Accuracy>{},
                             EarlyStop<>{}, Average<>{}, Checkpoint<Every<500>>{}, Rollback<>{},
-                            Spot<SigtermSave>{}, Smoke<>{}, Log<>{}, Progress<>{}, Throughput<>{},
-                            Recompute<>{}, Activations<Offload>{}, AutoBatch{}, KeepMemory{},
+                            Spot<SigtermSave>{}, DryRun<>{}, Log<>{}, Progress<>{}, Throughput<>{},
+                            Recompute<>{}, Activations<Offload>{}, AutoBatch{}, RetainHostMemory{},
                             FlushDenormals{}, SkipNonFinite{});
   auto const same = [](auto& a, auto& b) { return static_cast<void const*>(&a) == &b; };
   namespace k = frugal::kinds;
@@ -81,13 +81,12 @@ TEST_CASE("each accessor is the policy of its kind") {
   CHECK(same(trainer.checkpoint(), trainer.policy<k::checkpoint>()));
   CHECK(same(trainer.early_stop(), trainer.policy<k::early_stop>()));
   CHECK(same(trainer.flush_denormals(), trainer.policy<k::flush_denormals>()));
-  CHECK(same(trainer.keep_memory(), trainer.policy<k::keep_memory>()));
+  CHECK(same(trainer.retain_host_memory(), trainer.policy<k::retain_host_memory>()));
   CHECK(same(trainer.log(), trainer.policy<k::log>()));
   CHECK(same(trainer.progress(), trainer.policy<k::progress>()));
   CHECK(same(trainer.recompute(), trainer.policy<k::recompute>()));
   CHECK(same(trainer.rollback(), trainer.policy<k::rollback>()));
   CHECK(same(trainer.skip_non_finite(), trainer.policy<k::skip_non_finite>()));
-  CHECK(same(trainer.smoke(), trainer.policy<k::smoke>()));
   CHECK(same(trainer.spot(), trainer.policy<k::spot>()));
   CHECK(same(trainer.throughput(), trainer.policy<k::throughput>()));
 }

@@ -221,8 +221,8 @@ TEST_CASE("on the CPU Offload changes nothing, and says so once") {
   fr::Trainer trainer{network(), fr::MeanSquaredError{}, fr::Settings{.epochs = 2},
                       fr::Optimize<fr::SGD>{}, fr::Activations<fr::Offload>{}};
   auto const report = trainer.fit(batches());
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("does nothing on the CPU") != std::string::npos);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("does nothing on the CPU") != std::string::npos);
 }
 
 TEST_CASE("hooks are there in training passes alone, and removed after one that throws") {

@@ -5,11 +5,11 @@
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
-#include <frugal/policy/smoke.hpp>
 #include <frugal/report/explain.hpp>
 #include <frugal/report/log.hpp>
 #include <frugal/report/throughput.hpp>
@@ -25,8 +25,8 @@ using frugal::Accumulate;
 using frugal::Auto;
 using frugal::AutoBatch;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 namespace k = frugal::kinds;
 
 using Split = Accumulate<Auto>;
@@ -99,7 +99,7 @@ Result run(Plan plan, Ps const&... policies) {
                           spy,
                           Resume{.after_step = &result.after_step},
                           policies...};
-  result.report = trainer.fit(Resident(samples(44), {.batch = plan.batch, .shuffle = true}));
+  result.report = trainer.fit(TensorDataset(samples(44), {.batch = plan.batch, .shuffle = true}));
   result.tensors = tensors_of(*module);
   result.micro_batch = trainer.template policy<k::accumulate>().micro_batch();
   return result;
@@ -150,8 +150,8 @@ TEST_CASE("AutoBatch finds the largest micro-batch below limit and margin, and r
         run({}, Optimize<frugal::AdamW>{}, AutoBatch{.limit = which.limit, .margin = which.margin});
     CHECK(result.micro_batch == which.found);
     CHECK(result.report.steps == 9);
-    REQUIRE(result.report.advice.size() == 1);
-    CHECK(result.report.advice.front() ==
+    REQUIRE(result.report.warnings.size() == 1);
+    CHECK(result.report.warnings.front() ==
           (which.found == 0 ? "AutoBatch: a batch of 16 samples fits whole"
                             : "AutoBatch: micro-batches of " + std::to_string(which.found) +
                                   " samples fit, of batches of 16"));
@@ -183,7 +183,7 @@ TEST_CASE("a fit with a search has the bits of one with the size given") {
   check(true, Optimize<frugal::Adagrad>{}, frugal::Precision<frugal::FP16>{});
   check(false, any, frugal::Throughput<frugal::Every<2>>{});
   check(false, Optimize<SGD>{.lr = 0.1}, frugal::Rollback<frugal::Every<3>>{.jump = 50},
-        frugal::Smoke<>{.out = nullptr});
+        frugal::DryRun<>{.out = nullptr});
   check(true, Optimize<SGD>{.lr = 0.1}, frugal::Recompute<frugal::Segments<2>>{});
 }
 
@@ -192,10 +192,10 @@ TEST_CASE("the limit holds in later steps, and a step that exceeds it is split a
   auto const struck = run(plan, Optimize<frugal::AdamW>{}, for_eight);
   CHECK(struck.micro_batch == 4);
   CHECK(struck.report.steps == 9);
-  REQUIRE(struck.report.advice.size() == 3);
-  CHECK(struck.report.advice[0] == "AutoBatch: micro-batches of 8 samples fit, of batches of 16");
-  CHECK(struck.report.advice[1].find("BatchNorm") != std::string::npos);
-  CHECK(struck.report.advice[2].find("memory ran out at step 4 with 8 samples") !=
+  REQUIRE(struck.report.warnings.size() == 3);
+  CHECK(struck.report.warnings[0] == "AutoBatch: micro-batches of 8 samples fit, of batches of 16");
+  CHECK(struck.report.warnings[1].find("BatchNorm") != std::string::npos);
+  CHECK(struck.report.warnings[2].find("memory ran out at step 4 with 8 samples") !=
         std::string::npos);
   // Two parts each in the first epoch except its last batch of 12, then four and three.
   std::vector<std::uint64_t> parts;
@@ -211,7 +211,7 @@ TEST_CASE("a limit that does not hold one sample is a MemoryError, before and du
     auto const before = tensors_of(*module);
     frugal::Trainer trainer{module,          Hungry{}, frugal::Settings{},
                             Optimize<SGD>{}, Split{},  AutoBatch{.limit = limit}};
-    CHECK_THROWS_AS(trainer.fit(Resident(samples(8), {.batch = 4})), frugal::MemoryError);
+    CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8), {.batch = 4})), frugal::MemoryError);
     CHECK(same_bits(before, tensors_of(*module)));
     for (at::Tensor const& parameter : module->parameters())
       CHECK_FALSE(parameter.grad().defined());
@@ -238,7 +238,7 @@ TEST_CASE("an error other than out-of-memory ends the search, and the module is 
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module,          Hungry{}, frugal::Settings{},
                           Optimize<SGD>{}, Split{},  for_eight};
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8, 91, 5), {.batch = 4})), frugal::ShapeError);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8, 91, 5), {.batch = 4})), frugal::ShapeError);
   CHECK(same_bits(before, tensors_of(*module)));
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("AutoBatch refuses invalid settings") {
   auto const fit = [](AutoBatch policy) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), Hungry{}, frugal::Settings{},
                             Optimize<SGD>{},         Split{},  policy};
-    static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 4})));
+    static_cast<void>(trainer.fit(TensorDataset(samples(8), {.batch = 4})));
   };
   CHECK_THROWS_AS(fit({}), frugal::SettingsError);
   CHECK_THROWS_AS(fit({.limit = -1}), frugal::SettingsError);
@@ -289,12 +289,12 @@ TEST_CASE("a resumed run splits as before and does not search again, from its fi
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
     frugal::Trainer trainer{module,
                             Hungry{},
-                            frugal::Settings{.run = where, .epochs = 3, .steps = steps},
+                            frugal::Settings{.run_dir = where, .epochs = 3, .steps = steps},
                             Optimize<frugal::AdamW>{},
                             frugal::Checkpoint<frugal::Every<2>>{},
                             Split{},
                             policy};
-    auto report = trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
+    auto report = trainer.fit(TensorDataset(samples(44), {.batch = 16, .shuffle = true}));
     return std::tuple(report, tensors_of(*module),
                       trainer.template policy<k::accumulate>().micro_batch());
   };
@@ -309,7 +309,7 @@ TEST_CASE("a resumed run splits as before and does not search again, from its fi
     CHECK(again == 8);
     CHECK(rest.resumed.has_value());
     CHECK(same_bits(tensors, expected));
-    CHECK(rest.advice == std::get<0>(begun).advice);  // and no message about another search
+    CHECK(rest.warnings == std::get<0>(begun).warnings);  // and no message about another search
   }
 }
 
@@ -325,15 +325,16 @@ TEST_CASE("the checkpoint of step 0 includes the split") {
   auto const trainer = [&](AutoBatch policy) {
     return frugal::Trainer{std::make_shared<Mlp>(),
                            objective,
-                           frugal::Settings{.run = folder.path()},
+                           frugal::Settings{.run_dir = folder.path()},
                            Optimize<frugal::AdamW>{},
                            frugal::Checkpoint<frugal::Every<2>>{},
                            Split{},
                            policy};
   };
-  CHECK_THROWS_AS(trainer(for_eight).fit(Resident(samples(44), {.batch = 16})), std::runtime_error);
+  CHECK_THROWS_AS(trainer(for_eight).fit(TensorDataset(samples(44), {.batch = 16})),
+                  std::runtime_error);
   auto second = trainer(for_sixteen);
-  CHECK_THROWS_AS(second.fit(Resident(samples(44), {.batch = 16})), std::runtime_error);
+  CHECK_THROWS_AS(second.fit(TensorDataset(samples(44), {.batch = 16})), std::runtime_error);
   CHECK(second.policy<k::accumulate>().micro_batch() == 8);
 }
 
@@ -342,7 +343,7 @@ TEST_CASE("explain shows the result, and Log what happened") {
   std::uint64_t step = 0;
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           Hungry{.later = 512 * kib, .from = 4, .step = &step},
-                          frugal::Settings{.run = folder.path(), .epochs = 3},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 3},
                           Optimize<SGD>{},
                           Split{},
                           for_eight,
@@ -352,7 +353,7 @@ TEST_CASE("explain shows the result, and Log what happened") {
   frugal::explain(trainer, before);
   CHECK(before.str().find("found") == std::string::npos);
   CHECK(before.str().find("Accumulate<Auto>") != std::string::npos);
-  static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(44), {.batch = 16})));
   std::ostringstream after;
   frugal::explain(trainer, after);
   CHECK(after.str().find("found: Accumulate: a micro-batch has at most 4 samples\n") !=

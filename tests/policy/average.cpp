@@ -32,9 +32,9 @@ using frugal::Epoch;
 using frugal::Every;
 using frugal::From;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
 using frugal::Swa;
+using frugal::TensorDataset;
 using frugal::Weights;
 namespace k = frugal::kinds;
 
@@ -56,7 +56,7 @@ struct File {
     return {tensor_in(file.at("data").at("values"), {40, 6}),
             at::tensor(file.at("target").get<std::vector<std::int64_t>>())};
   }
-  Resident batches() const { return Resident(rows(), {.batch = 8, .shuffle = false}); }
+  TensorDataset batches() const { return TensorDataset(rows(), {.batch = 8, .shuffle = false}); }
 };
 
 /// float32 and float64 of the file differ by rounding alone: that distance is the tolerance.
@@ -133,7 +133,7 @@ TEST_CASE("an average has the bits of a hand-written one, whose first value is t
                           Optimize<SGD>{.lr = 0.5},
                           Average<Ema<>>{.rule = {.decay = 0.8}},
                           spy};
-  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 4})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(32), {.batch = 4})));
   auto const& found = trainer.policy<k::average>().weights();
   CHECK(found.taken == 16);
   std::size_t at = 0;
@@ -168,7 +168,8 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
                             Optimize<SGD>{.lr = 0.5},
                             Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained},
                             frugal::Validate<frugal::SanityBatches<0>>{}};
-    static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
+    static_cast<void>(
+        trainer.fit(TensorDataset(samples(16), {.batch = 4}), TensorDataset(samples(8, 92))));
     at::Tensor const average = trainer.policy<k::average>().weights().tensors.at("first.weight");
     REQUIRE(seen.size() == 2);
     CHECK(at::equal(seen[1], average) == validate);
@@ -191,7 +192,8 @@ TEST_CASE("before the first average a validation uses the trained weights") {
                           Optimize<SGD>{},
                           Average<Swa<From<2, Epoch>>>{},
                           frugal::Validate<frugal::SanityBatches<0>>{}};
-  static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(samples(8, 92))));
+  static_cast<void>(
+      trainer.fit(TensorDataset(samples(16), {.batch = 4}), TensorDataset(samples(8, 92))));
   CHECK(places[0] == place);
   CHECK(places[1] != place);
   CHECK(trainer.policy<k::average>().weights().taken == 2);
@@ -206,8 +208,8 @@ TEST_CASE("a run that averages ends with the same bits as one that does not") {
                             Optimize<SGD>{.lr = 0.1, .momentum = 0.9},
                             frugal::Validate<Every<2>>{},
                             policies...};
-    static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}),
-                                  Resident(samples(9, 92))));
+    static_cast<void>(trainer.fit(TensorDataset(samples(30), {.batch = 8, .shuffle = true}),
+                                  TensorDataset(samples(9, 92))));
     return tensors_of(*module);
   };
   CHECK(same_bits(trained(), trained(Average<>{.at_end = Weights::trained})));
@@ -223,8 +225,8 @@ TEST_CASE("the run ends with the weights that were validated, or with those that
       frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                               Optimize<SGD>{.lr = 0.5},
                               Average<Ema<0.8_r>>{.validate = validate, .at_end = at_end}};
-      Resident valid(samples(9, 92), {.batch = 4});
-      auto const report = trainer.fit(Resident(samples(32), {.batch = 4}), valid);
+      TensorDataset valid(samples(9, 92), {.batch = 4});
+      auto const report = trainer.fit(TensorDataset(samples(32), {.batch = 4}), valid);
       auto const& average = trainer.average().weights().tensors;
       bool const averaged =
           at_end == Weights::averaged || (at_end == Weights::validated && validate);
@@ -249,12 +251,13 @@ TEST_CASE("a preempted run keeps its trained weights, and ends as an undisturbed
     frugal::Trainer trainer{
         module,
         frugal::CrossEntropy{},
-        frugal::Settings{.run = folder / name, .epochs = 2, .stop = stop.get_token()},
+        frugal::Settings{.run_dir = folder / name, .epochs = 2, .stop = stop.get_token()},
         Optimize<SGD>{.lr = 0.5},
         Average<Ema<0.8_r>>{},
         frugal::Checkpoint<Every<100>>{},
         spy};
-    auto const report = trainer.fit(Resident(samples(32), {.batch = 4}), Resident(samples(8, 92)));
+    auto const report =
+        trainer.fit(TensorDataset(samples(32), {.batch = 4}), TensorDataset(samples(8, 92)));
     CHECK(report.preempted == (stop_at != 0));
     bool const averaged = same_bits(tensors_of(*module), trainer.average().weights().tensors);
     CHECK(averaged == (stop_at == 0));
@@ -276,7 +279,7 @@ TEST_CASE("a validation that throws restores the weights") {
                           Average<>{}};
   frugal::Batch wrong = samples(8);
   wrong.data = wrong.data.slice(1, 0, 3).contiguous();
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(16), {.batch = 4}), Resident(wrong)),
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(16), {.batch = 4}), TensorDataset(wrong)),
                   frugal::ShapeError);
   CHECK(module->first->weight.const_data_ptr() == place);
   CHECK(module->first->weight.requires_grad());
@@ -322,7 +325,7 @@ TEST_CASE("an update is one grouped operator, and nothing waits for it") {
       return operators_of([&] {
         frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                         Optimize<SGD>{}, policies...}
-            .fit(Resident(samples(4 * steps), {.batch = 4}));
+            .fit(TensorDataset(samples(4 * steps), {.batch = 4}));
       });
     };
     auto const few = run(3);
@@ -341,11 +344,11 @@ TEST_CASE("averages are in the checkpoint by name, and a resumed run has the sam
   auto const run = [](std::filesystem::path const& folder, std::uint64_t steps) {
     frugal::Trainer trainer{std::make_shared<Mlp>(),
                             frugal::CrossEntropy{},
-                            frugal::Settings{.run = folder, .epochs = 3, .steps = steps},
+                            frugal::Settings{.run_dir = folder, .epochs = 3, .steps = steps},
                             Optimize<SGD>{.lr = 0.5},
                             Average<Swa<From<3>, Every<2>>>{},
                             frugal::Checkpoint<Every<100>>{}};
-    static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8, .shuffle = true})));
+    static_cast<void>(trainer.fit(TensorDataset(samples(32), {.batch = 8, .shuffle = true})));
     return trainer.policy<k::average>().weights();
   };
   TemporaryFolder const whole;
@@ -372,7 +375,7 @@ TEST_CASE("averages are in the checkpoint by name, and a resumed run has the sam
 /// Evaluates each checkpoint of a run that has metrics; returns how many these are.
 template <class Trainer>
 std::size_t metrics_are_those_of_the_weights(std::filesystem::path const& run, Trainer& trainer,
-                                             Resident& valid) {
+                                             TensorDataset& valid) {
   std::size_t count = 0;
   for (auto const& each : frugal::RunDirectory(run, frugal::Access::read).list().whole) {
     if (each.manifest.metrics.empty()) continue;
@@ -390,13 +393,13 @@ std::size_t saves_what_it_validates(AnAverage const& average, Validates validate
   frugal::Trainer trainer{
       std::make_shared<Mlp>(Mlp::Shape{.norm = true}),
       frugal::CrossEntropy{},
-      frugal::Settings{.run = folder.path(), .epochs = 3},
+      frugal::Settings{.run_dir = folder.path(), .epochs = 3},
       Optimize<SGD>{.lr = 0.5},
       average,
       validates,
       frugal::Checkpoint<Every<1, Epoch>, frugal::Keep<20>, frugal::KeepBest<>>{}};
-  Resident valid(samples(9, 92), {.batch = 4});
-  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8}), valid));
+  TensorDataset valid(samples(9, 92), {.batch = 4});
+  static_cast<void>(trainer.fit(TensorDataset(samples(32), {.batch = 8}), valid));
   return metrics_are_those_of_the_weights(folder.path(), trainer, valid);
 }
 
@@ -427,11 +430,11 @@ TEST_CASE("a file of averages has them under all names of a tied tensor") {
   TemporaryFolder const folder;
   frugal::Trainer trainer{std::make_shared<Tied>(),
                           frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path()},
+                          frugal::Settings{.run_dir = folder.path()},
                           Optimize<SGD>{.lr = 0.5},
                           Average<>{},
                           frugal::Checkpoint<Every<100>>{}};
-  static_cast<void>(trainer.fit(Resident(samples(32), {.batch = 8})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(32), {.batch = 8})));
   auto const newest = frugal::latest_checkpoint(folder.path());
   auto const file = frugal::Safetensors::open(newest / "averaged.safetensors");
   CHECK(file.size() == 5);
@@ -444,19 +447,19 @@ TEST_CASE("a file of averages has them under all names of a tied tensor") {
 TEST_CASE("a run that ends before the first average reports that, and has none") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}, Average<Swa<From<5, Epoch>>>{}};
-  auto const report = trainer.fit(Resident(samples(8)));
-  REQUIRE(report.advice.size() == 2);
+  auto const report = trainer.fit(TensorDataset(samples(8)));
+  REQUIRE(report.warnings.size() == 2);
   // Before the first step, with both numbers.
-  CHECK(report.advice[0] ==
+  CHECK(report.warnings[0] ==
         "Average: Swa averages from epoch 5 on, and the run ends after epoch 1");
-  CHECK(report.advice[1] == "Average: the run ended before the first average");
+  CHECK(report.warnings[1] == "Average: the run ended before the first average");
   CHECK_THROWS_AS(trainer.policy<k::average>().weights(), frugal::StateError);
 }
 
 TEST_CASE("averages do not fit another module, which is unchanged") {
   frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.norm = true}), frugal::CrossEntropy{},
                           frugal::Settings{}, Optimize<SGD>{}, Average<>{}};
-  static_cast<void>(trainer.fit(Resident(samples(8))));
+  static_cast<void>(trainer.fit(TensorDataset(samples(8))));
   auto const& average = trainer.policy<k::average>();
   for (Mlp::Shape const& shape : {Mlp::Shape{}, Mlp::Shape{.classes = 4, .norm = true}}) {
     Mlp other(shape);
@@ -470,7 +473,7 @@ TEST_CASE("a run-time decay must lie between 0 and 1") {
   for (double const decay : {0.0, 1.0, -0.5, std::nan("")}) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                             Optimize<SGD>{}, Average<>{.rule = {.decay = decay}}};
-    CHECK_THROWS_AS(trainer.fit(Resident(samples(8))), frugal::SettingsError);
+    CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8))), frugal::SettingsError);
   }
 }
 

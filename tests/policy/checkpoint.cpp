@@ -64,7 +64,7 @@ TEST_CASE("so it does in the middle of windows, plateaus, patience and clipping"
                         frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>{},
                         frugal::Validate<Every<2>, frugal::Accuracy>{},
                         frugal::EarlyStop<frugal::Patience<4>>{}, frugal::Log<Every<2>>{},
-                        frugal::Smoke<>{.out = nullptr}, frugal::Checkpoint<Every<3>, Async>{});
+                        frugal::DryRun<>{.out = nullptr}, frugal::Checkpoint<Every<3>, Async>{});
 }
 
 TEST_CASE("a run that dies before its first cadence restarts at its first step") {

@@ -56,7 +56,7 @@ struct Watching {
 
 /// The policy's own advice; the loader has some, too, about a set as small as this.
 std::string told(Report const& report) {
-  for (std::string const& advice : report.advice) {
+  for (std::string const& advice : report.warnings) {
     if (advice.starts_with("Curriculum")) return advice;
   }
   return "";
@@ -117,7 +117,7 @@ static_assert(
     !Recipe<Optimize<SGD>, Validate<Every<1, Epoch>>, EarlyStop<Patience<3>>, EasyFirst>::legal);
 
 // The order is known through what stands around the loader.
-using Source = decltype(EasyFirst{}.source(Rows{}, Loading{}));
+using Source = decltype(EasyFirst{}.source(Rows{}, LoaderOptions{}));
 static_assert(std::same_as<order_type_of<Source>, CurriculumPass<LinearPace<2, 0.25_r>>>);
 static_assert(std::same_as<order_type_of<Prefetch<Source>>, order_type_of<Source>>);
 // And through one process's part of it.

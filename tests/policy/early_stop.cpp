@@ -119,11 +119,11 @@ TEST_CASE("a grace period ends where that of Keras does, and nothing of it is th
 TEST_CASE("a run that ends within the grace period is told why no weights are restored") {
   EarlyStop<Patience<2>, frugal::GraceEpochs<9>> const policy{.restore_best = true};
   auto const report = run_script({3, 2, 1}, policy);
-  REQUIRE(report.advice.size() == 2);
-  CHECK(report.advice[0] ==
+  REQUIRE(report.warnings.size() == 2);
+  CHECK(report.warnings[0] ==
         "EarlyStop: its grace period is 9 epochs, and the run ends with its epoch 3: it watches no "
         "validation");
-  CHECK(report.advice[1] ==
+  CHECK(report.warnings[1] ==
         "EarlyStop: no validation after the grace period of 9 epochs gave a number, so the module "
         "keeps its last weights");
 }

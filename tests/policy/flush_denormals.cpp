@@ -18,8 +18,8 @@ namespace frugal_test::policy_flush_denormals {
 using namespace frugal_test::support;
 using frugal::FlushDenormals;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 
 /// Half of the smallest normal number, as this thread computes it.
 float half_of_smallest() {
@@ -42,7 +42,7 @@ void fit_with(Body&& body) {
   Spy spy{.each_step = [&](frugal::Counters const& at) { body(at.step); }};
   frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                   Optimize<SGD>{},         FlushDenormals{},       spy}
-      .fit(Resident(samples(8), {.batch = 4}));
+      .fit(TensorDataset(samples(8), {.batch = 4}));
 }
 
 TEST_CASE("denormals are zero in every thread during a fit, and normal afterwards") {
@@ -74,7 +74,7 @@ TEST_CASE("a run without denormals is the same with it, bit for bit") {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3});
     frugal::Trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
                     Optimize<SGD>{.lr = 0.1}, policies...}
-        .fit(Resident(samples(22), {.batch = 4}));
+        .fit(TensorDataset(samples(22), {.batch = 4}));
     return tensors_of(*module);
   };
   auto const plain = trained();

@@ -35,15 +35,16 @@ struct Witness {
 template <class Provider>
 frugal::Report train(std::filesystem::path const& folder, frugal::Notices<Provider> notices,
                      std::function<void()> each, std::uint64_t epochs) {
-  frugal::Trainer trainer{std::make_shared<Mlp>(),
-                          Witness{std::move(each)},
-                          frugal::Settings{.run = folder, .epochs = epochs},
-                          frugal::Optimize<frugal::AdamW>{},
-                          frugal::Checkpoint<Every<1000000>>{},
-                          frugal::Log<Every<1000000>>{},
-                          frugal::Spot<SigtermSave, frugal::Notices<Provider>>{
-                              .then = frugal::Preempted::Return, .notices = std::move(notices)}};
-  frugal::Resident data(samples(12), {.batch = 4});
+  frugal::Trainer trainer{
+      std::make_shared<Mlp>(),
+      Witness{std::move(each)},
+      frugal::Settings{.run_dir = folder, .epochs = epochs},
+      frugal::Optimize<frugal::AdamW>{},
+      frugal::Checkpoint<Every<1000000>>{},
+      frugal::Log<Every<1000000>>{},
+      frugal::Spot<SigtermSave, frugal::Notices<Provider>>{
+          .on_preemption = frugal::Preempted::Return, .notices = std::move(notices)}};
+  frugal::TensorDataset data(samples(12), {.batch = 4});
   return trainer.fit(data);
 }
 
@@ -56,7 +57,7 @@ TEST_CASE("a run is saved when the cloud preempts the machine") {
   int batches = 0;
   auto const report = train<frugal::Gcp>(
       folder.path(), {.provider = {.base = server.base()}, .polling = {.interval = 1ms}},
-      [&] { taken = ++batches >= 5; }, frugal::Horizon::unlimited);
+      [&] { taken = ++batches >= 5; }, frugal::RunLimits::unlimited);
   CHECK(report.preempted);
   CHECK(report.steps >= 5);
   auto const newest = frugal::RunDirectory(folder.path(), frugal::Access::read).newest_valid();
@@ -86,7 +87,7 @@ TEST_CASE("a cloud that hangs delays no step, and an absent one is reported") {
   ::close(nobody);
   CHECK_FALSE(alone.preempted);
   CHECK(alone.steps == 3);
-  REQUIRE(alone.advice.size() == 1);
+  REQUIRE(alone.warnings.size() == 1);
 }
 
 }  // namespace frugal_test::policy_notices

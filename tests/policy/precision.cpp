@@ -152,9 +152,9 @@ TEST_CASE("a CPU without BF16 instructions gives a note in advice, once per run"
                           frugal::Optimize<frugal::AdamW>{}, Precision<BF16>{}};
   auto const report = trainer.fit(file.batches({40}));
   bool const native = frugal::detail::cpu_has_bf16();
-  CHECK(report.advice.size() == (native ? 0 : 1));
+  CHECK(report.warnings.size() == (native ? 0 : 1));
   CHECK(Precision<BF16>::caution().empty() == native);
-  CHECK((native || report.advice.front() == Precision<BF16>::caution()));
+  CHECK((native || report.warnings.front() == Precision<BF16>::caution()));
 }
 
 }  // namespace frugal_test::policy_precision

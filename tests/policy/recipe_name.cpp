@@ -15,7 +15,7 @@ using namespace frugal_test::support;
 
 /// Two user-defined policies: one with a declared name, one without.
 struct Cheese {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Cheese";
   };
   using listens = list<>;
@@ -23,7 +23,7 @@ struct Cheese {
 };
 template <int N>
 struct Bread {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Bread";
   };
   using listens = list<>;

@@ -58,7 +58,7 @@ Outcome run(frugal::Batch const& data, frugal::Settings const& settings, Mlp::Sh
   auto const module = std::make_shared<Mlp>(shape);
   frugal::Trainer trainer{module,      frugal::CrossEntropy{}, settings, Optimizer{},
                           policies..., Spy{.seen = &seen}};
-  frugal::Resident train(data, {.batch = 4, .shuffle = false});
+  frugal::TensorDataset train(data, {.batch = 4, .shuffle = false});
   outcome.report = trainer.fit(train);
   outcome.tensors = tensors_of(*module);
   outcome.losses = seen.losses;
@@ -88,7 +88,7 @@ TEST_CASE("a bad window that is the first of an epoch is skipped, and no other")
     CHECK(same_bits(outcome.tensors, clean.tensors));
     CHECK(outcome.report.steps == clean.report.steps);
     CHECK(outcome.report.epochs == 3);
-    CHECK(outcome.report.advice.size() == 3);  // one rollback per epoch
+    CHECK(outcome.report.warnings.size() == 3);  // one rollback per epoch
   };
   check(Rollback<Every<1>>{.slow_down = 1});
   check(Rollback<Every<1000>>{.slow_down = 1});
@@ -100,20 +100,20 @@ TEST_CASE("an epoch whose only window is skipped is an epoch") {
   Outcome const outcome = run(bad, {.epochs = 2}, {}, Rollback<Every<1>>{});
   CHECK(outcome.report.epochs == 2);
   CHECK(outcome.report.steps == 0);
-  CHECK(outcome.report.advice.size() == 2);
+  CHECK(outcome.report.warnings.size() == 2);
 }
 
 TEST_CASE("FP16 skips a window with a bad loss as one that overflows, and nothing is rolled back") {
   frugal::Precision<frugal::FP16> const half{.scaling = {.initial = 1e8}};
   Outcome const clean = run(without(8), {.epochs = 2}, {}, half);
-  CHECK(clean.report.skipped > 3);
+  CHECK(clean.report.non_finite_windows > 3);
   CHECK(clean.report.steps > 3);
   Outcome const outcome =
       run(spoilt(not_a_number, 8), {.epochs = 2}, {}, half, Rollback<Every<1000>>{.jump = 20});
   // The first bad window takes the place of one that would overflow, and the second is one more.
-  CHECK(outcome.report.skipped == clean.report.skipped + 1);
+  CHECK(outcome.report.non_finite_windows == clean.report.non_finite_windows + 1);
   CHECK(outcome.report.steps == clean.report.steps + 1);
-  CHECK(outcome.report.advice == clean.report.advice);
+  CHECK(outcome.report.warnings == clean.report.warnings);
 }
 
 TEST_CASE("a loss that is not finite, and whose window is skipped, is not in the mean of a jump") {
@@ -124,7 +124,7 @@ TEST_CASE("a loss that is not finite, and whose window is skipped, is not in the
     return run(bad, {.epochs = 2}, {}, frugal::SkipNonFinite{},
                Rollback<Every<1000>>{.jump = 20, .at_most = 1});
   };
-  CHECK(trained().report.skipped == 2);
+  CHECK(trained().report.non_finite_windows == 2);
   bad.data.narrow(0, 88, 4).mul_(-1000);  // a jump is found all the same
   CHECK_THROWS_AS(trained(), frugal::LossJumpError);
 }
@@ -134,7 +134,7 @@ template <class Objective, class Module, class... Ps>
 Outcome train(Objective const& objective, std::shared_ptr<Module> module, frugal::Batch const& data,
               Ps const&... policies) {
   frugal::Trainer trainer{module, objective, frugal::Settings{.epochs = 3}, policies...};
-  frugal::Resident source(data, {.batch = 4, .shuffle = false});
+  frugal::TensorDataset source(data, {.batch = 4, .shuffle = false});
   Outcome outcome;
   outcome.report = trainer.fit(source);
   outcome.tensors = tensors_of(*module);
@@ -169,7 +169,7 @@ TEST_CASE("a return that looks for a window counts once, and lowers the rate onc
     return train(Rooted{}, std::make_shared<Mlp>(), marked(44, 20, 4), Optimizer{},
                  Rollback<Every<1000>>{.at_most = at_most});
   };
-  std::vector<std::string> const advice = trained(3).report.advice;
+  std::vector<std::string> const advice = trained(3).report.warnings;
   REQUIRE(advice.size() == 6);
   // The next window's loss is NaN, and then the window itself is found.
   CHECK(advice[0] ==
@@ -190,8 +190,8 @@ TEST_CASE("a NaN in a rare row, which no loss ever sees, is not kept: its window
   Outcome const outcome = train(RareRow{}, rows(), bad, sgd, Rollback<Every<4>>{.slow_down = 1});
   CHECK(same_bits(outcome.tensors, train(RareRow{}, rows(), good, sgd).tensors));
   CHECK(outcome.report.steps == 27);
-  REQUIRE(outcome.report.advice.size() == 6);
-  CHECK(outcome.report.advice[0] ==
+  REQUIRE(outcome.report.warnings.size() == 6);
+  CHECK(outcome.report.warnings[0] ==
         "at step 7 the weights are not finite: back to step 4, to find the window that did it, "
         "learning rate times 1");
 }
@@ -203,7 +203,7 @@ TEST_CASE("an infinite moment with finite weights is not kept either") {
   Outcome const outcome =
       train(Huge{}, mlp(), bad, Optimizer{}, Rollback<Every<4>>{.slow_down = 1});
   CHECK(same_bits(outcome.tensors, clean.tensors));
-  CHECK(outcome.report.advice.size() == 6);
+  CHECK(outcome.report.warnings.size() == 6);
 }
 
 TEST_CASE("a module whose weights are not finite is refused before the first step") {
@@ -229,11 +229,11 @@ struct Negative {
 TEST_CASE("a negative loss is no jump, and one far above negative losses is") {
   Rollback<Every<1>> const watchful{.jump = 3};
   auto const mlp = [] { return std::make_shared<Mlp>(); };
-  CHECK(train(Negative{}, mlp(), samples(44), Optimizer{}, watchful).report.advice.empty());
+  CHECK(train(Negative{}, mlp(), samples(44), Optimizer{}, watchful).report.warnings.empty());
   frugal::Batch bad = samples(100);
   bad.data = bad.data.clone();
   bad.data.narrow(0, 88, 4).mul_(-1000);
-  CHECK(train(Negative{}, mlp(), bad, Optimizer{}, watchful).report.advice.size() == 3);
+  CHECK(train(Negative{}, mlp(), bad, Optimizer{}, watchful).report.warnings.size() == 3);
 }
 
 /// A loss of 1; with a mark one of 0 over nothing.
@@ -251,7 +251,7 @@ TEST_CASE("a micro-batch of weight 0 is not in the mean of a jump") {
   for (std::int64_t i = 4; i < 80; i += 8) data.data.narrow(0, i, 4).fill_(mark);
   Outcome const outcome = train(HalfMasked{}, std::make_shared<Mlp>(), data, Optimizer{},
                                 frugal::Accumulate<2>{}, Rollback<Every<1>>{.jump = 1.5});
-  CHECK(outcome.report.advice.empty());
+  CHECK(outcome.report.warnings.empty());
 }
 
 TEST_CASE("so it does with windows of several micro-batches, clipping and a schedule") {
@@ -266,7 +266,7 @@ TEST_CASE("so it does with windows of several micro-batches, clipping and a sche
 
 TEST_CASE("each rollback lowers the learning rate, and is in the log and the advice") {
   TemporaryFolder const folder;
-  Outcome const outcome = run(spoilt(not_a_number), {.run = folder.path(), .epochs = 2}, {},
+  Outcome const outcome = run(spoilt(not_a_number), {.run_dir = folder.path(), .epochs = 2}, {},
                               Rollback<Every<2>>{}, frugal::Log<Every<1>>{});
   std::vector<nlohmann::json> returns;
   double factor = 0;
@@ -282,8 +282,8 @@ TEST_CASE("each rollback lowers the learning rate, and is in the log and the adv
   CHECK(returns[0].at("learning_rate_scale") == 0.5);
   CHECK(returns[1].at("learning_rate_scale") == 0.25);
   CHECK(factor == 0.25);
-  REQUIRE(outcome.report.advice.size() == 2);
-  CHECK(outcome.report.advice[0].find("at step 5 the loss was nan: back to step 4") == 0);
+  REQUIRE(outcome.report.warnings.size() == 2);
+  CHECK(outcome.report.warnings[0].find("at step 5 the loss was nan: back to step 4") == 0);
 }
 
 TEST_CASE("after the limit of rollbacks the error reaches the user") {
@@ -303,7 +303,7 @@ TEST_CASE("a loss that jumps is skipped like one that is not finite") {
   Outcome const clean = run(cut, {.epochs = 2}, {});
   Outcome const outcome = run(bad, {.epochs = 2}, {}, watchful);
   CHECK(same_bits(outcome.tensors, clean.tensors));
-  CHECK(outcome.report.advice.size() == 2);
+  CHECK(outcome.report.warnings.size() == 2);
   try {
     run(bad, {.epochs = 2}, {}, Rollback<Every<1>>{.jump = 20, .at_most = 1});
     FAIL("nothing was thrown");
@@ -317,7 +317,7 @@ TEST_CASE("a jump among the first losses does not count: their variation is not 
   frugal::Batch bad = samples(44);
   bad.data = bad.data.clone();
   bad.data.narrow(0, 40, 4).mul_(-1000);
-  CHECK(run(bad, {.epochs = 1}, {}, Rollback<Every<1>>{.jump = 20}).report.advice.empty());
+  CHECK(run(bad, {.epochs = 1}, {}, Rollback<Every<1>>{.jump = 20}).report.warnings.empty());
 }
 
 TEST_CASE("a run without a bad loss is the same with Rollback and without") {
@@ -348,7 +348,7 @@ struct Landlord {
 TEST_CASE("preempted at any step, the resumed run goes back as far as an uninterrupted one") {
   TemporaryFolder const folder;
   auto const start = [&](std::string const& name, std::uint64_t at) {
-    return run(spoilt(not_a_number), {.run = folder / name, .epochs = 2},
+    return run(spoilt(not_a_number), {.run_dir = folder / name, .epochs = 2},
                {.dropout = 0.3, .norm = true}, Rollback<Every<4>>{}, frugal::Checkpoint<Every<3>>{},
                frugal::Spot<frugal::SigtermSave>{}, Landlord{.at = at});
   };

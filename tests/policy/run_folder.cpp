@@ -23,9 +23,9 @@ using Each = fr::Log<fr::Every<1>>;
 
 template <class... Ps>
 fr::Report fit(std::filesystem::path const& folder, Ps const&... policies) {
-  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{.run = folder},
+  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{.run_dir = folder},
                       Sgd{}, policies...};
-  return trainer.fit(fr::Resident(samples(16), {.batch = 8}));
+  return trainer.fit(fr::TensorDataset(samples(16), {.batch = 8}));
 }
 
 template <class Error, class... Ps>
@@ -39,7 +39,7 @@ std::string refusal(std::filesystem::path const& folder, Ps const&... policies) 
 }
 
 bool advises(fr::Report const& report, std::string const& words) {
-  return std::any_of(report.advice.begin(), report.advice.end(), [&](std::string const& line) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(), [&](std::string const& line) {
     return line.find(words) != std::string::npos;
   });
 }
@@ -89,12 +89,12 @@ TEST_CASE("a fit inside of a fit may not write into its folder") {
   CHECK(inner.find("another trainer works in this run directory") != std::string::npos);
 }
 
-TEST_CASE("a folder in which no lock can be made is a line of advice") {
+TEST_CASE("a folder in which no lock can be made is a warning") {
   TemporaryFolder const folder;
   std::filesystem::create_directory(folder / "lock");
   fr::Report const report = fit(folder.path(), Each{}, fr::Csv<>{});
   CHECK(report.steps == 2);
-  CHECK(report.advice.size() == 1);
+  CHECK(report.warnings.size() == 1);
   CHECK(advises(report, "cannot be locked, so nothing would notice a second trainer"));
   CHECK_FALSE(refusal<fr::StoreError>(folder.path(), fr::Checkpoint<>{}).empty());
 }

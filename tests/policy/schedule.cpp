@@ -134,7 +134,7 @@ std::string told(S const& schedule, std::uint64_t steps) {
                           Objective{}, frugal::Settings{.steps = steps}, Optimize<SGD>{.lr = 1.0},
                           schedule};
   std::string text;
-  for (std::string const& each : trainer.fit(std::vector<Table>(3, one)).advice) text += each;
+  for (std::string const& each : trainer.fit(std::vector<Table>(3, one)).warnings) text += each;
   std::string const foreseen = schedule.outlook({.steps = steps, .total_steps = steps});
   CHECK(text == (foreseen.empty() ? "" : "Schedule: " + foreseen));
   return text;

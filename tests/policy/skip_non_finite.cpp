@@ -37,7 +37,7 @@ template <class Objective, class Module, class... Ps>
 Outcome train(Objective const& objective, std::shared_ptr<Module> module, frugal::Batch const& data,
               frugal::Settings const& settings, Ps const&... policies) {
   frugal::Trainer trainer{module, objective, settings, policies...};
-  frugal::Resident source(data, {.batch = 4, .shuffle = false});
+  frugal::TensorDataset source(data, {.batch = 4, .shuffle = false});
   Outcome outcome;
   outcome.report = trainer.fit(source);
   outcome.tensors = tensors_of(*module);
@@ -54,7 +54,7 @@ void skips_one_window(std::int64_t samples_of_window, Ps const&... policies) {
   Outcome const outcome = train(Rooted{}, mlp(), bad, {.epochs = 2}, policies..., SkipNonFinite{});
   CHECK(same_bits(outcome.tensors, clean.tensors));
   CHECK(outcome.report.steps == clean.report.steps);
-  CHECK(outcome.report.skipped == 2);
+  CHECK(outcome.report.non_finite_windows == 2);
   CHECK(advises(outcome.report, "SkipNonFinite has skipped windows"));
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("a window with a loss that is not finite is skipped, and the loss is i
   Outcome const outcome =
       train(frugal::CrossEntropy{}, mlp(), bad, {.epochs = 2}, adam, SkipNonFinite{});
   CHECK(same_bits(outcome.tensors, clean.tensors));
-  CHECK(outcome.report.skipped == 2);
+  CHECK(outcome.report.non_finite_windows == 2);
   CHECK(outcome.report.train_loss == clean.report.train_loss);
 }
 
@@ -105,11 +105,11 @@ TEST_CASE("the running statistics of a skipped window that is not finite are tho
     TemporaryFolder const folder;
     frugal::Optimize<frugal::AdamW> const adam;
     Outcome const outcome =
-        train(frugal::CrossEntropy{}, norms(), bad, {.run = folder.path(), .epochs = 2}, adam,
+        train(frugal::CrossEntropy{}, norms(), bad, {.run_dir = folder.path(), .epochs = 2}, adam,
               SkipNonFinite{}, frugal::Checkpoint<Every<4>>{});
     Outcome const clean =
         train(frugal::CrossEntropy{}, norms(), without(bad, 20, 4), {.epochs = 2}, adam);
-    CHECK(outcome.report.skipped == 2);
+    CHECK(outcome.report.non_finite_windows == 2);
     CHECK(same_bits(without_counts(outcome.tensors), without_counts(clean.tensors)));
   }
 }
@@ -125,7 +125,7 @@ TEST_CASE("a skipped loss is in no mean of TrainMetrics, and in none of the obje
         loss.scalars = {{"twice", 2 * loss.value.detach()}};
         return loss;
       },
-      std::make_shared<Mlp>(), bad, {.run = folder.path(), .epochs = 1},
+      std::make_shared<Mlp>(), bad, {.run_dir = folder.path(), .epochs = 1},
       frugal::Optimize<frugal::SGD>{}, SkipNonFinite{},
       frugal::TrainMetrics<Every<1, frugal::Epoch>>{}, frugal::Log<Every<1, frugal::Epoch>>{});
   CHECK(outcome.report.train_metrics["train_loss"] == doctest::Approx(outcome.report.train_loss));
@@ -142,8 +142,8 @@ TEST_CASE(
   };
   Outcome const with = trained(SkipNonFinite{});
   CHECK(same_bits(with.tensors, trained().tensors));
-  CHECK(with.report.advice.empty());
-  CHECK(with.report.skipped == 0);
+  CHECK(with.report.warnings.empty());
+  CHECK(with.report.non_finite_windows == 0);
 }
 
 /// An embedding with sparse gradients, of which row 7 becomes NaN.
@@ -171,7 +171,7 @@ TEST_CASE("sparse gradients are looked at too") {
   auto const rows = [] { return std::make_shared<SparseRows>(); };
   frugal::Batch const bad = rows_of(5);
   Outcome const outcome = train(OfSparseRows{}, rows(), bad, {.epochs = 2}, sgd, SkipNonFinite{});
-  CHECK(outcome.report.skipped == 2);
+  CHECK(outcome.report.non_finite_windows == 2);
   CHECK(same_bits(outcome.tensors,
                   train(OfSparseRows{}, rows(), without(bad, 20, 4), {.epochs = 2}, sgd).tensors));
 }
@@ -194,7 +194,7 @@ TEST_CASE("a good window begins the count again") {
   data.data.narrow(0, 20, 16).fill_(mark);
   CHECK(train(Rooted{}, std::make_shared<Mlp>(), data, {}, frugal::Optimize<frugal::AdamW>{},
               SkipNonFinite{.most_skips = 5})
-            .report.skipped == 8);
+            .report.non_finite_windows == 8);
 }
 
 TEST_CASE("most_skips of 0, and a line search, are refused") {
@@ -228,10 +228,10 @@ TEST_CASE("where FP16 is chosen at run time its own flag counts, and a note says
         .report;
   };
   frugal::Report const half = trained("FP16");
-  CHECK(half.skipped == 2);
+  CHECK(half.non_finite_windows == 2);
   CHECK(advises(half, "SkipNonFinite does nothing"));
   frugal::Report const whole = trained("FP32");
-  CHECK(whole.skipped == 2);
+  CHECK(whole.non_finite_windows == 2);
   CHECK_FALSE(advises(whole, "SkipNonFinite does nothing"));
 }
 
@@ -239,17 +239,17 @@ TEST_CASE("the skips in a row continue in a resumed run") {
   TemporaryFolder const folder;
   auto const start = [&](std::uint64_t epochs) {
     return train(Rooted{}, std::make_shared<Mlp>(), marked(12, 4, 8),
-                 {.run = folder.path(), .epochs = epochs}, frugal::Optimize<frugal::AdamW>{},
+                 {.run_dir = folder.path(), .epochs = epochs}, frugal::Optimize<frugal::AdamW>{},
                  SkipNonFinite{.most_skips = 3}, frugal::Checkpoint<Every<1, frugal::Epoch>>{});
   };
   // One good window and two bad ones in each epoch.
-  CHECK(start(1).report.skipped == 2);
+  CHECK(start(1).report.non_finite_windows == 2);
   Outcome const resumed = start(2);
-  CHECK(resumed.report.skipped == 4);
+  CHECK(resumed.report.non_finite_windows == 4);
   // Two bad windows follow, and the first of them is the third in a row.
   frugal::Batch const bad_first = marked(12, 0, 8);
   CHECK_THROWS_AS(
-      train(Rooted{}, std::make_shared<Mlp>(), bad_first, {.run = folder.path(), .epochs = 3},
+      train(Rooted{}, std::make_shared<Mlp>(), bad_first, {.run_dir = folder.path(), .epochs = 3},
             frugal::Optimize<frugal::AdamW>{}, SkipNonFinite{.most_skips = 3},
             frugal::Checkpoint<Every<1, frugal::Epoch>>{.changed_data = {"data"}}),
       frugal::GradientError);

@@ -68,14 +68,14 @@ Outcome run(Plan const& plan, Ps const&... policies) {
   frugal::Trainer trainer{
       module,
       witness,
-      frugal::Settings{.run = plan.folder, .epochs = 2, .steps = plan.steps, .seed = 7},
+      frugal::Settings{.run_dir = plan.folder, .epochs = 2, .steps = plan.steps, .seed = 7},
       Optimizer{},
       frugal::Validate<Every<5>, frugal::SanityBatches<0>>{},
       Saves{},
       Stays{},
       policies...};
-  frugal::Resident train(samples(plan.samples), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::TensorDataset train(samples(plan.samples), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
   return outcome;
@@ -160,26 +160,26 @@ TEST_CASE("whenever SIGTERM comes, the resumed run ends with the bits of an undi
 
 TEST_CASE("SIGTERM in a dry run ends the run before there is anything to save") {
   TemporaryFolder const folder;
-  Outcome const outcome = run(folder.path(), 1, frugal::Smoke<2>{.out = nullptr});
+  Outcome const outcome = run(folder.path(), 1, frugal::DryRun<2>{.out = nullptr});
   CHECK(outcome.report.preempted);
   CHECK(outcome.report.steps == 0);
   CHECK(outcome.after == 0);
-  Outcome const whole = run(folder / "whole", 0, frugal::Smoke<2>{.out = nullptr});
-  Outcome const second = run(folder.path(), 0, frugal::Smoke<2>{.out = nullptr});
+  Outcome const whole = run(folder / "whole", 0, frugal::DryRun<2>{.out = nullptr});
+  Outcome const second = run(folder.path(), 0, frugal::DryRun<2>{.out = nullptr});
   CHECK(same_bits(second.tensors, whole.tensors));
 }
 
-TEST_CASE("Trainer::smoke that is preempted has failed, and says why") {
+TEST_CASE("Trainer::dry_run that is preempted has failed, and says why") {
   std::ostringstream out;
   Witness const witness{[](bool) { ::raise(SIGTERM); }};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           witness,
-                          frugal::Settings{.run = "unused"},
+                          frugal::Settings{.run_dir = "unused"},
                           Optimizer{},
                           Saves{},
                           Stays{}};
-  frugal::Resident train(samples(12), {.batch = 4});
-  CHECK_FALSE(trainer.smoke(train, out));
+  frugal::TensorDataset train(samples(12), {.batch = 4});
+  CHECK_FALSE(trainer.dry_run(train, out));
   CHECK(out.str().find("Spot asks to preempt the run") != std::string::npos);
 }
 
@@ -190,9 +190,10 @@ TEST_CASE("a second SIGTERM changes nothing") {
     ::raise(SIGTERM);
     ::raise(SIGTERM);
   }};
-  frugal::Trainer trainer{module,      witness, frugal::Settings{.run = folder.path(), .epochs = 2},
-                          Optimizer{}, Saves{}, Stays{}};
-  frugal::Resident train(samples(12), {.batch = 4});
+  frugal::Trainer trainer{
+      module,      witness, frugal::Settings{.run_dir = folder.path(), .epochs = 2},
+      Optimizer{}, Saves{}, Stays{}};
+  frugal::TensorDataset train(samples(12), {.batch = 4});
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK(trainer.fit(train).steps == step);
 }
 
@@ -227,11 +228,11 @@ int end_of_process(std::filesystem::path const& folder, Preempted what, Then&& t
     Witness const witness{[](bool) { ::raise(SIGTERM); }};
     frugal::Trainer trainer{module,
                             witness,
-                            frugal::Settings{.run = folder, .epochs = 2},
+                            frugal::Settings{.run_dir = folder, .epochs = 2},
                             Optimizer{},
-                            Stays{.then = what},
+                            Stays{.on_preemption = what},
                             policies...};
-    frugal::Resident train(samples(12), {.batch = 4});
+    frugal::TensorDataset train(samples(12), {.batch = 4});
     frugal::Report const report = trainer.fit(train);
     then(report);
     std::_Exit(4);
@@ -286,11 +287,11 @@ TEST_CASE("after a later fit that is not preempted, SIGTERM acts as without a fi
       [&](frugal::Report const&) {
         frugal::Trainer trainer{std::make_shared<Mlp>(),
                                 frugal::CrossEntropy{},
-                                frugal::Settings{.run = folder / "next", .epochs = 1},
+                                frugal::Settings{.run_dir = folder / "next", .epochs = 1},
                                 Optimizer{},
                                 Saves{},
                                 Stays{}};
-        static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
+        static_cast<void>(trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4})));
         ::raise(SIGTERM);
       },
       Saves{});
@@ -346,12 +347,12 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
       .notices = {.told = &told, .saved = &acknowledged}};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path(), .epochs = 2},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 2},
                           Optimizer{},
                           Saves{.on_failure = frugal::OnFailure::Continue},
                           spot,
                           Spoiler{.folder = folder.path()}};
-  frugal::Resident train(samples(12), {.batch = 4});
+  frugal::TensorDataset train(samples(12), {.batch = 4});
   frugal::Report const report = trainer.fit(train);
   CHECK(report.preempted);
   CHECK(report.steps == 1);
@@ -403,7 +404,7 @@ struct SlowCheckpoint {
     using transient = void;
     explicit State(SlowCheckpoint const&) {}
     void on_step(frugal::Step<Context>&) {}
-    bool save(frugal::SafePoint<Context>&) { return true; }
+    bool save(frugal::CheckpointPhase<Context>&) { return true; }
     double save_seconds() const { return 42.5; }
   };
 };
@@ -413,8 +414,8 @@ std::vector<std::string> advice_of(Spot const& spot) {
   auto const module = std::make_shared<Mlp>();
   frugal::Trainer trainer{module,      frugal::CrossEntropy{}, frugal::Settings{.epochs = 1},
                           Optimizer{}, SlowCheckpoint{},       spot};
-  frugal::Resident train(samples(4), {.batch = 4});
-  return trainer.fit(train).advice;
+  frugal::TensorDataset train(samples(4), {.batch = 4});
+  return trainer.fit(train).warnings;
 }
 
 TEST_CASE("a save that takes longer than the grace is reported before it is needed") {
@@ -434,12 +435,12 @@ TEST_CASE("a notice acts like a signal") {
   frugal::Spot<SigtermSave, ToldNotices> spot{.notices = {.told = &told, .saved = &saved}};
   frugal::Trainer trainer{module,
                           witness,
-                          frugal::Settings{.run = folder.path(), .epochs = 2},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 2},
                           Optimizer{},
                           Saves{},
                           spot,
                           frugal::Log<Every<100>>{}};
-  frugal::Resident train(samples(12), {.batch = 4});
+  frugal::TensorDataset train(samples(12), {.batch = 4});
   frugal::Report const report = trainer.fit(train);
   CHECK(report.preempted);
   CHECK(report.steps == 2);

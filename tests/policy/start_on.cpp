@@ -28,9 +28,9 @@ TEST_CASE("on the CPU alone Start does nothing, and reports that") {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3});
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
                             frugal::Optimize<frugal::AdamW>{.lr = 1e-2}, start...};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
     auto const report = trainer.fit(train);
-    return std::pair{report.advice, tensors_of(*module)};
+    return std::pair{report.warnings, tensors_of(*module)};
   };
   auto const [advice, tensors] = fit(StartOn<Cpu>{});
   REQUIRE(advice.size() == 1);

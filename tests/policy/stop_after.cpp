@@ -28,7 +28,7 @@ using Saves = frugal::Checkpoint<Every<4>>;
 
 /// Two hours pass in one step, or between an epoch's last step and the end of the epoch.
 struct Slow {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "stop_after.Slow";
   };
   using listens = frugal::list<frugal::on::step, frugal::on::epoch_end>;

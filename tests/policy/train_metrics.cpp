@@ -207,14 +207,14 @@ TEST_CASE(
   CHECK(std::isnan(outcome.report.train_metrics["train_fails_later"]));
   CHECK_FALSE(std::isnan(outcome.report.train_metrics["train_accuracy"]));
   bool advised = false;
-  for (std::string const& text : outcome.report.advice) {
+  for (std::string const& text : outcome.report.warnings) {
     advised =
         advised || text == "TrainMetrics: fails_later is NaN, because of an error: no such class";
   }
   CHECK(advised);
   fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{},
                       fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, fr::TopK<9>>{}};
-  CHECK_THROWS_AS(trainer.fit(fr::Resident(samples(8))), fr::MetricError);
+  CHECK_THROWS_AS(trainer.fit(fr::TensorDataset(samples(8))), fr::MetricError);
 }
 
 }  // namespace frugal_test::policy_train_metrics

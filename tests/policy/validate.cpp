@@ -20,10 +20,10 @@ using frugal::Epoch;
 using frugal::Every;
 using frugal::MicroBatch;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::Sample;
 using frugal::SanityBatches;
 using frugal::SGD;
+using frugal::TensorDataset;
 using frugal::Token;
 using frugal::Validate;
 
@@ -38,11 +38,11 @@ std::vector<std::uint64_t> validated_at(bool with_data = true) {
                           V{},
                           Spy{.seen = &seen}};
   if (with_data) {
-    auto const report =
-        trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(7, 92), {.batch = 4}));
+    auto const report = trainer.fit(TensorDataset(samples(18), {.batch = 4}),
+                                    TensorDataset(samples(7, 92), {.batch = 4}));
     CHECK(report.validations.size() == seen.validations.size());
   } else {
-    CHECK(trainer.fit(Resident(samples(18), {.batch = 4})).validations.empty());
+    CHECK(trainer.fit(TensorDataset(samples(18), {.batch = 4})).validations.empty());
   }
   return seen.validated_at;
 }
@@ -82,7 +82,8 @@ TEST_CASE("the loss and the accuracy are those of the whole set, ragged last bat
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3},
                           Optimize<SGD>{.lr = 0.1}, Validate<Every<1, Epoch>, Accuracy>{}};
   frugal::Batch const set = samples(23, 92);
-  auto const report = trainer.fit(Resident(samples(40), {.batch = 8}), Resident(set, {.batch = 5}));
+  auto const report =
+      trainer.fit(TensorDataset(samples(40), {.batch = 8}), TensorDataset(set, {.batch = 5}));
   at::NoGradGuard const no_gradients;
   at::Tensor const logits = module->forward(set.data);
   double const loss = at::cross_entropy_loss(logits, set.target).item<double>();
@@ -100,7 +101,8 @@ TEST_CASE("accuracy of an objective that returns a bare loss says what to return
   };
   frugal::Trainer trainer{std::make_shared<Mlp>(), bare, frugal::Settings{}, Optimize<SGD>{},
                           Validate<Every<1>, Accuracy>{}};
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(samples(8))), frugal::MetricError);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), TensorDataset(samples(8))),
+                  frugal::MetricError);
 }
 
 /// Records the module's modes during a validation.
@@ -125,7 +127,8 @@ TEST_CASE("every part evaluates without gradients, and each part's mode is resto
   std::vector<bool> gradients;
   frugal::Trainer trainer{module, Modes{&training, &gradients}, frugal::Settings{}, Optimize<SGD>{},
                           Validate<Every<1>>{}};
-  static_cast<void>(trainer.fit(Resident(samples(16), {.batch = 8}), Resident(samples(8, 92))));
+  static_cast<void>(
+      trainer.fit(TensorDataset(samples(16), {.batch = 8}), TensorDataset(samples(8, 92))));
   CHECK((training == std::vector<bool>(training.size(), false)));
   CHECK(training.size() == 3 * 5);
   // One batch is tried before the first step.
@@ -143,7 +146,7 @@ TEST_CASE("a validation that throws restores each part's mode too") {
                           Validate<Every<1>>{}};
   frugal::Batch wrong = samples(8);
   wrong.data = wrong.data.slice(1, 0, 3).contiguous();
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(wrong)), frugal::ShapeError);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), TensorDataset(wrong)), frugal::ShapeError);
   CHECK(module->is_training());
   CHECK_FALSE(module->norm->is_training());
   CHECK(at::GradMode::is_enabled());
@@ -155,13 +158,15 @@ std::map<std::string, at::Tensor> trained(Valid&&... valid) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                           Optimize<SGD>{.lr = 0.1, .momentum = 0.9}, Validate<Every<2>>{}};
-  static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true}), valid...));
+  static_cast<void>(
+      trainer.fit(TensorDataset(samples(30), {.batch = 8, .shuffle = true}), valid...));
   for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
   return tensors_of(*module);
 }
 
 TEST_CASE("a run that validates ends with the same bits as one that does not") {
-  CHECK(same_bits(trained(), trained(Resident(samples(20, 92), {.batch = 8, .shuffle = true}))));
+  CHECK(
+      same_bits(trained(), trained(TensorDataset(samples(20, 92), {.batch = 8, .shuffle = true}))));
 }
 
 TEST_CASE("a validation loss that is NaN or infinite is reported, not thrown") {
@@ -207,10 +212,10 @@ TEST_CASE("two batches of each validation source are tried before the first step
     frugal::Trainer trainer{std::make_shared<Mlp>(), Counting{&before, &all, &has_trained},
                             frugal::Settings{}, Optimize<SGD>{},
                             Validate<Accuracy, SanityBatches<Sanity>>{}};
-    frugal::Resident train(samples(8), {.batch = 4});
+    frugal::TensorDataset train(samples(8), {.batch = 4});
     Unsized one{{samples(3, 93)}};  // of a single batch
     auto const report =
-        trainer.fit(train, Resident(samples(20, 92), {.batch = 4}), frugal::named<"one">(one));
+        trainer.fit(train, TensorDataset(samples(20, 92), {.batch = 4}), frugal::named<"one">(one));
     CHECK(before == (Sanity == 0 ? 0 : 2 + 1));
     CHECK(all == before + 5 + 1);
     REQUIRE(report.validations.size() == 1);
@@ -231,9 +236,10 @@ TEST_CASE(
   frugal::Trainer trainer{module, Counting{&before, &all, &has_trained}, frugal::Settings{},
                           Optimize<SGD>{}, Validate<frugal::TopK<5>>{}};
   // Three classes.
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), Resident(samples(8))), frugal::MetricError);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), TensorDataset(samples(8))),
+                  frugal::MetricError);
   CHECK_FALSE(has_trained);
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8)), valid), frugal::Error);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), valid), frugal::Error);
   CHECK_FALSE(has_trained);
   CHECK(same_bits(tensors_of(*module), untrained));
 }
@@ -257,7 +263,7 @@ TEST_CASE("a trial leaves no trace in the run: generators, buffers, the training
     auto const module = std::make_shared<Restless>();
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.1}, validation};
-    Resident data(samples(30), {.batch = 8, .shuffle = true});
+    TensorDataset data(samples(30), {.batch = 8, .shuffle = true});
     auto const report = trainer.fit(data, data);
     CHECK(report.samples == 60);
     return tensors_of(*module);
@@ -273,16 +279,17 @@ TEST_CASE("a metric that two batches do not define is no error, and NaN is not t
   frugal::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.classes = 2}), frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 1}, Optimize<SGD>{},
                           Validate<frugal::RocAuc<>>{}};
-  auto const report = trainer.fit(Resident(samples(16, 91, 6, 2)), Resident(valid, {.batch = 4}));
+  auto const report =
+      trainer.fit(TensorDataset(samples(16, 91, 6, 2)), TensorDataset(valid, {.batch = 4}));
   CHECK_FALSE(std::isnan(report.last()["roc_auc"]));
-  CHECK(report.advice.empty());
+  CHECK(report.warnings.empty());
   // A set of one class has no curve at all: the run goes to its end.
   auto const one = trainer.fit(
-      Resident(samples(16, 91, 6, 2)),
+      TensorDataset(samples(16, 91, 6, 2)),
       std::vector<frugal::Batch>{{valid.data.narrow(0, 0, 4), at::zeros({4}, at::kLong)}});
   CHECK(one.epochs == 1);
   CHECK(std::isnan(one.last()["roc_auc"]));
-  CHECK(std::count_if(one.advice.begin(), one.advice.end(), [](std::string const& line) {
+  CHECK(std::count_if(one.warnings.begin(), one.warnings.end(), [](std::string const& line) {
           return line.starts_with("validation: roc_auc is NaN: 0 of 4 labels are of class 1");
         }) == 1);
 }
@@ -296,12 +303,12 @@ TEST_CASE("a metric that fails in the middle of a run is NaN with advice, and th
   };
   frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{.epochs = 2},
                           Optimize<SGD>{}, Validate<frugal::F1Score<frugal::Macro>, Accuracy>{}};
-  auto const report = trainer.fit(Resident(samples(8)), valid);
+  auto const report = trainer.fit(TensorDataset(samples(8)), valid);
   CHECK(report.epochs == 2);
   CHECK(std::isnan(report.last()["f1_macro"]));
   CHECK_FALSE(std::isnan(report.last()["accuracy"]));
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("4 labels name no class") != std::string::npos);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("4 labels name no class") != std::string::npos);
   // Nothing was paid for an evaluation: it throws.
   CHECK_THROWS_AS(trainer.evaluate(valid), frugal::MetricError);
 }
@@ -316,7 +323,7 @@ TEST_CASE("a batch of weight 0 is not read in a validation, though its loss is N
   std::vector<frugal::Batch> valid(2, samples(6, 92));
   valid[1].target = at::full({6}, -100, at::kLong);
   frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{}};
-  double const with = trainer.fit(Resident(samples(8)), valid).last()["loss"];
+  double const with = trainer.fit(TensorDataset(samples(8)), valid).last()["loss"];
   double const without = trainer.evaluate(std::vector<frugal::Batch>{valid[0]})["loss"];
   CHECK(with == without);
 }
@@ -330,7 +337,7 @@ TEST_CASE("validation data without a batch is an error that says which source it
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}};
   try {
-    static_cast<void>(trainer.fit(Resident(samples(8)), Empty{}));
+    static_cast<void>(trainer.fit(TensorDataset(samples(8)), Empty{}));
     FAIL("no error came");
   } catch (frugal::EmptySourceError const& error) {
     CHECK(error.fault().what == "the validation source has no batch");

@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
 #include <frugal/compare.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -10,7 +10,7 @@
 using namespace frugal;
 
 inline auto make = [] { return torch::nn::Linear(1, 1); };
-using Work = CompareJob<decltype(make), CrossEntropy, Resident, Resident>;
+using Work = CompareJob<decltype(make), CrossEntropy, TensorDataset, TensorDataset>;
 
 using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
 void good(Work& job) { static_cast<void>(compare<Good>(job)); }

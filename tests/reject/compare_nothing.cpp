@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or compare(product(Recipe<...>{}, Axis<...>{}), job).
 #include <frugal/compare.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -10,7 +10,7 @@
 using namespace frugal;
 
 inline auto make = [] { return torch::nn::Linear(1, 1); };
-using Work = CompareJob<decltype(make), CrossEntropy, Resident, Resident>;
+using Work = CompareJob<decltype(make), CrossEntropy, TensorDataset, TensorDataset>;
 
 void good(Work& job) { static_cast<void>(compare<Recipe<Optimize<AdamW>>>(job)); }
 #ifdef FRUGAL_REJECT

@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says why, or list one of them in compare<...>(job).
 #include <frugal/compare.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -10,7 +10,7 @@
 using namespace frugal;
 
 inline auto make = [] { return torch::nn::Linear(1, 1); };
-using Work = CompareJob<decltype(make), CrossEntropy, Resident, Resident>;
+using Work = CompareJob<decltype(make), CrossEntropy, TensorDataset, TensorDataset>;
 
 using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
 using Bad = Good::with<Audit<BitExact>>;

@@ -7,7 +7,7 @@ using namespace frugal_test::compose;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
-FRUGAL_SENTENCE(alpha_beside_beta, "frugal: Alpha bears no Beta: own words. Take one out.");
+FRUGAL_DIAGNOSTIC(alpha_beside_beta, "frugal: Alpha bears no Beta: own words. Take one out.");
 template <class Conflicts>
 struct Shy {
   using kind = alpha;

@@ -7,7 +7,7 @@ using namespace frugal_test::compose;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
-FRUGAL_SENTENCE(alpha_without_beta, "frugal: Alpha needs Beta: own words. Add Beta.");
+FRUGAL_DIAGNOSTIC(alpha_without_beta, "frugal: Alpha needs Beta: own words. Add Beta.");
 template <class Needs>
 struct Needy {
   using kind = alpha;

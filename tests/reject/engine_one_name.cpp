@@ -7,7 +7,7 @@ using namespace frugal_test::compose;
 template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
 
-struct namesake : observer_kind {
+struct namesake : optional_kind {
   static constexpr std::string_view name = alpha::name;
 };
 

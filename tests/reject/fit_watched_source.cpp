@@ -10,13 +10,13 @@ using namespace frugal;
 template <fixed_string Name>
 using Stops = EarlyStop<Watch<Name, Better::lower>>;
 
-Report good(Resident& train, Resident& other) {
+Report good(TensorDataset& train, TensorDataset& other) {
   Trainer trainer{torch::nn::Linear(8, 3), CrossEntropy{}, Optimize<AdamW>{},
                   Stops<"shifted/loss">{}};
   return trainer.fit(train, train, named<"shifted">(other));
 }
 #ifdef FRUGAL_REJECT
-Report bad(Resident& train, Resident& other) {
+Report bad(TensorDataset& train, TensorDataset& other) {
   Trainer trainer{torch::nn::Linear(8, 3), CrossEntropy{}, Optimize<AdamW>{},
                   Stops<"shfted/loss">{}};
   return trainer.fit(train, train, named<"shifted">(other));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells the first and last micro-batch. The compiler's note names the policy. Remove it or Graph<WholeStep>.
+// expect: frugal: CudaGraph<WholeStep> captures one micro-batch for all but the first of a window, and a policy of this recipe listens to around::micro_batch, which tells the first and last micro-batch. The compiler's note names the policy. Remove it or CudaGraph<WholeStep>.
 #include <frugal/core.hpp>
 #include <frugal/core/compose/recipe.hpp>
-#include <frugal/policy/graph.hpp>
+#include <frugal/policy/cuda_graph.hpp>
 
 #include <torch/nn/modules/linear.h>
 
@@ -14,7 +14,7 @@ constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::
 
 /// Around hooks that return nothing may return nothing; the others return the result of next().
 struct EachEpoch {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "EachEpoch";
   };
   using listens = list<frugal::around::epoch>;
@@ -28,7 +28,7 @@ struct EachEpoch {
   };
 };
 struct EachMicroBatch {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "EachMicroBatch";
   };
   using listens = list<frugal::around::micro_batch>;
@@ -44,8 +44,8 @@ struct EachMicroBatch {
 
 using Sound = frugal::Context<torch::nn::Linear, EachEpoch, EachMicroBatch>::engine;
 static_assert(sizeof(Sound) >= 1);
-static_assert(hears<EachEpoch, Graph<WholeStep>>);
+static_assert(hears<EachEpoch, CudaGraph<WholeStep>>);
 static_assert(hears<EachMicroBatch, Accumulate<4>>);
 #ifdef FRUGAL_REJECT
-static_assert(hears<EachMicroBatch, Graph<WholeStep>>);
+static_assert(hears<EachMicroBatch, CudaGraph<WholeStep>>);
 #endif

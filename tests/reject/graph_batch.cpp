@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph copies batches into tensors that stay in place, and the batch_traits of this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).
-#include <frugal/policy/graph.hpp>
+// expect: frugal: CudaGraph copies batches into tensors that stay in place, and the batch_traits of this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).
+#include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
@@ -31,7 +31,7 @@ void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::Adam
 }
 #ifdef FRUGAL_REJECT
 void train(frugal::Trainer<torch::nn::Linear, Sum, frugal::Optimize<frugal::AdamW>,
-                           frugal::Graph<frugal::WholeStep>>& trainer,
+                           frugal::CudaGraph<frugal::WholeStep>>& trainer,
            std::vector<Row> const& rows) {
   static_cast<void>(trainer.fit(rows));
 }

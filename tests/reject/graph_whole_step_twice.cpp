@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Graph<...>: the same option twice. Write Graph<WholeStep>.
-#include <frugal/policy/graph.hpp>
+// expect: frugal: CudaGraph<...>: the same option twice. Write CudaGraph<WholeStep>.
+#include <frugal/policy/cuda_graph.hpp>
 
 using namespace frugal;
 
-auto good = Graph<NoCapture, WholeStep>{};
+auto good = CudaGraph<NoCapture, WholeStep>{};
 #ifdef FRUGAL_REJECT
-auto bad = Graph<WholeStep, WholeStep>{};
+auto bad = CudaGraph<WholeStep, WholeStep>{};
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy provides service::recover, and its State lacks the member. Write `bool recover(SafePoint<Context>&, LossError const&)`.
+// expect: frugal: this policy provides service::recover, and its State lacks the member. Write `bool recover(CheckpointPhase<Context>&, LossError const&)`.
 #include <frugal/core.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -8,7 +8,7 @@
 using namespace frugal;
 
 struct Sound {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Sound";
   };
   using listens = list<frugal::on::window>;
@@ -17,14 +17,14 @@ struct Sound {
   struct State {
     explicit State(Sound const&) {}
     void on_window(WindowBegin<Context>&) {}
-    bool recover(SafePoint<Context>&, LossError const&) { return false; }
+    bool recover(CheckpointPhase<Context>&, LossError const&) { return false; }
   };
 };
 using SoundEngine = frugal::Context<torch::nn::Linear, Sound>::engine;
 static_assert(sizeof(SoundEngine) >= 1);
 #ifdef FRUGAL_REJECT
 struct Unsound {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Unsound";
   };
   using listens = list<frugal::on::window>;
@@ -33,7 +33,7 @@ struct Unsound {
   struct State {
     explicit State(Unsound const&) {}
     void on_window(WindowBegin<Context>&) {}
-    void recover(SafePoint<Context>&) {}
+    void recover(CheckpointPhase<Context>&) {}
   };
 };
 using UnsoundEngine = frugal::Context<torch::nn::Linear, Unsound>::engine;

@@ -11,7 +11,7 @@
 using namespace frugal;
 
 struct Agrees {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Agrees";
   };
   using listens = list<>;

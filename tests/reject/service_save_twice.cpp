@@ -11,7 +11,7 @@ template <class... Ps>
 constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
 
 struct Saver {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Saver";
   };
   using listens = list<frugal::on::step>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: a pointer is not a source of batches. Give the source itself: fit(*source).
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
@@ -11,7 +11,7 @@ using namespace frugal;
 
 using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>>;
 
-void good(Job& trainer, Resident& rows) { trainer.fit(rows); }
+void good(Job& trainer, TensorDataset& rows) { trainer.fit(rows); }
 #ifdef FRUGAL_REJECT
-void bad(Job& trainer, Resident& rows) { trainer.fit(&rows); }
+void bad(Job& trainer, TensorDataset& rows) { trainer.fit(&rows); }
 #endif

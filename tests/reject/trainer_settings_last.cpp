@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Settings comes before the policies. Write Trainer{module, objective, Settings{...}, policies...}.
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

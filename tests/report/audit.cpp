@@ -19,8 +19,8 @@ using frugal::AuditMark;
 using frugal::BitExact;
 using frugal::Every;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 namespace k = frugal::kinds;
 
 std::shared_ptr<Mlp> module() {
@@ -34,7 +34,7 @@ std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   frugal::Trainer trainer{module(),          frugal::CrossEntropy{},
                           settings,          Optimize<frugal::AdamW>{},
                           Audit<BitExact>{}, policies...};
-  static_cast<void>(trainer.fit(Resident(samples(22), {.batch = 4, .shuffle = true})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(22), {.batch = 4, .shuffle = true})));
   return trainer.template policy<k::audit>().marks();
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("an operator without a deterministic kernel ends the run, and is named
   frugal::Trainer trainer{module(), objective, frugal::Settings{}, Optimize<SGD>{},
                           Audit<BitExact>{}};
   try {
-    static_cast<void>(trainer.fit(Resident(samples(8))));
+    static_cast<void>(trainer.fit(TensorDataset(samples(8))));
     FAIL("no error came");
   } catch (frugal::ModuleError const& error) {
     CHECK(std::string(error.what()).find("put_ does not have a deterministic implementation") !=
@@ -174,7 +174,7 @@ TEST_CASE("a resumed run has the hashes of an uninterrupted one, in its log too"
     CAPTURE(steps);
     TemporaryFolder const folder;
     auto const part = [&](std::optional<std::uint64_t> limit) {
-      return marks({.run = folder.path(), .steps = limit}, frugal::Log<Every<2>>{},
+      return marks({.run_dir = folder.path(), .steps = limit}, frugal::Log<Every<2>>{},
                    frugal::Checkpoint<Every<3>>{});
     };
     auto const first = part(steps);
@@ -199,11 +199,11 @@ TEST_CASE("another number of threads after a resume is reported") {
   auto const run = [&](std::uint64_t epochs) {
     frugal::Trainer trainer{module(),
                             frugal::CrossEntropy{},
-                            frugal::Settings{.run = folder.path(), .epochs = epochs},
+                            frugal::Settings{.run_dir = folder.path(), .epochs = epochs},
                             Optimize<SGD>{},
                             Audit<BitExact>{},
                             frugal::Checkpoint<Every<3>>{}};
-    return trainer.fit(Resident(samples(22), {.batch = 4})).advice;
+    return trainer.fit(TensorDataset(samples(22), {.batch = 4})).warnings;
   };
   CHECK(run(1).empty());
   at::set_num_threads(threads + 1);

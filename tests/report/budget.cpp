@@ -58,7 +58,7 @@ using Tale = std::vector<Told>;
 
 /// An hour passes in each step. Keeps what the budget says.
 struct Hourly {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "budget.Hourly";
   };
   using listens = frugal::list<frugal::on::backward, frugal::on::recorded>;
@@ -115,7 +115,7 @@ TEST_CASE(
   CHECK(advises(report, "Budget: the run will spend 33 USD of 30 USD until its end"));
   tale.clear();
   CHECK(run({}, Optimizer{}, meter(), Budget<Usd<34>>{.levels = {}}, Hourly{.tale = &tale})
-            .report.advice.empty());
+            .report.warnings.empty());
   CHECK(tale.empty());
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("a run that dies again and again before its next save is stopped by it
 
 /// Time passes after the last look of the budget in an epoch.
 struct Late {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "budget.Late";
   };
   using listens = frugal::list<frugal::on::epoch_end>;
@@ -231,7 +231,7 @@ TEST_CASE("a level that is reached when the run has ended is a warning: nobody s
 
 /// Asks for the end of the process in a step, of which the end takes twenty hours.
 struct Preempts {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "budget.Preempts";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -267,14 +267,14 @@ TEST_CASE("a level that is reached when a preempted run is saved is told once, a
     frugal::Trainer trainer{
         std::make_shared<Mlp>(),
         frugal::CrossEntropy{},
-        frugal::Settings{.run = folder.path(), .steps = 8, .stop = preempts.asked.get_token()},
+        frugal::Settings{.run_dir = folder.path(), .steps = 8, .stop = preempts.asked.get_token()},
         Optimizer{},
         Saves{},
         meter(),
         budget,
         Hourly{.tale = &tale},
         preempts};
-    frugal::Resident train(samples(43), {.batch = 4});
+    frugal::TensorDataset train(samples(43), {.batch = 4});
     return trainer.fit(train);
   };
   CHECK(fit(5).preempted);
@@ -340,7 +340,7 @@ TEST_CASE("a budget in kilowatt-hours warns and stops by what the counters have 
                           energetic,
                           Budget<KilowattHours<2>, Stop>{.projected = false},
                           Hourly{.tale = &tale}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   auto const report = trainer.fit(train);
   CHECK(report.stopped_by == "Budget");
   REQUIRE(tale.size() == 1);
@@ -411,7 +411,7 @@ TEST_CASE("a command gets every warning, and one that fails is reported once and
   command.delivery.at_end = std::chrono::minutes(5);
   Budget<Usd<20>, NotifyCommand> budget{.projected = false, .command = command};
   auto const good = run({}, Optimizer{}, meter(), budget, Hourly{});
-  CHECK(good.report.advice.size() == 3);
+  CHECK(good.report.warnings.size() == 3);
   CHECK(text_of(file) == "0.5 10\n0.8 16\n1 20\n");
 
   budget.command.words = {"sh", "-c", "exit 9"};
@@ -437,7 +437,7 @@ TEST_CASE("a Rollback repeats no warning") {
                           Budget<Usd<30>>{.projected = false},
                           Hourly{.tale = &tale},
                           frugal::Rollback<>{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   static_cast<void>(trainer.fit(train));
   CHECK(calls > 33);
   REQUIRE(tale.size() == 3);

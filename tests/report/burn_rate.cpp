@@ -42,7 +42,7 @@ using Told = std::vector<std::uint64_t>;
 
 /// A minute passes in each step.
 struct Minutely {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "burn_rate.Minutely";
   };
   using listens = frugal::list<frugal::on::backward, frugal::on::recorded>;
@@ -112,11 +112,11 @@ TEST_CASE(
     "a run that costs more an hour than the limit is warned of once, when the window is full") {
   BurnRate<Usd<3>, PerHour> const limit;
   auto const fast = run({}, Optimizer{}, meter(5), limit, Minutely{}).report;
-  REQUIRE(fast.advice.size() == 1);
-  CHECK(fast.advice[0] == "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD");
-  CHECK(run({}, Optimizer{}, meter(2.9), limit, Minutely{}).report.advice.empty());
+  REQUIRE(fast.warnings.size() == 1);
+  CHECK(fast.warnings[0] == "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD");
+  CHECK(run({}, Optimizer{}, meter(2.9), limit, Minutely{}).report.warnings.empty());
   CHECK(run({}, Optimizer{}, meter(2.9), BurnRate<Usd<69>, PerDay>{}, Minutely{})
-            .report.advice.size() == 1);
+            .report.warnings.size() == 1);
 }
 
 TEST_CASE("with Stop the run ends once the window is full") {
@@ -129,8 +129,8 @@ TEST_CASE("a stop is told, also without a level and after one that was told") {
   auto const report =
       run({}, Optimizer{}, meter(5), BurnRate<Usd<3>, Stop>{.levels = {}}, Minutely{}).report;
   CHECK(report.stopped_by == "BurnRate");
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0] ==
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0] ==
         "BurnRate: the run spends 5 USD an hour, and the limit is 3 USD; it ends here");
 
   TemporaryFolder const folder;

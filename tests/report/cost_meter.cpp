@@ -47,7 +47,7 @@ struct Shown {
 
 /// Time passes in steps alone.
 struct Passing {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "cost_meter.Passing";
   };
   using listens = frugal::list<frugal::on::backward, frugal::on::step, frugal::on::fit_end>;
@@ -118,12 +118,12 @@ Metered metered(CostMeter const& meter, Job const& job, double seconds, Ps const
   auto const module = std::make_shared<Mlp>(job.shape);
   frugal::Trainer trainer{module,
                           Witness{.losses = &losses, .dies_at = job.dies_at},
-                          frugal::Settings{.run = job.folder, .epochs = 3, .seed = 7},
+                          frugal::Settings{.run_dir = job.folder, .epochs = 3, .seed = 7},
                           Optimizer{},
                           meter,
                           Passing{.seconds = seconds, .shown = &result.shown},
                           policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
   try {
     result.report = trainer.fit(train);
     REQUIRE(trainer.cost_meter().cost());
@@ -272,7 +272,7 @@ TEST_CASE("a run killed before its first cadence has lost money at the price of 
 
 /// The machine goes between the end of training and its last save.
 struct GoneAtEnd {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "cost_meter.GoneAtEnd";
   };
   using listens = frugal::list<frugal::on::fit_end>;
@@ -323,11 +323,11 @@ TEST_CASE("the bill goes on while a step, a validation or a save takes its time"
   CostMeter meter{.price = PricePerDevice(2), .refresh = 0.01};
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           objective,
-                          frugal::Settings{.run = folder.path(), .steps = 5},
+                          frugal::Settings{.run_dir = folder.path(), .steps = 5},
                           Optimizer{},
                           meter,
                           Saves{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   static_cast<void>(trainer.fit(train));
   CHECK(grows);
   auto const last = frugal::detail::BillFile::read(file);
@@ -349,7 +349,7 @@ TEST_CASE("a run that ends by an exception has its bill too") {
                           Optimizer{},
                           meter,
                           Passing{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   CHECK_THROWS_AS(static_cast<void>(trainer.fit(train)), Gone);
   REQUIRE(trainer.cost_meter().cost());
   CHECK(*trainer.cost_meter().cost()->amount == doctest::Approx(8));
@@ -364,7 +364,7 @@ TEST_CASE("a run that is stopped early projects no more than it has spent") {
                           meter_of(2),
                           Passing{.shown = &shown},
                           frugal::Budget<frugal::Usd<30>, frugal::Stop>{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   CHECK(trainer.fit(train).steps == 15);
   CHECK(shown.gauges.find("dollars_projected").value_or(0) == doctest::Approx(30));
   CHECK(shown.gauges.find("hours_projected").value_or(0) == doctest::Approx(15));
@@ -431,7 +431,7 @@ TEST_CASE("what the first of many quick steps set up is not projected") {
                           Optimizer{},
                           meter,
                           Passing{.seconds = 0, .shown = &shown}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   static_cast<void>(trainer.fit(train));
   frugal::Event const* const plan = find(shown.events, "plan");
   REQUIRE(plan);
@@ -455,7 +455,7 @@ TEST_CASE("a Rollback takes no money back, and repeats no plan") {
                           meter,
                           Passing{.shown = &shown},
                           frugal::Rollback<>{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   auto const report = trainer.fit(train);
   CHECK(calls > 33);
   CHECK(std::count_if(shown.events.begin(), shown.events.end(),
@@ -484,13 +484,14 @@ TEST_CASE("energy is read, priced, turned into carbon, and kept by a resume") {
       if (++calls == 3) set(7'200'000'000);  // 2 Wh
       return frugal::CrossEntropy{}(module, batch);
     };
-    frugal::Trainer trainer{std::make_shared<Mlp>(),
-                            objective,
-                            frugal::Settings{.run = folder / "run", .epochs = 3, .steps = steps},
-                            Optimizer{},
-                            meter,
-                            Saves{}};
-    frugal::Resident train(samples(43), {.batch = 4});
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(),
+        objective,
+        frugal::Settings{.run_dir = folder / "run", .epochs = 3, .steps = steps},
+        Optimizer{},
+        meter,
+        Saves{}};
+    frugal::TensorDataset train(samples(43), {.batch = 4});
     static_cast<void>(trainer.fit(train));
     return *trainer.cost_meter().cost();
   };
@@ -510,7 +511,7 @@ TEST_CASE("energy that cannot be read is said where somebody has asked for it") 
   TemporaryFolder const folder;
   CostMeter meter = meter_of(1);
   meter.energy = {.powercap = folder.path(), .gpus = false};
-  CHECK(metered(meter, {}, 1).report.advice.empty());
+  CHECK(metered(meter, {}, 1).report.warnings.empty());
   meter.kg_co2_per_kilowatt_hour = 0.4;
   auto const asked = metered(meter, {}, 1);
   CHECK(advises(asked.report, "no RAPL counters"));

@@ -49,13 +49,13 @@ auto trainer_of(fr::Settings settings, Ps const&... policies) {
   return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
                      policies...};
 }
-auto train() { return fr::Resident(samples(18), {.batch = 4}); }
-auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
+auto train() { return fr::TensorDataset(samples(18), {.batch = 4}); }
+auto valid() { return fr::TensorDataset(samples(9, 92), {.batch = 4}); }
 
 TEST_CASE("a CSV file has one header, and a row for each value of each record") {
   TemporaryFolder const folder;
   Seen seen;
-  auto trainer = trainer_of({.run = folder.path()}, Csv<Every<5>>{}, Spy{.seen = &seen});
+  auto trainer = trainer_of({.run_dir = folder.path()}, Csv<Every<5>>{}, Spy{.seen = &seen});
   static_cast<void>(trainer.fit(train(), valid()));
   auto const rows = cells_in(folder / "metrics.csv");
   REQUIRE(rows.size() > 10);
@@ -108,12 +108,12 @@ TEST_CASE("a resumed run whose file lacks rows reports that once, and continues"
   CHECK(std::filesystem::file_size(folder / "metrics.csv") > size);
   // If all of it is there, nothing else is said.
   job.epochs = 4;
-  CHECK(start().report.advice == report.advice);
+  CHECK(start().report.warnings == report.warnings);
 }
 
 /// Keeps what a checkpoint of step 0 would hold.
 struct Early {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "csv.Early";
   };
   using listens = fr::list<fr::on::ready>;
@@ -132,11 +132,11 @@ struct Early {
 TEST_CASE("a run that is resumed from a checkpoint of step 0 begins once") {
   TemporaryFolder const folder;
   Frozen begun;
-  auto first = trainer_of({.run = folder.path()}, Csv<Every<2>>{}, Early{.into = &begun},
+  auto first = trainer_of({.run_dir = folder.path()}, Csv<Every<2>>{}, Early{.into = &begun},
                           Resume{.stop_at = 3});
   static_cast<void>(first.fit(train(), valid()));
   auto second =
-      trainer_of({.run = folder.path()}, Csv<Every<2>>{}, Early{}, Resume{.from = &begun});
+      trainer_of({.run_dir = folder.path()}, Csv<Every<2>>{}, Early{}, Resume{.from = &begun});
   static_cast<void>(second.fit(train(), valid()));
   auto const rows = cells_in(folder / "metrics.csv");
   auto const count = [&](std::string const& event, std::string const& name) {
@@ -175,10 +175,11 @@ TEST_CASE(
                       [](auto const& row) { return row[5] == "lr_factor"; }) == 10);
   CHECK_FALSE(std::filesystem::exists(folder / "away"));
   // One of each that failed.
-  REQUIRE(report.advice.size() == 3);
-  CHECK(report.advice[0].find("Csv could not write at step 0 (/dev/full: ") == 0);
-  CHECK(report.advice[1].find("OnMetrics could not write at step 0 (gone)") == 0);
-  CHECK(report.advice[2].find("Csv could not write at step 4 (" + (folder / "away").string()) == 0);
+  REQUIRE(report.warnings.size() == 3);
+  CHECK(report.warnings[0].find("Csv could not write at step 0 (/dev/full: ") == 0);
+  CHECK(report.warnings[1].find("OnMetrics could not write at step 0 (gone)") == 0);
+  CHECK(report.warnings[2].find("Csv could not write at step 4 (" + (folder / "away").string()) ==
+        0);
 }
 
 TEST_CASE("what was lost is counted, and a folder that is there again is written to") {
@@ -203,7 +204,7 @@ TEST_CASE("what was lost is counted, and a folder that is there again is written
 TEST_CASE("between times of the cadence a sink dispatches no operator") {
   TemporaryFolder const folder;
   auto const operators = [&](auto const&... policies) {
-    auto trainer = trainer_of({.run = folder.path()}, policies...);
+    auto trainer = trainer_of({.run_dir = folder.path()}, policies...);
     return operators_of([&] { static_cast<void>(trainer.fit(train())); });
   };
   CHECK(operators(Csv<Every<1000>>{}) == operators());
@@ -215,7 +216,7 @@ TEST_CASE("a CSV file without a place is refused, and so is one that cannot be o
   CHECK_THROWS_WITH_AS(static_cast<void>(nowhere.fit(train())), doctest::Contains("Csv::path"),
                        fr::SettingsError);
   std::ofstream(folder / "file") << "in the way";
-  auto blocked = trainer_of({.run = folder / "file"}, Csv<>{});
+  auto blocked = trainer_of({.run_dir = folder / "file"}, Csv<>{});
   CHECK_THROWS_WITH_AS(static_cast<void>(blocked.fit(train())),
                        doctest::Contains("is not a folder"), fr::DataError);
 }

@@ -19,7 +19,7 @@ using namespace frugal::literals;
 
 /// Policies of a user: one with a page of its own, and one that says nothing of itself.
 struct Counted {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "Counted";
     static constexpr std::string_view page = "https://example.org/counted";
   };
@@ -28,7 +28,7 @@ struct Counted {
 };
 template <int N>
 struct Silent {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "Silent";
   };
   using listens = frugal::list<frugal::around::validate>;  // may add the metric that is watched
@@ -91,7 +91,7 @@ TEST_CASE("no line of a plan is wider than 100 columns") {
       frugal::Schedule<frugal::Warmup<1000>, frugal::Constant<>, frugal::LinearDecay<0.1_r, 10000>>,
       frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Keep<5>,
                          frugal::KeepBest<frugal::WatchAccuracy, 3>, frugal::Async>,
-      frugal::Validate<frugal::Every<500>, frugal::Accuracy>, frugal::KeepMemory,
+      frugal::Validate<frugal::Every<500>, frugal::Accuracy>, frugal::RetainHostMemory,
       frugal::StartOn<frugal::Cpu, frugal::Steps<100>>, frugal::Throughput<>, frugal::Log<>>;
   std::istringstream lines(plan_of<Wide>());
   std::size_t longest = 0;
@@ -110,11 +110,12 @@ TEST_CASE("every page that a plan names is there") {
   auto const each = [&]<class... Kinds>(frugal::list<Kinds...>) {
     (there(std::type_identity<Kinds>{}), ...);
   };
-  each(frugal::list<k::precision, k::accumulate, k::clip, k::optimizer, k::schedule, k::validate,
-                    k::execution, k::activations, k::audit, k::auto_batch, k::average,
-                    k::checkpoint, k::device, k::early_stop, k::flush_denormals, k::keep_memory,
-                    k::log, k::progress, k::recompute, k::rollback, k::skip_non_finite, k::smoke,
-                    k::spot, k::start_on, k::stop_after, k::throughput>{});
+  each(
+      frugal::list<k::precision, k::accumulate, k::clip, k::optimizer, k::schedule, k::validate,
+                   k::execution, k::activations, k::audit, k::auto_batch, k::average, k::checkpoint,
+                   k::device, k::early_stop, k::flush_denormals, k::retain_host_memory, k::log,
+                   k::progress, k::recompute, k::rollback, k::skip_non_finite, k::dry_run, k::spot,
+                   k::start_on, k::stop_after, k::throughput>{});
 }
 
 TEST_CASE("cautions for this machine are in the plan") {
@@ -135,7 +136,7 @@ TEST_CASE("the plan of a trainer says first what the run is") {
     return out.str().substr(0, out.str().find('\n'));
   };
   CHECK(first_line({}) == "SGD + ClipNorm: 83 parameters, 1 epoch, seed 0, on cpu");
-  CHECK(first_line({.run = "runs/demo", .epochs = 5, .steps = 90, .seed = 3, .name = "lean"}) ==
+  CHECK(first_line({.run_dir = "runs/demo", .epochs = 5, .steps = 90, .seed = 3, .name = "lean"}) ==
         "lean: 83 parameters, 5 epochs, at most 90 steps, seed 3, on cpu, in runs/demo");
   CHECK(first_line({.steps = 1}) == "SGD + ClipNorm: 83 parameters, 1 step, seed 0, on cpu");
   CHECK(first_line({.device = "cuda:99"}).ends_with(", on cuda:99"));
@@ -164,7 +165,7 @@ TEST_CASE("what the run does not come to is a caution, from the settings or from
                        "epoch 2\n") != std::string::npos);
   CHECK(by_epochs.find("caution: EarlyStop: its grace period is 2 epochs, and the run ends with "
                        "its epoch 2: it watches no validation\n") != std::string::npos);
-  frugal::Resident train(samples(18), {.batch = 4});
+  frugal::TensorDataset train(samples(18), {.batch = 4});
   std::string const by_source =
       text_of([&](auto& out) { frugal::explain(trainer, train, {}, out); });
   std::string const warm_up =

@@ -48,7 +48,7 @@ TEST_CASE("a batch gives the memory: weights, gradients and moments as counted b
 
 TEST_CASE("a source, a price and the time of a step give time and cost") {
   auto trainer = make();
-  fr::Resident train(at::zeros({400, 8}), at::zeros({400}, at::kLong), {.batch = 4});
+  fr::TensorDataset train(at::zeros({400, 8}), at::zeros({400}, at::kLong), {.batch = 4});
   // 100 steps an epoch, 2 epochs, 36 s each: 2 h, for $3.50 on each of 4 devices.
   std::string const text = explained(
       trainer, train, {.price = fr::plan::PricePerDevice(3.5), .devices = 4, .step_seconds = 36});
@@ -58,7 +58,7 @@ TEST_CASE("a source, a price and the time of a step give time and cost") {
 }
 
 TEST_CASE("without a price of its own it takes that of CostMeter, of a node or of devices") {
-  fr::Resident train(at::zeros({400, 8}), at::zeros({400}, at::kLong), {.batch = 4});
+  fr::TensorDataset train(at::zeros({400, 8}), at::zeros({400}, at::kLong), {.batch = 4});
   auto const text_of = [&](fr::CostMeter const& meter, fr::PlanInputs const& given) {
     fr::Trainer trainer{torch::nn::Linear(8, 3), fr::CrossEntropy{}, fr::Settings{.epochs = 2},
                         fr::Optimize<fr::AdamW>{}, meter};

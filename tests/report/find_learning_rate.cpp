@@ -19,8 +19,8 @@ using namespace frugal_test::support;
 using frugal::find_learning_rate;
 using frugal::Optimize;
 using frugal::RateRange;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 
 std::shared_ptr<Mlp> module() {
   return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
@@ -35,7 +35,7 @@ TEST_CASE("the losses are those of a hand-written loop whose rate grows by a con
   frugal::Trainer trainer{net, frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{.lr = 0.25}};
   auto const curve =
-      find_learning_rate(trainer, Resident(rows, {.batch = 8, .shuffle = false}), range);
+      find_learning_rate(trainer, TensorDataset(rows, {.batch = 8, .shuffle = false}), range);
   REQUIRE(curve.points.size() == 12);
   CHECK_FALSE(curve.diverged);
 
@@ -63,7 +63,7 @@ TEST_CASE("everything is restored: weights, buffers, modes, generators, and the 
     net->norm->eval();
     frugal::Trainer trainer{net, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                             Optimize<frugal::AdamW>{}, frugal::Schedule<frugal::Cosine>{}};
-    Resident train(samples(43), {.batch = 4, .shuffle = true});
+    TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
     if (test) {
       auto const before = tensors_of(*net);
       at::Tensor const generator = generator_state();
@@ -90,7 +90,8 @@ TEST_CASE("the test ends where the loss diverges, and the suggestion lies before
   frugal::Trainer trainer{net, frugal::MeanSquaredError{}, frugal::Settings{}, Optimize<SGD>{}};
   frugal::Batch rows = samples(64);
   rows.target = rows.data.slice(1, 0, 3) + 1;
-  auto const curve = find_learning_rate(trainer, Resident(rows, {.batch = 16}), {.from = 1e-4});
+  auto const curve =
+      find_learning_rate(trainer, TensorDataset(rows, {.batch = 16}), {.from = 1e-4});
   CHECK(curve.diverged);
   CHECK(curve.points.size() < 100);
   REQUIRE(curve.suggestion);
@@ -130,7 +131,7 @@ TEST_CASE("with SkipNonFinite a broken sample is no part of the curve, and no di
   auto const curve_of = [&](auto const&... policies) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                             Optimize<SGD>{.lr = 0.25}, policies...};
-    return find_learning_rate(trainer, Resident(bad, {.batch = 8, .shuffle = false}), range);
+    return find_learning_rate(trainer, TensorDataset(bad, {.batch = 8, .shuffle = false}), range);
   };
   CHECK(curve_of().diverged);
   frugal::RateCurve const curve = curve_of(frugal::SkipNonFinite{});
@@ -142,8 +143,8 @@ TEST_CASE("with SkipNonFinite a broken sample is no part of the curve, and no di
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::MeanSquaredError{}, frugal::Settings{},
                           Optimize<SGD>{.lr = 0.25}, frugal::SkipNonFinite{.most_skips = 4}};
   frugal::Batch const rows = samples(32);
-  Resident data(rows.data, at::one_hot(rows.target, 3).to(at::kFloat),
-                {.batch = 8, .shuffle = false});
+  TensorDataset data(rows.data, at::one_hot(rows.target, 3).to(at::kFloat),
+                     {.batch = 8, .shuffle = false});
   CHECK(find_learning_rate(trainer, data, far).diverged);
 }
 
@@ -178,7 +179,7 @@ TEST_CASE("a micro-batch of weight 0 is not in the curve, though its loss is NaN
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
                             frugal::Accumulate<2>{}};
     auto const found = frugal::find_learning_rate(
-        trainer, frugal::Resident(samples(64), {.batch = 4}), {.steps = 20});
+        trainer, frugal::TensorDataset(samples(64), {.batch = 4}), {.steps = 20});
     std::vector<double> losses;
     for (auto const& point : found.points) losses.push_back(point.loss);
     return losses;
@@ -191,9 +192,9 @@ TEST_CASE("a micro-batch of weight 0 is not in the curve, though its loss is NaN
 TEST_CASE("nothing is written, logged or validated") {
   TemporaryFolder const folder;
   frugal::Trainer trainer{
-      module(),        frugal::CrossEntropy{},          frugal::Settings{.run = folder / "run"},
+      module(),        frugal::CrossEntropy{},          frugal::Settings{.run_dir = folder / "run"},
       Optimize<SGD>{}, frugal::Log<frugal::Every<1>>{}, frugal::ClipNorm<>{}};
-  static_cast<void>(find_learning_rate(trainer, Resident(samples(32), {.batch = 4})));
+  static_cast<void>(find_learning_rate(trainer, TensorDataset(samples(32), {.batch = 4})));
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
 }
 
@@ -207,7 +208,7 @@ TEST_CASE("after an error everything is restored, too") {
   frugal::Trainer trainer{net, failing, frugal::Settings{}, Optimize<SGD>{}};
   auto const before = tensors_of(*net);
   at::Tensor const generator = generator_state();
-  CHECK_THROWS_AS(find_learning_rate(trainer, Resident(samples(32), {.batch = 4})),
+  CHECK_THROWS_AS(find_learning_rate(trainer, TensorDataset(samples(32), {.batch = 4})),
                   std::runtime_error);
   CHECK(same_bits(before, tensors_of(*net)));
   CHECK(at::equal(generator, generator_state()));
@@ -223,7 +224,7 @@ TEST_CASE("invalid ranges are refused before anything is changed") {
   }
   frugal::Trainer trainer{module(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{.lr = 0}};
-  CHECK_THROWS_AS(find_learning_rate(trainer, Resident(samples(8))), frugal::SettingsError);
+  CHECK_THROWS_AS(find_learning_rate(trainer, TensorDataset(samples(8))), frugal::SettingsError);
 }
 
 }  // namespace frugal_test::trainer_find_learning_rate

@@ -37,7 +37,7 @@ TEST_CASE("a run ends with a report that has its last line, its recipe and its d
   TemporaryFolder const folder;
   auto const report =
       run({.folder = folder.path()}, Optimizer{}, Log<Every<1>>{}, HtmlReport<>{}).report;
-  CHECK(report.advice.empty());
+  CHECK(report.warnings.empty());
   std::string const html = text_at(folder / "report.html");
   CHECK(html.starts_with("<!doctype html>"));
   CHECK(html.ends_with("</html>\n"));
@@ -59,13 +59,13 @@ TEST_CASE("a preempted run has a report too, and a resumed one has each event on
     frugal::Trainer trainer{
         std::make_shared<Mlp>(job.shape),
         frugal::CrossEntropy{},
-        frugal::Settings{.run = job.folder, .epochs = 3, .seed = 7, .stop = asked.get_token()},
+        frugal::Settings{.run_dir = job.folder, .epochs = 3, .seed = 7, .stop = asked.get_token()},
         Optimizer{},
         Saves{},
         Log<Every<1>>{},
         HtmlReport<>{}};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-    frugal::Resident valid(samples(15, 92), {.batch = 4});
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
     CHECK(trainer.fit(train, valid).preempted);
   }
   CHECK(text_at(folder / "report.html").find("resume") != std::string::npos);
@@ -77,7 +77,7 @@ TEST_CASE("a preempted run has a report too, and a resumed one has each event on
 }
 
 TEST_CASE(
-    "a report that cannot be written is an advice, and the weights are those of any other run") {
+    "a report that cannot be written is a warning, and the weights are those of any other run") {
   TemporaryFolder const folder;
   std::ofstream(folder / "file") << "x";
   auto const with = run({.folder = folder / "with"}, Optimizer{}, Log<Every<1>>{},
@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(same_bits(with.tensors, without.tensors));
 }
 
-TEST_CASE("a log elsewhere is an advice, not an error") {
+TEST_CASE("a log elsewhere is a warning, not an error") {
   TemporaryFolder const folder;
   auto const report = run({.folder = folder / "run"}, Optimizer{},
                           Log<Every<1>>{.path = folder / "elsewhere.jsonl"}, HtmlReport<>{})

@@ -24,8 +24,8 @@ using frugal::Epoch;
 using frugal::Every;
 using frugal::Log;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 
 /// Every line of a file, parsed.
 std::vector<Json> events_in(std::filesystem::path const& path) {
@@ -47,7 +47,8 @@ frugal::Report fit(frugal::Settings settings, Ps const&... policies) {
   settings.seed = 5;
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
                           Optimize<SGD>{}, policies...};
-  return trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4}));
+  return trainer.fit(TensorDataset(samples(18), {.batch = 4}),
+                     TensorDataset(samples(9, 92), {.batch = 4}));
 }
 
 TEST_CASE(
@@ -55,7 +56,7 @@ TEST_CASE(
   TemporaryFolder const folder;
   Seen seen;
   auto const report =
-      fit({.run = folder.path()}, Log<Every<2>>{},
+      fit({.run_dir = folder.path()}, Log<Every<2>>{},
           frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{}, Spy{.seen = &seen});
   auto const events = events_in(folder / "metrics.jsonl");
   CHECK(names(events) == std::vector<std::string>{"begin", "step", "step", "epoch", "validation",
@@ -84,7 +85,8 @@ TEST_CASE(
 TEST_CASE("a step's line has the gradients' norm if a policy computes it") {
   TemporaryFolder const folder;
   Seen seen;
-  fit({.run = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{}, Spy{.seen = &seen});
+  fit({.run_dir = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{},
+      Spy{.seen = &seen});
   Json const step = events_in(folder / "metrics.jsonl")[1];
   // No gradient is that long: the optimizer sees what was measured.
   CHECK(step.at("gradient_norm").get<double>() ==
@@ -93,7 +95,7 @@ TEST_CASE("a step's line has the gradients' norm if a policy computes it") {
 
 TEST_CASE("a cadence in epochs writes no steps") {
   TemporaryFolder const folder;
-  fit({.run = folder.path()}, Log<Every<1, Epoch>>{});
+  fit({.run_dir = folder.path()}, Log<Every<1, Epoch>>{});
   CHECK(names(events_in(folder / "metrics.jsonl")) ==
         std::vector<std::string>{"begin", "epoch", "validation", "epoch", "validation", "end"});
 }
@@ -108,9 +110,9 @@ TEST_CASE("two logs with two cadences write two files") {
 
 TEST_CASE("a second fit appends to the log of the first") {
   TemporaryFolder const folder;
-  fit({.run = folder.path()}, Log<>{});
+  fit({.run_dir = folder.path()}, Log<>{});
   std::string const first = text_of(folder / "metrics.jsonl");
-  fit({.run = folder.path()}, Log<>{});
+  fit({.run_dir = folder.path()}, Log<>{});
   std::string const both = text_of(folder / "metrics.jsonl");
   CHECK(both.substr(0, first.size()) == first);
   CHECK(lines_of(both).size() == 2 * lines_of(first).size());
@@ -121,14 +123,14 @@ TEST_CASE("the loss of a step is the weighted mean of its window's micro-batches
   auto const net = std::make_shared<Mlp>();
   frugal::Trainer trainer{net,
                           frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path()},
+                          frugal::Settings{.run_dir = folder.path()},
                           Optimize<SGD>{},
                           frugal::Accumulate<3>{},
                           Log<Every<1>>{}};
   // One step: 4, 4 and 2 samples.
   frugal::Batch const all = samples(10);
   double const whole = at::cross_entropy_loss(net->forward(all.data), all.target).item<double>();
-  static_cast<void>(trainer.fit(Resident(all, {.batch = 4})));
+  static_cast<void>(trainer.fit(TensorDataset(all, {.batch = 4})));
   auto const events = events_in(folder / "metrics.jsonl");
   REQUIRE(events.at(1).at("event") == "step");
   CHECK(events[1].at("loss").get<double>() == doctest::Approx(whole).epsilon(1e-6));
@@ -145,7 +147,7 @@ TEST_CASE("a loss that is NaN is null in the log") {
 
 TEST_CASE("missing folders of a log are created") {
   TemporaryFolder const folder;
-  fit({.run = folder / "a/b/c"}, Log<>{});
+  fit({.run_dir = folder / "a/b/c"}, Log<>{});
   CHECK(std::filesystem::exists(folder / "a/b/c/metrics.jsonl"));
 }
 
@@ -178,18 +180,19 @@ TEST_CASE("a log without a path is refused") {
 TEST_CASE("a log that cannot be opened names its file and the reason") {
   TemporaryFolder const folder;
   std::ofstream(folder / "file") << "in the way";
-  auto const fault = fault_of<frugal::DataError>([&] { fit({.run = folder / "file"}, Log<>{}); });
+  auto const fault =
+      fault_of<frugal::DataError>([&] { fit({.run_dir = folder / "file"}, Log<>{}); });
   CHECK(fault.what == "the log cannot be opened");
   CHECK(fault.where == (folder / "file/metrics.jsonl"));
   CHECK(fault.why.find("the folder " + (folder / "file").string() + " cannot be created") == 0);
   CHECK(fault.why.find("is not a folder") != std::string::npos);
 }
 
-TEST_CASE("a full disk gives one line of advice, and does not end the run") {
+TEST_CASE("a full disk gives one warning, and does not end the run") {
   frugal::Report const report = fit({}, Log<Every<1>>{.path = "/dev/full"});
   CHECK(report.steps == 10);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("the log /dev/full cannot be written (No space left on device)") ==
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("the log /dev/full cannot be written (No space left on device)") ==
         0);
 }
 
@@ -210,7 +213,7 @@ TEST_CASE("lines that could not be written are written when there is space again
     if (now.step == 8) full.reset();
   }};
   frugal::Report const report = fit({}, Log<Every<1>>{.path = folder / "log"}, spy);
-  CHECK(report.advice.size() == 1);
+  CHECK(report.warnings.size() == 1);
   CHECK(steps_in(folder / "log") == Steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
 }
 
@@ -220,15 +223,15 @@ TEST_CASE("a log that is deleted is made again, and lines wait for a folder that
   Spy deletes{.each_step = [&](frugal::Counters const& now) {
     if (now.step == 4) std::filesystem::remove(log);
   }};
-  CHECK(fit({}, Log<Every<1>>{.path = log}, deletes).advice.empty());
+  CHECK(fit({}, Log<Every<1>>{.path = log}, deletes).warnings.empty());
   CHECK(steps_in(log) == Steps{5, 6, 7, 8, 9, 10});
   Spy moves{.each_step = [&](frugal::Counters const& now) {
     if (now.step == 4) std::filesystem::remove_all(folder / "logs");
     if (now.step == 8) std::filesystem::create_directory(folder / "logs");
   }};
   auto const report = fit({}, Log<Every<1>>{.path = log}, moves);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("cannot be written (No such file or directory)") !=
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("cannot be written (No such file or directory)") !=
         std::string::npos);
   CHECK(steps_in(log) == Steps{5, 6, 7, 8, 9, 10});
 }

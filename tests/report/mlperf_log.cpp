@@ -40,13 +40,13 @@ auto trainer_of(fr::Settings settings, Ps const&... policies) {
   return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
                      policies...};
 }
-auto train() { return fr::Resident(samples(18), {.batch = 4}); }
-auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
+auto train() { return fr::TensorDataset(samples(18), {.batch = 4}); }
+auto valid() { return fr::TensorDataset(samples(9, 92), {.batch = 4}); }
 
 TEST_CASE("a log has the keys of MLPerf in the order of the run") {
   TemporaryFolder const folder;
   auto trainer = trainer_of(
-      {.run = folder.path()},
+      {.run_dir = folder.path()},
       MlperfLog<Every<5>>{.values = {{"submission_org", std::string("us")}}, .metric = "loss"});
   auto const report = trainer.fit(train(), valid());
   auto const events = events_in(folder / "mlperf.log");
@@ -77,7 +77,7 @@ TEST_CASE("a run that misses its target is aborted, in the words of MLPerf") {
   for (double const target : {-1.0, 1e9}) {
     TemporaryFolder const folder;
     auto trainer =
-        trainer_of({.run = folder.path()},
+        trainer_of({.run_dir = folder.path()},
                    MlperfLog<>{.metric = "loss", .target = target, .target_is_below = true});
     static_cast<void>(trainer.fit(train(), valid()));
     CHECK(events_in(folder / "mlperf.log").back().at("metadata").at("status") ==
@@ -118,7 +118,7 @@ TEST_CASE("a resumed run without its log reports that, and begins another") {
 TEST_CASE("a full disk is reported once, and a target that is not finite is refused") {
   auto full = trainer_of({}, MlperfLog<Every<1>>{.path = "/dev/full"});
   auto const report = full.fit(train(), valid());
-  CHECK(report.advice.size() == 1);
+  CHECK(report.warnings.size() == 1);
   CHECK(full.template policy<fr::kinds::mlperf_log>().outcome.get()->lost == 18);
   auto trainer = trainer_of({}, MlperfLog<>{.path = "/dev/null", .target = std::nan("")});
   CHECK_THROWS_WITH_AS(static_cast<void>(trainer.fit(train())),

@@ -3,9 +3,9 @@
 
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip.hpp>
+#include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
-#include <frugal/policy/smoke.hpp>
 #include <frugal/policy/train_metrics.hpp>
 #include <frugal/report/on_metrics.hpp>
 
@@ -35,8 +35,8 @@ auto trainer_of(frugal::Settings settings, Ps const&... policies) {
   return frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
                          frugal::Optimize<frugal::SGD>{}, policies...};
 }
-auto train() { return frugal::Resident(samples(18), {.batch = 4}); }
-auto valid() { return frugal::Resident(samples(9, 92), {.batch = 4}); }
+auto train() { return frugal::TensorDataset(samples(18), {.batch = 4}); }
+auto valid() { return frugal::TensorDataset(samples(9, 92), {.batch = 4}); }
 
 std::vector<std::string> names(std::vector<MetricRecord> const& all) {
   std::vector<std::string> found;
@@ -46,7 +46,7 @@ std::vector<std::string> names(std::vector<MetricRecord> const& all) {
 
 /// Records an event at each step.
 struct Recording {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Recording";
   };
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
@@ -73,12 +73,12 @@ TEST_CASE("the begin of a fork, and of a resume after a dry run, is where the ru
     frugal::Trainer trainer{
         std::make_shared<Mlp>(),
         frugal::CrossEntropy{},
-        frugal::Settings{.run = folder / run, .epochs = 2, .steps = steps, .seed = 5},
+        frugal::Settings{.run_dir = folder / run, .epochs = 2, .steps = steps, .seed = 5},
         frugal::Optimize<frugal::SGD>{},
         OnMetrics<Call, Every<2>>{.call = call},
         saves,
         frugal::Rollback<Every<2>>{},
-        frugal::Smoke<>{}};
+        frugal::DryRun<>{}};
     trainer.fit(train());
     std::vector<std::uint64_t> steps_of_begins;
     for (MetricRecord const& each : all) {
@@ -96,8 +96,8 @@ TEST_CASE("a dry run that fails has written nothing") {
   Call const call = [&](MetricRecord const& record) { all.push_back(record); };
   frugal::Batch bad = samples(18);
   bad.data = bad.data.narrow(1, 0, 5);
-  auto trainer = trainer_of({}, OnMetrics<Call, Every<2>>{.call = call}, frugal::Smoke<>{});
-  CHECK_THROWS_AS(trainer.fit(frugal::Resident(bad, {.batch = 4})), frugal::Error);
+  auto trainer = trainer_of({}, OnMetrics<Call, Every<2>>{.call = call}, frugal::DryRun<>{});
+  CHECK_THROWS_AS(trainer.fit(frugal::TensorDataset(bad, {.batch = 4})), frugal::Error);
   CHECK(all.empty());
 }
 
@@ -149,8 +149,8 @@ TEST_CASE("a callable that throws loses its records, is reported once, and chang
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
   CHECK(calls == 16);
   CHECK(intact == 16);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("OnMetrics could not write at step 1 (the endpoint is gone)") == 0);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("OnMetrics could not write at step 1 (the endpoint is gone)") == 0);
 }
 
 TEST_CASE("an exception of no known type is counted too") {
@@ -159,7 +159,7 @@ TEST_CASE("an exception of no known type is counted too") {
   };
   auto trainer = trainer_of({}, OnMetrics<Throws>{});
   auto const report = trainer.fit(train(), valid());
-  CHECK(report.advice.size() == 1);
+  CHECK(report.warnings.size() == 1);
   auto const* const outcome = trainer.template policy<frugal::kinds::on_metrics>().outcome.get();
   REQUIRE(outcome != nullptr);
   CHECK(outcome->lost == 6);

@@ -79,11 +79,11 @@ Read run_large(std::filesystem::path const& folder, P const& profile, std::uint6
                LargeProduct const& objective = {}) {
   frugal::Trainer trainer{torch::nn::Linear(6, 3),
                           objective,
-                          frugal::Settings{.run = folder, .epochs = epochs},
+                          frugal::Settings{.run_dir = folder, .epochs = epochs},
                           Optimizer{},
                           frugal::Log<>{.path = "/dev/null"},
                           profile};
-  frugal::Report report = trainer.fit(frugal::Resident(samples(80), {.batch = 4}));
+  frugal::Report report = trainer.fit(frugal::TensorDataset(samples(80), {.batch = 4}));
   return {std::move(report), trainer.profile().windows()};
 }
 
@@ -109,14 +109,14 @@ TEST_CASE("the parts of a step are ranges, each as often as the step has it") {
   TemporaryFolder const folder;
   frugal::Trainer trainer{std::make_shared<Mlp>(),
                           frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path(), .epochs = 1},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 1},
                           Optimizer{},
                           frugal::Accumulate<2>{},
                           frugal::Validate<Every<4>>{},
                           Saves{},
                           Profile<frugal::Steps<4>, PerEpoch>{.warm_up = 2}};
-  auto const report =
-      trainer.fit(frugal::Resident(samples(96), {.batch = 4}), frugal::Resident(samples(8, 92)));
+  auto const report = trainer.fit(frugal::TensorDataset(samples(96), {.batch = 4}),
+                                  frugal::TensorDataset(samples(8, 92)));
   CHECK(report.steps == 12);
   REQUIRE(trainer.profile().windows().size() == 1);
   auto const calls = [&](std::string_view name) -> std::uint64_t {
@@ -178,7 +178,7 @@ TEST_CASE("a run that is too short for a window says so, once") {
   for (auto const& read : {run_large({}, Profile<>{.warm_up = 100}, 2),
                            run_large({}, Profile<Seconds<3>, Every<1000>>{})}) {
     CHECK(read.windows.empty());
-    REQUIRE(read.report.advice.size() == 1);
+    REQUIRE(read.report.warnings.size() == 1);
     CHECK(advises(read.report, "before its first window"));
     CHECK(advises(read.report, "warm_up is 10"));  // 100, or 10
   }
@@ -192,7 +192,7 @@ TEST_CASE("a run without a window says nothing if it is preempted, or has no ste
   asked.request_stop();
   frugal::Trainer trainer{torch::nn::Linear(6, 3), frugal::CrossEntropy{},
                           frugal::Settings{.stop = asked.get_token()}, Optimizer{}, never};
-  auto const preempted = trainer.fit(frugal::Resident(samples(80), {.batch = 4}));
+  auto const preempted = trainer.fit(frugal::TensorDataset(samples(80), {.batch = 4}));
   CHECK(preempted.preempted);
   CHECK_FALSE(advises(preempted, "first window"));
   Job const job{.folder = folder.path()};
@@ -302,7 +302,7 @@ TEST_CASE("without traces the windows are still written") {
 
 /// Keeps the events and the gauge that loggers see.
 struct Listener {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "profile.Listener";
   };
   using listens = frugal::list<frugal::on::recorded, frugal::on::step>;
@@ -333,7 +333,7 @@ TEST_CASE("a window is an event for the log, and a gauge for whoever shows gauge
                           Optimizer{},
                           windows(),
                           Listener{.events = &events, .idle = &idle}};
-  CHECK(trainer.fit(frugal::Resident(samples(80), {.batch = 4})).steps == 20);
+  CHECK(trainer.fit(frugal::TensorDataset(samples(80), {.batch = 4})).steps == 20);
   REQUIRE(events.size() == 1);
   CHECK(events[0].name == "profile");
   std::set<std::string> names;
@@ -437,8 +437,8 @@ TEST_CASE("next to another profiler it says so once, and leaves that one alone")
   auto const read = run_large({}, windows(), 2);
   CHECK(read.windows.empty());
   CHECK(read.report.steps == 40);
-  REQUIRE(read.report.advice.size() == 1);
-  CHECK(read.report.advice[0].find("another profiler is active") != std::string::npos);
+  REQUIRE(read.report.warnings.size() == 1);
+  CHECK(read.report.warnings[0].find("another profiler is active") != std::string::npos);
   CHECK(foreign.end() > 1000);
 }
 
@@ -458,7 +458,7 @@ TEST_CASE("a folder that cannot be written costs the files, not the run and not 
   auto const read = run_large(folder.path(), windows(), 2);
   CHECK(read.report.steps == 40);
   CHECK(read.windows.size() == 2);
-  CHECK(std::count_if(read.report.advice.begin(), read.report.advice.end(), [](auto const& each) {
+  CHECK(std::count_if(read.report.warnings.begin(), read.report.warnings.end(), [](auto const& each) {
           return each.find("cannot be written") != std::string::npos;
         }) == 1);
 }

@@ -24,8 +24,8 @@ namespace frugal_test::policy_progress {
 using namespace frugal_test::support;
 using frugal::Optimize;
 using frugal::Progress;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -44,8 +44,8 @@ template <class... Ps>
 void fit(Ps const&... policies) {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 2}, Optimize<SGD>{}, policies...};
-  static_cast<void>(
-      trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(18), {.batch = 4}),
+                                TensorDataset(samples(9, 92), {.batch = 4})));
 }
 
 bool begins_with(std::string const& text, std::string const& part) {
@@ -170,8 +170,8 @@ TEST_CASE("a validation's line is in the file at once") {
                           Optimize<SGD>{},
                           frugal::Validate<frugal::Every<2>>{},
                           Progress<>{.out = file.get(), .line_seconds = 1e6}};
-  static_cast<void>(
-      trainer.fit(Resident(samples(18), {.batch = 4}), Resident(samples(9, 92), {.batch = 4})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(18), {.batch = 4}),
+                                TensorDataset(samples(9, 92), {.batch = 4})));
   CHECK(seen == 2);  // the first step, and the validation after the second
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("a dumb terminal, one without a name and that of a CI job get plain li
 
 /// Publishes what CostMeter would.
 struct Spends {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Spends";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -329,7 +329,7 @@ TEST_CASE("gauges are on every line, and a plain line has no control character")
 
 /// Waits in its validation's batches until the next redraw is due.
 struct SlowBatches {
-  Resident inner;
+  TensorDataset inner;
   void seek(frugal::Cursor const& where) { inner.seek(where); }
   std::optional<frugal::Batch> next() {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -343,8 +343,8 @@ TEST_CASE("a validation draws its batches, of how many there are, and its bar go
   Terminal terminal(120);
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
                           Optimize<SGD>{}, Progress<>{.out = terminal.file()}};
-  static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 4}),
-                                SlowBatches{Resident(samples(9, 92), {.batch = 4})}));
+  static_cast<void>(trainer.fit(TensorDataset(samples(8), {.batch = 4}),
+                                SlowBatches{TensorDataset(samples(9, 92), {.batch = 4})}));
   auto const redraws = drawn(terminal.text());
   std::vector<std::string> batches;
   for (auto const& lines : redraws) {
@@ -375,7 +375,7 @@ TEST_CASE("an error begins on a new line after the bar") {
   };
   frugal::Trainer trainer{std::make_shared<Mlp>(), fails, frugal::Settings{}, Optimize<SGD>{},
                           Progress<>{.out = terminal.file()}};
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(6), {.batch = 4})), std::runtime_error);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(6), {.batch = 4})), std::runtime_error);
   std::string const text = terminal.text();
   CHECK(text.back() == '\n');
   // Without a cursor-up behind the last line.

@@ -27,8 +27,8 @@ auto trainer_of(frugal::Settings settings, Ps const&... policies) {
   return frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
                          frugal::Optimize<frugal::SGD>{}, policies...};
 }
-auto train() { return frugal::Resident(samples(18), {.batch = 4}); }
-auto valid() { return frugal::Resident(samples(9, 92), {.batch = 4}); }
+auto train() { return frugal::TensorDataset(samples(18), {.batch = 4}); }
+auto valid() { return frugal::TensorDataset(samples(9, 92), {.batch = 4}); }
 
 template <class Trainer>
 frugal::SinkOutcome outcome_of(Trainer& trainer) {
@@ -46,15 +46,15 @@ frugal::SinkOutcome failing(Policy const& policy, frugal::Settings const& settin
   auto const report = watched.fit(train(), valid());
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
   CHECK(report.steps == 10);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].starts_with("Prometheus could not write at step "));
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].starts_with("Prometheus could not write at step "));
   return outcome_of(watched);
 }
 
 TEST_CASE("the file is in the run's folder, and has the values of the end") {
   TemporaryFolder const folder;
   auto trainer =
-      trainer_of({.run = folder / "run"}, Prometheus<Every<2>>{.labels = {{"model", "a\"b"}}});
+      trainer_of({.run_dir = folder / "run"}, Prometheus<Every<2>>{.labels = {{"model", "a\"b"}}});
   auto const report = trainer.fit(train(), valid());
   std::string const text = text_of(folder / "run" / "metrics.prom");
   std::string const labels = "{model=\"a\\\"b\",run=\"" + (folder / "run").string() + "\"} ";
@@ -66,7 +66,7 @@ TEST_CASE("the file is in the run's folder, and has the values of the end") {
   CHECK(text.find("frugal_validation_loss" + labels) != std::string::npos);
   CHECK(text.find("frugal_memory_bytes" + labels) != std::string::npos);
   CHECK(entries(folder / "run") == 2);  // with the lock
-  CHECK(report.advice.empty());
+  CHECK(report.warnings.empty());
   CHECK(outcome_of(trainer).lost == 0);
   CHECK(outcome_of(trainer).written == 11);  // begin, 5 steps, 2 epochs, 2 validations, end
 }
@@ -74,7 +74,7 @@ TEST_CASE("the file is in the run's folder, and has the values of the end") {
 TEST_CASE("a finished run that is started again is not running when it has ended again") {
   TemporaryFolder const folder;
   for (int start = 0; start < 2; ++start) {
-    auto trainer = trainer_of({.run = folder.path()}, Prometheus<>{},
+    auto trainer = trainer_of({.run_dir = folder.path()}, Prometheus<>{},
                               frugal::Checkpoint<Every<1, frugal::Epoch>>{});
     static_cast<void>(trainer.fit(train(), valid()));
     std::string const text = text_of(folder / "metrics.prom");
@@ -100,7 +100,7 @@ TEST_CASE("a finished run that is started again keeps its last values, and its c
   TemporaryFolder const folder;
   auto const start = [&] {
     auto trainer =
-        trainer_of({.run = folder.path()}, Prometheus<Every<2>>{.labels = {{"run", "x"}}},
+        trainer_of({.run_dir = folder.path()}, Prometheus<Every<2>>{.labels = {{"run", "x"}}},
                    frugal::Checkpoint<Every<1, frugal::Epoch>>{});
     static_cast<void>(trainer.fit(train(), valid()));
     return of_the_run(folder / "metrics.prom");
@@ -118,8 +118,8 @@ TEST_CASE("a label of the scrape's own is told before the first step") {
   TemporaryFolder const folder;
   auto trainer = trainer_of({}, Prometheus<>{.file = folder / "a.prom", .labels = {{"job", "x"}}});
   auto const report = trainer.fit(train(), valid());
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].starts_with("Prometheus has the label job, "));
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].starts_with("Prometheus has the label job, "));
 }
 
 TEST_CASE("a file of one's own is replaced, and its folder is made") {
@@ -131,7 +131,7 @@ TEST_CASE("a file of one's own is replaced, and its folder is made") {
 
 /// Takes the folder away at a step, and puts a file in its place: it cannot be made again.
 struct Vanishing {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Vanishing";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -160,8 +160,8 @@ TEST_CASE("a folder that vanishes loses records, is reported once, and changes n
                             Vanishing{.folder = folder / "gone"});
   auto const report = trainer.fit(train(), valid());
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*trainer.module())));
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("at step 3 (") != std::string::npos);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("at step 3 (") != std::string::npos);
   CHECK(outcome_of(trainer).lost == 2);      // steps 3 and 4
   CHECK(outcome_of(trainer).written == 14);  // it works again from step 5 on
   CHECK(text_of(folder / "gone" / "a.prom").find("frugal_steps_total 10\n") != std::string::npos);
@@ -180,7 +180,7 @@ TEST_CASE("a full disk keeps the last whole file, is reported once, and changes 
     report = watched.fit(train(), valid());
   }
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
-  CHECK(report.advice.size() == 1);
+  CHECK(report.warnings.size() == 1);
   CHECK(outcome_of(watched).lost == 16);
   CHECK(outcome_of(watched).written == 0);
   CHECK(text_of(folder / "a.prom") == "whole\n");

@@ -33,11 +33,11 @@ auto trainer_of(frugal::Settings settings, Ps const&... policies) {
   return frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
                          frugal::Optimize<frugal::SGD>{}, policies...};
 }
-auto train() { return frugal::Resident(samples(18), {.batch = 4}); }
+auto train() { return frugal::TensorDataset(samples(18), {.batch = 4}); }
 
 /// Calls a function after each step.
 struct Each {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Each";
   };
   using listens = frugal::list<frugal::on::step>;
@@ -113,7 +113,7 @@ TEST_CASE("scrapes at every moment, and clients that leave, change no weight") {
   done = true;
   scraper.join();
   CHECK(answers > 0);
-  CHECK(report.advice.empty());
+  CHECK(report.warnings.empty());
   CHECK(report.steps == 10);
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
 }
@@ -137,9 +137,9 @@ TEST_CASE(
   CHECK(report.steps == 10);
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
   CHECK(text_of(folder / "a.prom").find("frugal_steps_total 10\n") != std::string::npos);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(
-      report.advice[0].starts_with("PrometheusEndpoint could not write at step 4 (nobody listens"));
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].starts_with(
+      "PrometheusEndpoint could not write at step 4 (nobody listens"));
   auto const* const outcome =
       watched.template policy<frugal::kinds::prometheus_endpoint>().outcome.get();
   REQUIRE(outcome != nullptr);
@@ -155,7 +155,7 @@ TEST_CASE("looking whether the endpoint listens is no scrape") {
                               if (step == 5) answer = got(port());
                             }});
   port = [&] { return port_of(trainer); };
-  CHECK(trainer.fit(train()).advice.empty());
+  CHECK(trainer.fit(train()).warnings.empty());
   CHECK(answer.find("exposer_scrapes_total 0\n") != std::string::npos);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("a scrape has the version, a label of the user's only once, and number
                    if (step == 5) answer = got(port());
                  }});
   port = [&] { return port_of(trainer); };
-  CHECK(trainer.fit(train()).advice.empty());
+  CHECK(trainer.fit(train()).warnings.empty());
   CHECK(answer.find("frugal_build_info{version=\"" + std::string(frugal::version) + "\"} 1\n") !=
         std::string::npos);
   CHECK(answer.find("frugal_steps_total{version=\"mine\"} 5\n") != std::string::npos);

@@ -37,15 +37,15 @@ auto trainer_of(fr::Settings settings, Ps const&... policies) {
   return fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, settings, fr::Optimize<fr::SGD>{},
                      policies...};
 }
-auto train() { return fr::Resident(samples(18), {.batch = 4}); }
-auto valid() { return fr::Resident(samples(9, 92), {.batch = 4}); }
+auto train() { return fr::TensorDataset(samples(18), {.batch = 4}); }
+auto valid() { return fr::TensorDataset(samples(9, 92), {.batch = 4}); }
 
 TEST_CASE(
     "an event file has the scalars of each record, the texts, and histograms at their cadence") {
   TemporaryFolder const folder;
   TensorBoard<Every<2>, fr::WeightHistograms<Every<5>>, fr::GradientHistograms<Every<4>>> const
       board{.texts = {{"recipe", "**AdamW**"}}};
-  auto trainer = trainer_of({.run = folder.path()}, board, fr::ClipNorm<1.0_r>{});
+  auto trainer = trainer_of({.run_dir = folder.path()}, board, fr::ClipNorm<1.0_r>{});
   static_cast<void>(trainer.fit(train(), valid()));
   auto const files = files_in(folder / "tensorboard");
   REQUIRE(files.size() == 1);
@@ -79,7 +79,7 @@ TEST_CASE("a copy of the writer adds images, texts, scalars and histograms while
     writer.histogram("values", now.step, at::randn({10}));
     writer.scalar("caf\xe9", now.step, 1);  // in Latin-1
   }};
-  auto trainer = trainer_of({.run = folder.path()}, TensorBoard<>{.writer = writer}, spy);
+  auto trainer = trainer_of({.run_dir = folder.path()}, TensorBoard<>{.writer = writer}, spy);
   static_cast<void>(trainer.fit(train()));
   CHECK_FALSE(writer.is_open());
   EventsFound const found = events_in(writer.path());
@@ -108,12 +108,12 @@ TEST_CASE("a removed folder changes no weight, and is reported once") {
   Spy const remover{.each_step = [&](fr::Counters const& now) {
     if (now.step == 3) std::filesystem::remove_all(folder / "run");
   }};
-  auto watched = trainer_of({.run = folder / "run"},
+  auto watched = trainer_of({.run_dir = folder / "run"},
                             TensorBoard<Every<1>, fr::WeightHistograms<Every<1>>>{}, remover);
   auto const report = watched.fit(train(), valid());
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("TensorBoard could not write at step 4 (") == 0);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("TensorBoard could not write at step 4 (") == 0);
   auto const* const outcome = watched.template policy<fr::kinds::tensorboard>().outcome.get();
   REQUIRE(outcome != nullptr);
   CHECK(outcome->lost > 10);
@@ -123,10 +123,10 @@ TEST_CASE("a resumed run has another file, which voids what came after the check
   TemporaryFolder const folder;
   Frozen from;
   std::map<std::uint64_t, Frozen> after_step;
-  auto first = trainer_of({.run = folder.path()}, TensorBoard<Every<1>>{},
+  auto first = trainer_of({.run_dir = folder.path()}, TensorBoard<Every<1>>{},
                           Resume{.after_step = &after_step, .stop_at = 7});
   static_cast<void>(first.fit(train(), valid()));
-  auto second = trainer_of({.run = folder.path()}, TensorBoard<Every<1>>{},
+  auto second = trainer_of({.run_dir = folder.path()}, TensorBoard<Every<1>>{},
                            Resume{.from = &after_step.at(4)});
   static_cast<void>(second.fit(train(), valid()));
   auto const files = files_in(folder / "tensorboard");
@@ -140,7 +140,7 @@ TEST_CASE("a resumed run has another file, which voids what came after the check
 
 /// Requests preemption after a step, as Spot does; 0: never.
 struct PreemptedAt {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "tensorboard.PreemptedAt";
   };
   using listens = fr::list<fr::on::step, fr::query::stop_requested>;
@@ -163,8 +163,8 @@ struct PreemptedAt {
 TEST_CASE("a run that is preempted twice has one end") {
   TemporaryFolder const folder;
   for (std::uint64_t const at : {3U, 6U, 0U}) {
-    auto trainer = trainer_of({.run = folder.path()}, TensorBoard<Every<1>>{}, fr::Checkpoint<>{},
-                              PreemptedAt{.step = at});
+    auto trainer = trainer_of({.run_dir = folder.path()}, TensorBoard<Every<1>>{},
+                              fr::Checkpoint<>{}, PreemptedAt{.step = at});
     CHECK(trainer.fit(train()).preempted == (at != 0));
   }
   EventsFound const found = events_of_folder(folder / "tensorboard");
@@ -214,7 +214,7 @@ TEST_CASE("the file of a process that starts within the same second comes after 
 TEST_CASE("a second run in the same folder without a checkpoint voids the first one's curves") {
   TemporaryFolder const folder;
   for (int start = 0; start < 2; ++start) {
-    auto trainer = trainer_of({.run = folder.path()}, TensorBoard<Every<5>>{});
+    auto trainer = trainer_of({.run_dir = folder.path()}, TensorBoard<Every<5>>{});
     static_cast<void>(trainer.fit(train(), valid()));
   }
   auto const files = files_in(folder / "tensorboard");
@@ -237,12 +237,12 @@ TEST_CASE("on a full disk each event is whole or absent, and later ones follow")
     if (now.step == 7) full.reset();
   }};
   auto watched =
-      trainer_of({.run = folder.path()},
+      trainer_of({.run_dir = folder.path()},
                  TensorBoard<Every<1>, fr::WeightHistograms<Every<1>>>{.writer = writer}, filler);
   auto const report = watched.fit(train(), valid());
   CHECK(same_bits(tensors_of(*plain.module()), tensors_of(*watched.module())));
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].starts_with("TensorBoard could not write at step 4 ("));
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].starts_with("TensorBoard could not write at step 4 ("));
   EventsFound const found = events_in(writer.path());
   std::vector<std::int64_t> const kept{1, 2, 3, 8, 9, 10};
   CHECK(found.steps_of("step/loss") == kept);
@@ -255,7 +255,7 @@ TEST_CASE("on a full disk each event is whole or absent, and later ones follow")
 
 /// The disk is full from the beginning of the fit, after the sink's file has been made, to a step.
 struct FullUntil {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "tensorboard.FullUntil";
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::step>;
@@ -281,10 +281,10 @@ struct FullUntil {
 TEST_CASE("what is void is said with the first record that can be written, and so are the texts") {
   TemporaryFolder const folder;
   TensorBoard<Every<1>> const board{.texts = {{"recipe", "AdamW"}}};
-  auto first = trainer_of({.run = folder.path()}, board);
+  auto first = trainer_of({.run_dir = folder.path()}, board);
   static_cast<void>(first.fit(train(), valid()));
-  auto second = trainer_of({.run = folder.path()}, board, FullUntil{});
-  CHECK(second.fit(train(), valid()).advice.size() == 1);
+  auto second = trainer_of({.run_dir = folder.path()}, board, FullUntil{});
+  CHECK(second.fit(train(), valid()).warnings.size() == 1);
   auto const files = files_in(folder / "tensorboard");
   REQUIRE(files.size() == 2);
   EventsFound const found = events_in(files[1]);
@@ -301,7 +301,7 @@ TEST_CASE("an optimizer that evaluates several times has one histogram of a step
                                                  torch::optim::LBFGSOptions(1.0).max_iter(5));
   }};
   fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{},
-                      fr::Settings{.run = folder.path(), .steps = 4}, lbfgs,
+                      fr::Settings{.run_dir = folder.path(), .steps = 4}, lbfgs,
                       TensorBoard<Every<1>, fr::GradientHistograms<Every<2>>>{}};
   static_cast<void>(trainer.fit(train()));
   EventsFound const found = events_in(files_in(folder / "tensorboard").at(0));
@@ -311,7 +311,7 @@ TEST_CASE("an optimizer that evaluates several times has one histogram of a step
 TEST_CASE("a place that is no folder is refused, and leaves no file") {
   TemporaryFolder const folder;
   std::ofstream(folder / "tensorboard") << "in the way";
-  auto trainer = trainer_of({.run = folder.path()}, TensorBoard<>{});
+  auto trainer = trainer_of({.run_dir = folder.path()}, TensorBoard<>{});
   CHECK_THROWS_AS(static_cast<void>(trainer.fit(train())), fr::DataError);
   auto nowhere = trainer_of({}, TensorBoard<>{});
   CHECK_THROWS_AS(static_cast<void>(nowhere.fit(train())), fr::SettingsError);

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
-#include <frugal/policy/smoke.hpp>
 #include <frugal/report/log.hpp>
 #include <frugal/report/progress.hpp>
 #include <frugal/report/throughput.hpp>
@@ -18,8 +18,8 @@ using namespace frugal_test::support;
 using frugal::Every;
 using frugal::FlopCounter;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 using frugal::Throughput;
 namespace k = frugal::kinds;
 
@@ -36,7 +36,7 @@ template <class... Ps>
 Ran run(frugal::Settings settings, std::int64_t n, Ps const&... policies) {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, settings,
                           Optimize<SGD>{}, policies...};
-  auto report = trainer.fit(Resident(samples(n), {.batch = 4}), Resident(samples(8, 92)));
+  auto report = trainer.fit(TensorDataset(samples(n), {.batch = 4}), TensorDataset(samples(8, 92)));
   return {report, trainer.template policy<k::throughput>().last()};
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("operations are those of forward and backward of a step, by hand") {
 
 TEST_CASE("a dry run and validations are not counted, and windows are as a whole") {
   auto const ran = run({.epochs = 3}, 40, Throughput<Every<4>>{}, frugal::Accumulate<2>{},
-                       frugal::Validate<Every<1>>{}, frugal::Smoke<>{.out = nullptr});
+                       frugal::Validate<Every<1>>{}, frugal::DryRun<>{.out = nullptr});
   REQUIRE(ran.last);
   CHECK(ran.last->step == 12);
   CHECK(*ran.last->flops_per_step == doctest::Approx(8 * per_sample).epsilon(1e-12));
@@ -72,14 +72,14 @@ TEST_CASE("rates are of one stretch of time, and utilisation is the fraction of 
   CHECK(speed.tokens_per_second == doctest::Approx(speed.samples_per_second));
   CHECK(*speed.flops_per_second * speed.step_seconds == doctest::Approx(*speed.flops_per_step));
   CHECK(*speed.utilisation * 1e12 == doctest::Approx(*speed.flops_per_second));
-  CHECK(ran.report.advice.empty());
+  CHECK(ran.report.warnings.empty());
 }
 
 TEST_CASE("without a known peak there is no utilisation, and one note in advice") {
   auto const ran = run({}, 40, Throughput<Every<2>>{});
   CHECK_FALSE(ran.last->utilisation);
-  REQUIRE(ran.report.advice.size() == 1);
-  CHECK(ran.report.advice[0].find("Throughput::peak_flops") != std::string::npos);
+  REQUIRE(ran.report.warnings.size() == 1);
+  CHECK(ran.report.warnings[0].find("Throughput::peak_flops") != std::string::npos);
   CHECK_THROWS_AS(run({}, 4, Throughput<>{.peak_flops = -1}), frugal::SettingsError);
   CHECK_THROWS_AS(run({}, 4, Throughput<>{.peak_flops = std::nan("")}), frugal::SettingsError);
 }
@@ -91,7 +91,7 @@ TEST_CASE("a run that ends before its second measurement has measured nothing") 
 
 TEST_CASE("the log has each measurement once, with the line that follows") {
   TemporaryFolder const folder;
-  run({.run = folder.path(), .epochs = 2}, 40, Throughput<Every<6>>{.peak_flops = 1e12},
+  run({.run_dir = folder.path(), .epochs = 2}, 40, Throughput<Every<6>>{.peak_flops = 1e12},
       frugal::Log<Every<2>>{});
   std::string with;
   for (std::string const& text : lines_of(text_of(folder / "metrics.jsonl"))) {
@@ -136,7 +136,7 @@ TEST_CASE("nothing is left behind when a step throws while it is counted") {
   };
   frugal::Trainer trainer{std::make_shared<Mlp>(), failing, frugal::Settings{}, Optimize<SGD>{},
                           Throughput<>{}};
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8))), std::runtime_error);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8))), std::runtime_error);
   CHECK_FALSE(at::hasThreadLocalCallbacks());
   FlopCounter counter;
   CHECK(counter.open());
@@ -147,15 +147,15 @@ TEST_CASE("a measured run ends with the same bits as one without") {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});
     frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.1, .momentum = 0.9}, policies...};
-    static_cast<void>(trainer.fit(Resident(samples(30), {.batch = 8, .shuffle = true})));
+    static_cast<void>(trainer.fit(TensorDataset(samples(30), {.batch = 8, .shuffle = true})));
     return tensors_of(*module);
   };
   CHECK(same_bits(trained(), trained(Throughput<Every<1>>{})));
 }
 
-/// Resident batches of a source that says how long it was waited for: a nanosecond more each time.
+/// TensorDataset batches of a source that says how long it was waited for: a nanosecond more each time.
 struct Waiting {
-  Resident inner{samples(40), {.batch = 4}};
+  TensorDataset inner{samples(40), {.batch = 4}};
   double seconds = 0;
   std::string hint{};
 
@@ -165,14 +165,14 @@ struct Waiting {
     return inner.next();
   }
   double waited() const { return seconds; }
-  std::string advice() const { return hint; }
+  std::string warning() const { return hint; }
 };
 
 TEST_CASE("the share of the time that a source was waited for is measured, and is in the log") {
   auto const measured = [](auto source, auto&& check) {
     TemporaryFolder const folder;
     frugal::Trainer trainer{
-        std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{.run = folder.path()},
+        std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{.run_dir = folder.path()},
         Optimize<SGD>{},         Throughput<Every<5>>{}, frugal::Log<Every<5>>{}};
     static_cast<void>(trainer.fit(source));
     auto const last = trainer.template policy<k::throughput>().last();
@@ -184,7 +184,7 @@ TEST_CASE("the share of the time that a source was waited for is measured, and i
     CHECK(*speed.data_wait * speed.step_seconds == doctest::Approx(1e-9));
     CHECK(log.find("\"data_wait\":") != std::string::npos);
   });
-  measured(Resident(samples(40), {.batch = 4}),
+  measured(TensorDataset(samples(40), {.batch = 4}),
            [](frugal::Speed const& speed, std::string const& log) {
              CHECK_FALSE(speed.data_wait);
              CHECK(log.find("data_wait") == std::string::npos);
@@ -194,7 +194,7 @@ TEST_CASE("the share of the time that a source was waited for is measured, and i
 TEST_CASE("a fit ends with the advice of its source, if it has any") {
   auto const advice_of = [](std::string hint) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, Optimize<SGD>{}};
-    return trainer.fit(Waiting{.hint = std::move(hint)}).advice;
+    return trainer.fit(Waiting{.hint = std::move(hint)}).warnings;
   };
   CHECK(advice_of("fix the data first") == std::vector<std::string>{"fix the data first"});
   CHECK(advice_of("").empty());

@@ -74,10 +74,10 @@ constexpr std::size_t place_of(list<Ps...>) {
 template <class First, class Second>
 constexpr bool before =
     place_of<First>(order<frugal::Optimize<frugal::AdamW>, frugal::EarlyStop<>, frugal::Log<>,
-                          frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
+                          frugal::Progress<>, frugal::DryRun<>, frugal::ClipNorm<>,
                           frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{}) <
     place_of<Second>(order<frugal::Optimize<frugal::AdamW>, frugal::EarlyStop<>, frugal::Log<>,
-                           frugal::Progress<>, frugal::Smoke<>, frugal::ClipNorm<>,
+                           frugal::Progress<>, frugal::DryRun<>, frugal::ClipNorm<>,
                            frugal::Precision<frugal::BF16>, frugal::Schedule<frugal::Plateau<>>>{});
 
 TEST_CASE("policies see events in the order that their meaning requires") {
@@ -88,9 +88,9 @@ TEST_CASE("policies see events in the order that their meaning requires") {
   CHECK(before<k::schedule, k::validate>);    // a plateau lowers the factor that the curve has set
   CHECK(before<k::validate, k::early_stop>);  // a policy that watches a metric runs after the one
                                               // that measures it
-  CHECK(before<k::optimizer, k::smoke>);      // a dry run needs the optimizer
-  CHECK(before<k::smoke, k::log>);            // and nothing is written before it has passed
-  CHECK(before<k::smoke, k::progress>);
+  CHECK(before<k::optimizer, k::dry_run>);    // a dry run needs the optimizer
+  CHECK(before<k::dry_run, k::log>);          // and nothing is written before it has passed
+  CHECK(before<k::dry_run, k::progress>);
 }
 
 TEST_CASE("only Optimize<Any> of the built-in policies waits for the device in every step") {

@@ -35,15 +35,16 @@ frugal::Report follow(std::filesystem::path const& folder, std::vector<double> c
                       Saves const& saves, double value = 1, Ps const&... policies) {
   frugal::Trainer trainer{std::make_shared<OneWeight>(),
                           Curve{losses},
-                          frugal::Settings{.run = folder, .epochs = losses.size()},
+                          frugal::Settings{.run_dir = folder, .epochs = losses.size()},
                           frugal::Optimize<frugal::SGD>{.lr = 1.0},
                           saves,
                           policies...};
   auto const data = [](double content) {
-    return frugal::Resident(frugal::Batch{at::full({1, 1}, content), at::zeros({1})}, {.batch = 1});
+    return frugal::TensorDataset(frugal::Batch{at::full({1, 1}, content), at::zeros({1})},
+                                 {.batch = 1});
   };
-  frugal::Resident train = data(0);
-  frugal::Resident valid = data(value);
+  frugal::TensorDataset train = data(0);
+  frugal::TensorDataset valid = data(value);
   return trainer.fit(train, valid);
 }
 

@@ -52,14 +52,14 @@ struct Outcome {
 
 /// Whether a line of the report's advice contains these words.
 inline bool advises(frugal::Report const& report, std::string const& words) {
-  return std::any_of(report.advice.begin(), report.advice.end(), [&](std::string const& line) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(), [&](std::string const& line) {
     return line.find(words) != std::string::npos;
   });
 }
 
 /// The validation data of every run here: a checkpoint compares them at a resume.
-inline frugal::Resident validation_data(Mlp::Shape const& shape = {}) {
-  return frugal::Resident(samples(15, 92, shape.features), {.batch = 4});
+inline frugal::TensorDataset validation_data(Mlp::Shape const& shape = {}) {
+  return frugal::TensorDataset(samples(15, 92, shape.features), {.batch = 4});
 }
 
 /// On the job's device: three epochs of 11 batches (the last ragged), shuffled, with dropout and
@@ -71,10 +71,10 @@ Outcome run_with(Job const& job, Objective const& objective, Ps const&... polici
   frugal::Trainer trainer{
       module, objective,
       frugal::Settings{
-          .run = job.folder, .epochs = job.epochs, .seed = job.seed, .device = job.device},
+          .run_dir = job.folder, .epochs = job.epochs, .seed = job.seed, .device = job.device},
       policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid = validation_data(job.shape);
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid = validation_data(job.shape);
   try {
     outcome.report = trainer.fit(train, valid);
   } catch (Gone const&) {

@@ -17,7 +17,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <functional>
@@ -116,10 +116,10 @@ std::map<std::string, int> operators_of(Body&& body) {
 
 /// Kinds of the test policies; each runs after all of frugal's own.
 namespace kinds {
-struct spy : frugal::observer_kind {
+struct spy : frugal::optional_kind {
   static constexpr std::string_view name = "test.Spy";
 };
-struct restore : frugal::observer_kind {
+struct restore : frugal::optional_kind {
   static constexpr std::string_view name = "test.Restore";
 };
 }  // namespace kinds
@@ -129,7 +129,7 @@ using everything =
                  frugal::kinds::accumulate, frugal::kinds::clip, frugal::kinds::optimizer,
                  frugal::kinds::schedule, frugal::kinds::validate, frugal::kinds::checkpoint,
                  frugal::kinds::early_stop, frugal::kinds::log, frugal::kinds::progress,
-                 frugal::kinds::smoke, frugal::kinds::spot>;
+                 frugal::kinds::dry_run, frugal::kinds::spot>;
 
 /// What a Spy saw.
 struct Seen {

@@ -33,7 +33,7 @@ struct Scripted {
 
 /// Its type says that it may add metrics to a validation; it adds none.
 struct AddsNothing {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.AddsNothing";
   };
   using listens = frugal::list<frugal::around::validate>;

@@ -179,28 +179,28 @@ TEST_CASE("a second fit continues with the weights and restarts the counts") {
   Report const second = twice.fit(train);
   CHECK(second.epochs == 1);
   CHECK(second.steps == 2);
-  REQUIRE(second.advice.size() == 1);
-  CHECK(says(second.advice[0], "this trainer was fitted before with this seed"));
+  REQUIRE(second.warnings.size() == 1);
+  CHECK(says(second.warnings[0], "this trainer was fitted before with this seed"));
   Trainer once{Net{}, CrossEntropy{}, Settings{.epochs = 2}, Sgd{.lr = 0.1}};
   static_cast<void>(once.fit(train));
   CHECK(same(copy_of(twice.module()), copy_of(once.module())));
   twice.settings().seed = 1;  // other random numbers, so on purpose
-  CHECK(twice.fit(train).advice.empty());
+  CHECK(twice.fit(train).warnings.empty());
 }
 
 TEST_CASE("a second fit of a run at its end trains nothing, and says so") {
   support::TemporaryFolder const folder;
   auto const train = batches_of_sizes({4, 4});
-  Trainer trainer{Net{}, CrossEntropy{}, Settings{.run = folder.path()}, Sgd{.lr = 0.1},
+  Trainer trainer{Net{}, CrossEntropy{}, Settings{.run_dir = folder.path()}, Sgd{.lr = 0.1},
                   Checkpoint<>{}};
-  CHECK(trainer.fit(train).advice.empty());
+  CHECK(trainer.fit(train).warnings.empty());
   Report const second = trainer.fit(train);
-  REQUIRE(second.advice.size() == 1);
-  CHECK(says(second.advice[0], "the run was at its last step, 2, so this fit trained nothing"));
+  REQUIRE(second.warnings.size() == 1);
+  CHECK(says(second.warnings[0], "the run was at its last step, 2, so this fit trained nothing"));
   trainer.settings().epochs = 2;
   Report const third = trainer.fit(train);
   CHECK(third.steps == 4);
-  CHECK(third.advice.empty());
+  CHECK(third.warnings.empty());
 }
 
 TEST_CASE("a policy's settings may be changed between fits") {
@@ -279,7 +279,7 @@ TEST_CASE("the production recipe trains, written in two orders, to the same weig
   auto const trained = []<class... Ps>(std::type_identity<Recipe<Ps...>>) {
     support::TemporaryFolder const folder;
     Trainer<std::shared_ptr<Net>, CrossEntropy, Sgd, Ps...> trainer{
-        std::make_shared<Net>(1, at::kFloat), {.run = folder.path(), .epochs = 2}};
+        std::make_shared<Net>(1, at::kFloat), {.run_dir = folder.path(), .epochs = 2}};
     Report const report = trainer.fit(batches_of_sizes({4, 4, 4, 4, 4, 4, 4, 4, 4}, at::kFloat),
                                       batches_of_sizes({4}, at::kFloat));
     CHECK(report.steps == 4);
@@ -292,7 +292,7 @@ TEST_CASE("the production recipe trains, written in two orders, to the same weig
 
 /// Guards that do not call what they surround.
 struct LeavesOutFit {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "LeavesOutFit";
   };
   using listens = list<around::fit>;
@@ -304,7 +304,7 @@ struct LeavesOutFit {
   };
 };
 struct LeavesOutEpoch {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "LeavesOutEpoch";
   };
   using listens = list<around::epoch>;
@@ -327,7 +327,7 @@ TEST_CASE("a guard that does not call next() is an error that names its hook") {
 
 /// Replaces the trainer's module, or throws an exception that is no frugal Error.
 struct Spoils {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "Spoils";
   };
   using listens = list<on::module>;
@@ -336,7 +336,7 @@ struct Spoils {
   struct State {
     using transient = void;
     explicit State(Spoils const& spoils) : throws_(spoils.throws) {}
-    void on_module(Assembly<Context>& phase) const {
+    void on_module(ModuleSetup<Context>& phase) const {
       if (throws_) throw std::runtime_error("no adapter for this layer");
       phase.module() = std::make_shared<Net>(2);
     }
@@ -350,7 +350,7 @@ TEST_CASE("a dry run reports any fault of a policy in on_module") {
   auto const said = [](Spoils spoils) {
     Trainer trainer{std::make_shared<Net>(), CrossEntropy{}, Settings{}, Sgd{}, spoils};
     std::ostringstream out;
-    CHECK_FALSE(trainer.smoke(batches_of_sizes({4, 4}), out));
+    CHECK_FALSE(trainer.dry_run(batches_of_sizes({4, 4}), out));
     return std::move(out).str();
   };
   CHECK(said({}).find("replaced the trainer's module") != std::string::npos);

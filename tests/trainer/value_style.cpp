@@ -57,10 +57,10 @@ TEST_CASE("arguments that have defaults are not written") {
                   Validate{},
                   Checkpoint{.share = 0.05},
                   Log{},
-                  Smoke{}};
+                  DryRun{}};
   CHECK(std::same_as<decltype(trainer),
                      Trainer<Module, CrossEntropy, Optimize<SGD>, ClipNorm<>, EarlyStop<>,
-                             Average<Ema<0.99_r>>, Validate<>, Checkpoint<>, Log<>, Smoke<>>>);
+                             Average<Ema<0.99_r>>, Validate<>, Checkpoint<>, Log<>, DryRun<>>>);
   CHECK(trainer.clip().max_norm == 0.5);
   CHECK(trainer.early_stop().min_delta == 0.01);
 }

@@ -45,7 +45,7 @@ std::string_view read_small(char const* path, std::array<char, N>& buffer) {
 
 }  // namespace detail
 
-/// Resident bytes in the text of /proc/self/statm, whose second number is resident pages.
+/// TensorDataset bytes in the text of /proc/self/statm, whose second number is resident pages.
 inline std::optional<std::uint64_t> resident_bytes_in(std::string_view statm,
                                                       std::uint64_t page_bytes) {
   if (!detail::number_at(statm)) return {};

@@ -153,8 +153,8 @@ class CheckpointWriter {
 
   /// Takes back a checkpoint whose name may not survive a crash. It would look safe, and retention
   /// might delete older ones because of it.
-  template <class Undo>
-  void sync_or(Undo&& undo) {
+  template <class WindowRetry>
+  void sync_or(WindowRetry&& undo) {
     try {
       sync_folder(checkpoints_);
     } catch (StoreError const&) {

@@ -5,9 +5,9 @@
 #include <frugal/data/batch.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/data_identity.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>
@@ -93,7 +93,7 @@ auto collated(Collate& collate, Samples&& samples, std::span<std::size_t const> 
 /// get_batch gives; `Order` is a Pass, or a BucketPass.
 ///
 /// Cost    the data set's own get_batch, which copies sample by sample for a `Dataset` that
-///         defines `get` alone: override get_batch, or make it `Resident`, where that hurts.
+///         defines `get` alone: override get_batch, or make it `TensorDataset`, where that hurts.
 /// Errors  EmptySourceError without samples; DataError for a set of unknown size; what
 ///         get_batch throws goes through.
 template <IndexedDataset D, class Collate = detail::StackSamples, class Order = Pass>
@@ -105,7 +105,7 @@ class DatasetSource {
       std::declval<D&>().get_batch(std::declval<c10::ArrayRef<std::size_t>>()),
       std::declval<std::span<std::size_t const>>()));
 
-  DatasetSource(D dataset, Loading loading)
+  DatasetSource(D dataset, LoaderOptions loading)
     requires(std::same_as<Order, Pass> && std::default_initializable<Collate>)
       : DatasetSource(std::move(dataset), Collate{}, [&](std::uint64_t samples) {
           return Pass(samples, loading, "torch data set");
@@ -160,11 +160,11 @@ class DatasetSource {
   std::vector<std::size_t> indices_;
 };
 
-/// The set's own tensors as a `Resident`, for any data set with `images()` and `targets()`.
+/// The set's own tensors as a `TensorDataset`, for any data set with `images()` and `targets()`.
 /// Transforms that were mapped onto the set are not part of it.
 template <class D>
-Resident resident_from(D const& dataset, Loading loading = {}) {
-  return Resident(dataset.images(), dataset.targets(), loading);
+TensorDataset tensor_dataset_from(D const& dataset, LoaderOptions loading = {}) {
+  return TensorDataset(dataset.images(), dataset.targets(), loading);
 }
 
 namespace detail {
@@ -183,10 +183,10 @@ constexpr bool require_indexed() {
 /// A Source over any torch::data data set that is read by index: map-style sets with `get` or
 /// `get_batch` and sets with transforms (`.map(...)`), with or without a final `Stack<>`.
 template <class D>
-auto from_dataset(D dataset, Loading loading = {}) {
+auto from_dataset(D dataset, LoaderOptions loading = {}) {
   static_assert(detail::require_indexed<D>());
   if constexpr (gives_whole_tensors<D>) {
-    return resident_from(dataset, loading);
+    return tensor_dataset_from(dataset, loading);
   } else {
     return DatasetSource<D>(std::move(dataset), loading);
   }
@@ -194,7 +194,7 @@ auto from_dataset(D dataset, Loading loading = {}) {
 
 /// A source with a function that makes a batch of samples: `Stack`, `Pad`, or a user-defined one.
 template <class D, class Collate>
-auto from_dataset(D dataset, Loading loading, Collate collate) {
+auto from_dataset(D dataset, LoaderOptions loading, Collate collate) {
   static_assert(detail::require_indexed<D>());
   return DatasetSource<D, Collate>(
       std::move(dataset), std::move(collate),
@@ -203,7 +203,7 @@ auto from_dataset(D dataset, Loading loading, Collate collate) {
 
 /// A source whose batches have samples of similar length.
 template <class D, class Collate>
-auto from_dataset(D dataset, Loading loading, Collate collate, Buckets buckets) {
+auto from_dataset(D dataset, LoaderOptions loading, Collate collate, Buckets buckets) {
   static_assert(detail::require_indexed<D>());
   return DatasetSource<D, Collate, BucketPass>(
       std::move(dataset), std::move(collate), [&](std::uint64_t samples) {

@@ -24,7 +24,7 @@ namespace frugal {
 ///
 /// Lever   idle device: a set can be kept as small as it is stored, and grow batch by batch.
 /// Cost    the function, once a batch, where the source is read: inside a `Prefetch` in its worker.
-///         A batch that is a view of the set's memory, as those of Resident without shuffling, is
+///         A batch that is a view of the set's memory, as those of TensorDataset without shuffling, is
 ///         copied first, since the function may write into it (KeepsInput says that it does not).
 /// Order   the source's; the function changes what a batch has, not which samples it is of.
 /// Errors  those of the source and of the function.

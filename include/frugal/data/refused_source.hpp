@@ -69,7 +69,7 @@ constexpr bool refuse_source() {
     static_assert(is_source<T>,
                   "frugal: this type is not a source of batches. Give a Source, with seek(cursor) "
                   "and next(); a range of batches, such as std::vector<Batch>; tensors as "
-                  "Resident(data, target); or from_dataset(dataset).");
+                  "TensorDataset(data, target); or from_dataset(dataset).");
   }
   return false;
 }

@@ -69,16 +69,16 @@ class Samples {
 };
 
 /// A Source over samples in memory: tensors, pairs, tuples, arrays, maps, examples, or what the
-/// collate function takes. Whole tensors of samples of one shape are cheaper as `Resident`.
+/// collate function takes. Whole tensors of samples of one shape are cheaper as `TensorDataset`.
 template <class S, class Collate = Stack>
-auto from_samples(std::vector<S> samples, Loading loading = {}, Collate collate = {}) {
+auto from_samples(std::vector<S> samples, LoaderOptions loading = {}, Collate collate = {}) {
   return from_dataset(Samples<S>(std::move(samples)), loading, std::move(collate));
 }
 
 /// A source whose batches have samples of similar length; the lengths are measured unless they are
 /// given.
 template <class S, class Collate>
-auto from_samples(std::vector<S> samples, Loading loading, Collate collate, Buckets buckets) {
+auto from_samples(std::vector<S> samples, LoaderOptions loading, Collate collate, Buckets buckets) {
   Samples<S> set(std::move(samples));
   if constexpr (detail::PaddableSample<S>) {
     if (buckets.lengths.empty()) buckets.lengths = set.lengths();

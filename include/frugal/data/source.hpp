@@ -55,10 +55,10 @@ concept ConsumingSource = Source<S> && requires(S const& source) {
 
 /// A source that knows what the user should change.
 ///
-/// `advice()`  one sentence, or nothing: a fit ends with it in its Report.
+/// `warning()`  one sentence, or nothing: a fit ends with it in its Report.
 template <class S>
 concept AdvisingSource = Source<S> && requires(S const& source) {
-  { source.advice() } -> std::convertible_to<std::string>;
+  { source.warning() } -> std::convertible_to<std::string>;
 };
 
 /// A source that measures how long it is waited for, and has advice about it.

@@ -32,10 +32,10 @@ class WrappedSource {
   {
     return source_.waited();
   }
-  std::string advice() const
+  std::string warning() const
     requires AdvisingSource<Inner>
   {
-    return source_.advice();
+    return source_.warning();
   }
 
  protected:

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
 #include <frugal/metrics/decisions.hpp>
@@ -70,7 +70,7 @@ class RankedPairs {
 /// "roc_auc_ovr", the mean over the classes of each against the rest by the log-odds of its softmax
 /// probability: the probabilities themselves are 1 from a margin of 37 on, and would tie. Ties
 /// count half, as in scikit-learn. It is NaN where a score is NaN, and where a class has none or
-/// all of the labels; advice() says which.
+/// all of the labels; warning() says which.
 ///
 /// Binary takes one logit a label, [B, ...] with [B, ...] or [B, 1] with [B], or logits [B, 2, ...]
 /// with labels [B, ...]; Macro takes logits [B, C, ...]. Labels of -100 are left out. MetricError
@@ -89,10 +89,11 @@ class RocAuc {
  public:
   static constexpr std::string_view name = binary ? "roc_auc" : "roc_auc_ovr";
 
-  FRUGAL_SENTENCE(of_one_process,
-                  "frugal: RocAuc ranks the scores of all samples, which cannot be added up over "
-                  "the processes of this recipe (service::reduce). Remove it from the recipe, and "
-                  "evaluate it in one process.");
+  FRUGAL_DIAGNOSTIC(
+      of_one_process,
+      "frugal: RocAuc ranks the scores of all samples, which cannot be added up over "
+      "the processes of this recipe (service::reduce). Remove it from the recipe, and "
+      "evaluate it in one process.");
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
@@ -128,7 +129,7 @@ class RocAuc {
     return binary ? sum : sum / static_cast<double>(classes);
   }
   /// Why the result is NaN, if a class has none or all of the labels.
-  std::string advice() const {
+  std::string warning() const {
     if (scores_.empty()) return {};
     at::Tensor const labels = labels_on_host();
     std::int64_t const count = labels.ne(ignored_label).sum().template item<std::int64_t>();

@@ -44,7 +44,7 @@ class Tally {
 
  private:
   // The two types that metrics make of a batch are read without a dispatch. Through the untyped
-  // pointer: see host_scalar in core/run/ledger.hpp.
+  // pointer: see host_scalar in core/run/loss_accumulator.hpp.
   static double number(at::Tensor const& scalar) {
     if (scalar.scalar_type() == at::kLong) {
       return static_cast<double>(*static_cast<std::int64_t const*>(scalar.const_data_ptr()));

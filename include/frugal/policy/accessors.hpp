@@ -76,7 +76,7 @@ struct kinds_once<list<Kinds...>, P, Ps...>
 ///
 /// A kind of your own may bring an accessor for every trainer that has it:
 ///
-///     struct allowance : observer_kind {
+///     struct allowance : optional_kind {
 ///       static constexpr std::string_view name = "Allowance";
 ///       template <class Trainer>
 ///       struct accessors {
@@ -95,7 +95,7 @@ class Accessors {
   FRUGAL_ACCESSORS(optimizer, "Optimize<AdamW>")
   FRUGAL_ACCESSORS(schedule, "Schedule<Warmup<100>, Cosine>")
   FRUGAL_ACCESSORS(validate, "Validate<Every<1, Epoch>>")
-  FRUGAL_ACCESSORS(execution, "Graph<WholeStep>")
+  FRUGAL_ACCESSORS(execution, "CudaGraph<WholeStep>")
   // Observers.
   FRUGAL_ACCESSORS(activations, "Activations<BF16>")
   FRUGAL_ACCESSORS(audit, "Audit<>")
@@ -107,14 +107,13 @@ class Accessors {
   FRUGAL_ACCESSORS(cost_meter, "CostMeter{}")
   FRUGAL_ACCESSORS(early_stop, "EarlyStop<Patience<3>>")
   FRUGAL_ACCESSORS(flush_denormals, "FlushDenormals")
-  FRUGAL_ACCESSORS(keep_memory, "KeepMemory")
+  FRUGAL_ACCESSORS(retain_host_memory, "RetainHostMemory")
   FRUGAL_ACCESSORS(log, "Log<>")
   FRUGAL_ACCESSORS(profile, "Profile<>")
   FRUGAL_ACCESSORS(progress, "Progress<>")
   FRUGAL_ACCESSORS(recompute, "Recompute<>")
   FRUGAL_ACCESSORS(rollback, "Rollback<>")
   FRUGAL_ACCESSORS(skip_non_finite, "SkipNonFinite")
-  FRUGAL_ACCESSORS(smoke, "Smoke<>")
   FRUGAL_ACCESSORS(spot, "Spot<SigtermSave>")
   FRUGAL_ACCESSORS(start_on, "StartOn<Cpu, Epochs<1>>")
   FRUGAL_ACCESSORS(stop_after, "StopAfter<Hours<4>>")

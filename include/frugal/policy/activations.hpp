@@ -82,10 +82,11 @@ template <class Format>
 struct Activations {
   static_assert(detail::is_half_format<Format> || std::same_as<Format, Offload>,
                 "frugal: Activations<...>: unknown format. Options: BF16, FP16, Offload.");
-  FRUGAL_SENTENCE(half_and_audit,
-                  "frugal: Activations<BF16> and Activations<FP16> round the values from which "
-                  "gradients are computed, which Audit<BitExact> rules out. Remove Activations or "
-                  "Audit, or use Recompute<>, which rounds nothing.");
+  FRUGAL_DIAGNOSTIC(
+      half_and_audit,
+      "frugal: Activations<BF16> and Activations<FP16> round the values from which "
+      "gradients are computed, which Audit<BitExact> rules out. Remove Activations or "
+      "Audit, or use Recompute<>, which rounds nothing.");
 
   using kind = kinds::activations;
   using listens = list<on::fit_begin, around::forward>;
@@ -108,7 +109,7 @@ struct Activations {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (offloads && phase.settings().device.is_cpu()) {
-        phase.advise(
+        phase.warn(
             "Activations<Offload> does nothing on the CPU, whose memory is the host's; "
             "Activations<BF16> and Recompute<> save memory there");
       }

@@ -40,8 +40,8 @@ namespace frugal {
 struct AutoBatch {
   using kind = kinds::auto_batch;
   using listens = list<on::fit_begin>;
-  // Smoke makes no step, and goes before what takes longer.
-  using after = list<kinds::accumulate, kinds::smoke>;
+  // DryRun makes no step, and goes before what takes longer.
+  using after = list<kinds::accumulate, kinds::dry_run>;
 
   static constexpr About about{Term::memory, "some steps when fit begins"};
 
@@ -100,9 +100,9 @@ class AutoBatch::State {
   /// `step(samples)` makes a step with micro-batches of that size and returns whether it was a
   /// step, without overflow. `undo()` restores the slots, which a failed step may have left
   /// half-updated. `held()` returns the bytes held for restoring.
-  template <class Step, class Undo>
+  template <class Step, class WindowRetry>
   std::int64_t find(Phase<Context> const& phase, std::int64_t batch, std::int64_t held, Step&& step,
-                    Undo&& undo) {
+                    WindowRetry&& undo) {
     if (host_) host_->forgive(held);
     std::int64_t least = 1;  // BatchNorm needs two samples
     bool moments = false;    // whether the optimizer has allocated its state
@@ -189,7 +189,7 @@ class AutoBatch::State {
                                  ? "a batch of " + std::to_string(batch) + " samples fits whole"
                                  : "micro-batches of " + std::to_string(samples) +
                                        " samples fit, of batches of " + std::to_string(batch);
-    phase.advise("AutoBatch: " + text);
+    phase.warn("AutoBatch: " + text);
     phase.record({"auto_batch",
                   {{"samples", static_cast<std::uint64_t>(samples)},
                    {"batch", static_cast<std::uint64_t>(batch)}}});

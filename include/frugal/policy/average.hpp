@@ -86,7 +86,7 @@ struct Average {
   }
 
   /// What a run of this length does not come to; empty if there is nothing to say.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     if constexpr (requires { rule.outlook(horizon); }) return rule.outlook(horizon);
     return {};
   }
@@ -99,7 +99,7 @@ template <class Rule>
 template <class Context>
 class Average<Rule>::State {
   using Cadence = typename Rule::cadence;
-  // Graph can only capture work that is the same in every step. Whether FP16 skips a step is
+  // CudaGraph can only capture work that is the same in every step. Whether FP16 skips a step is
   // decided on the host.
   using precision = detail::slot_of<kinds::precision, typename Context::policies>;
   static constexpr bool within_step =
@@ -118,7 +118,7 @@ class Average<Rule>::State {
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
     next();
-    AnyRun const& run = detail::run_of(phase);
+    RunState const& run = detail::run_of(phase);
     bool const wanted =
         at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
     if (!wanted || taken_ == 0 || run.preempted || run.restored_step) return;
@@ -130,7 +130,7 @@ class Average<Rule>::State {
     rule_.check();
     if constexpr (requires { rule_.outlook(phase.horizon()); }) {
       std::string const text = rule_.outlook(phase.horizon());
-      if (!text.empty()) phase.advise("Average: " + text);
+      if (!text.empty()) phase.warn("Average: " + text);
     }
     averaged_->clear();
     run_ = &detail::run_of(phase);
@@ -168,7 +168,7 @@ class Average<Rule>::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     if (taken_ == 0) {
-      phase.advise("Average: the run ended before the first average");
+      phase.warn("Average: the run ended before the first average");
       return;
     }
     AveragedWeights found{.tensors = {}, .taken = taken_};
@@ -232,7 +232,7 @@ class Average<Rule>::State {
   Rule rule_;
   bool validate_;
   Weights at_end_;
-  AnyRun* run_ = nullptr;
+  RunState* run_ = nullptr;
   Outcome<AveragedWeights> const* averaged_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;

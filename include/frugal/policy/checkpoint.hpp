@@ -36,7 +36,7 @@ namespace frugal {
 ///         writing, or with Async a copy of the state into host memory, which is kept for the next.
 /// State   saves module, optimizer, schedule, counters, generators, the data's cursor and every
 ///         policy's state. Its own are the best metrics so far and the number of failed saves.
-/// Errors  SettingsError without Settings::run; LockError while another trainer works there;
+/// Errors  SettingsError without Settings::run_dir; LockError while another trainer works there;
 ///         StateError for a checkpoint of another run, naming the first difference; StoreError
 ///         when it cannot be written (see on_failure); NonFiniteWeightsError for weights or moments
 ///         that are NaN or infinite, of which it writes nothing.
@@ -53,11 +53,11 @@ struct Checkpoint {
   static_assert(options::unique,
                 "frugal: Checkpoint<...>: the same option twice. Keep one cadence, one Keep, one "
                 "KeepEvery, one Async and one WeightsIn; only KeepBest may be repeated.");
-  FRUGAL_SENTENCE(half_and_audit,
-                  "frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules "
-                  "out. Remove WeightsIn or Audit.");
+  FRUGAL_DIAGNOSTIC(half_and_audit,
+                    "frugal: WeightsIn<...> rounds the saved weights, which Audit<BitExact> rules "
+                    "out. Remove WeightsIn or Audit.");
 
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       without_metric,
       "frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to "
       "Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.");
@@ -76,7 +76,7 @@ struct Checkpoint {
 
   Resume resume = Resume::Exact;
   /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
-  /// Settings::run. It is for the first start alone: a run with a checkpoint of its own continues
+  /// Settings::run_dir. It is for the first start alone: a run with a checkpoint of its own continues
   /// from that, unless `from` is one of its own.
   std::filesystem::path from{};
   /// With Resume::Exact, if `from` is not the newest checkpoint of this run.
@@ -97,7 +97,7 @@ struct Checkpoint {
   std::optional<double> machine_lifetime{};
 
   /// What a run of this length does not come to; empty if there is nothing to say.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     std::uint64_t const every = options::retention().every;
     if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
     return "KeepEvery keeps the checkpoints of each step that is a multiple of " +
@@ -135,14 +135,14 @@ class Checkpoint<Options...>::State {
                 .weights = options::weights}) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
     std::string const outlook = Checkpoint{}.outlook(run.horizon);
-    if (!outlook.empty()) run.advise("Checkpoint: " + outlook);
+    if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,
-                 [this] { look_at_ = 0; });
+                 [this] { next_check_step_ = 0; });
     interval_.begin(run.counters, Clock::now());
     // A run that is killed before its first cadence resumes from here. The save also measures what
     // one costs.
@@ -151,34 +151,34 @@ class Checkpoint<Options...>::State {
     if (run.resumed && !options::retention().best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
     }
-    look_at_ = interval_.next_look();
+    next_check_step_ = interval_.next_look();
   }
 
   void on_step(Step<Context>& phase) {
     bool due = false;
     if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
-    if (!due && phase.counters().step < look_at_.load(std::memory_order_relaxed)) [[likely]]
+    if (!due && phase.counters().step < next_check_step_.load(std::memory_order_relaxed)) [[likely]]
       return;
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     due = interval_.look(run.counters, Clock::now());
-    look_at_ = interval_.next_look();
+    next_check_step_ = interval_.next_look();
     saver_.beat(run);
     report_failure(run);
     if (due || best_.improved()) begin_save(phase);
   }
 
   void on_validated(Validated<Context>& phase) {
-    if (best_.look(phase.metrics)) look_at_ = 0;
+    if (best_.look(phase.metrics)) next_check_step_ = 0;
   }
 
   void on_epoch_end(EpochEnd<Context>& phase) {
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     report_failure(run);
     if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     finish(run);
     // Every display has ended its line by now.
@@ -203,8 +203,8 @@ class Checkpoint<Options...>::State {
 
   /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
   /// continues. Throws the failure of this save, or of the one before.
-  bool save(SafePoint<Context>& phase) {
-    AnyRun& run = detail::run_of(phase);
+  bool save(CheckpointPhase<Context>& phase) {
+    RunState& run = detail::run_of(phase);
     if (!saver_.has_saved(run)) begin_save(phase);
     finish(run);
     return saver_.has_saved(run);
@@ -218,17 +218,17 @@ class Checkpoint<Options...>::State {
     if (Archive::loading) {
       // A resume or a Rollback has changed the run: no save contains this moment.
       saver_.forget_last();
-      look_at_ = 0;
+      next_check_step_ = 0;
     }
     best_.persist(archive);
     saver_.persist(archive);
   }
 
  private:
-  void begin_save(SafePoint<Context>& phase) {
+  void begin_save(CheckpointPhase<Context>& phase) {
     // Profile shows the time of a save; without a profiler this is one look at a thread's variable.
     RECORD_USER_SCOPE("frugal::checkpoint");
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.settle_losses();
     // Any save includes the weights of the last improvement: a second save of these would evict
@@ -241,11 +241,11 @@ class Checkpoint<Options...>::State {
     if constexpr (!options::async) settle_best();
   }
 
-  void report_failure(AnyRun& run) {
+  void report_failure(RunState& run) {
     saver_.report_failure(run);
     if (saver_.take_failed()) best_.not_saved();
   }
-  void finish(AnyRun& run) {
+  void finish(RunState& run) {
     saver_.finish(run);
     settle_best();
   }
@@ -264,8 +264,8 @@ class Checkpoint<Options...>::State {
   detail::InterruptSignal interrupt_;
   detail::BestSoFar best_;
   detail::Interval<Cadence> interval_;
-  std::atomic<std::uint64_t> look_at_{0};
-  detail::Saver saver_;  // last: its thread sets look_at_
+  std::atomic<std::uint64_t> next_check_step_{0};
+  detail::Saver saver_;  // last: its thread sets next_check_step_
 };
 
 }  // namespace frugal

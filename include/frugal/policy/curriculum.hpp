@@ -30,12 +30,12 @@ concept CurriculumPace = requires(std::uint64_t epoch) {
   { T::share(epoch) } -> std::convertible_to<double>;
 };
 
-FRUGAL_SENTENCE(curriculum_without_grace,
-                "frugal: Curriculum draws from the easy samples alone in its first epochs, and "
-                "EarlyStop watches "
-                "them: it would judge a run that has not seen its data. Give EarlyStop a grace "
-                "period that covers "
-                "the pace, as in EarlyStop<Patience<3>, GraceEpochs<5>> with LinearPace<5>.");
+FRUGAL_DIAGNOSTIC(curriculum_without_grace,
+                  "frugal: Curriculum draws from the easy samples alone in its first epochs, and "
+                  "EarlyStop watches "
+                  "them: it would judge a run that has not seen its data. Give EarlyStop a grace "
+                  "period that covers "
+                  "the pace, as in EarlyStop<Patience<3>, GraceEpochs<5>> with LinearPace<5>.");
 
 /// EarlyStop does not watch before the pace is over.
 template <class Pace>
@@ -51,11 +51,11 @@ struct GraceCovers {
   }();
 };
 
-FRUGAL_SENTENCE(curriculum_of_another_source,
-                "frugal: Curriculum: the training source does not have the order of this "
-                "curriculum. Make it with "
-                "the policy, as in `auto train = Curriculum<By<Length>, "
-                "LinearPace<5>>{}.source(set, {.batch = 32})`.");
+FRUGAL_DIAGNOSTIC(curriculum_of_another_source,
+                  "frugal: Curriculum: the training source does not have the order of this "
+                  "curriculum. Make it with "
+                  "the policy, as in `auto train = Curriculum<By<Length>, "
+                  "LinearPace<5>>{}.source(set, {.batch = 32})`.");
 
 /// The training source has the curriculum's order.
 template <class Pace>
@@ -111,20 +111,21 @@ struct Curriculum {
   }
 
   /// The order of an epoch, of scores that are known.
-  CurriculumPass<Pace> order(std::vector<double> const& scores, Loading loading) const {
+  CurriculumPass<Pace> order(std::vector<double> const& scores, LoaderOptions loading) const {
     return CurriculumPass<Pace>(scores, loading);
   }
 
   /// A source of the set in the curriculum's order.
   template <SampleSet Set, class Collate = Stack>
-  auto source(Set set, Loading loading, Collate collate = {}, LoaderSettings settings = {}) const {
+  auto source(Set set, LoaderOptions loading, Collate collate = {},
+              LoaderSettings settings = {}) const {
     auto order = this->order(scores(set), loading);
     return Loader<Set, Collate, CurriculumPass<Pace>>(std::move(set), std::move(order),
                                                       std::move(collate), std::move(settings));
   }
 
   /// What a run of this length does not come to; empty if there is nothing to say.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     std::uint64_t const epochs = horizon.begun_epochs();
     if (epochs > static_cast<std::uint64_t>(Pace::epochs)) return {};
     return "the run ends with its epoch " + std::to_string(epochs) +
@@ -139,7 +140,7 @@ struct Curriculum {
 
     void on_fit_begin(FitBegin<Context>& phase) const {
       std::string const text = settings_.outlook(phase.horizon());
-      if (!text.empty()) phase.advise("Curriculum: " + text);
+      if (!text.empty()) phase.warn("Curriculum: " + text);
     }
 
    private:

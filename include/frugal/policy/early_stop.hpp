@@ -62,11 +62,11 @@ struct EarlyStop {
   using needs = list<kinds::validate>;
   using after = list<kinds::validate>;
 
-  FRUGAL_SENTENCE(without_validation,
-                  "frugal: EarlyStop watches validation, and fit(train) has no validation data. "
-                  "Call fit(train, valid).");
+  FRUGAL_DIAGNOSTIC(without_validation,
+                    "frugal: EarlyStop watches validation, and fit(train) has no validation data. "
+                    "Call fit(train, valid).");
   using watches_validation = without_validation;
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       without_metric,
       "frugal: EarlyStop watches a metric that this recipe does not measure. Add the "
       "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
@@ -83,10 +83,10 @@ struct EarlyStop {
   bool restore_best = false;
 
   /// What a run of this length does not come to; empty if there is nothing to say.
-  std::string outlook(Horizon const& horizon) const { return outlook_of(horizon); }
+  std::string outlook(RunLimits const& horizon) const { return outlook_of(horizon); }
 
  private:
-  static std::string outlook_of(Horizon const& horizon) {
+  static std::string outlook_of(RunLimits const& horizon) {
     std::uint64_t const epochs = horizon.begun_epochs();
     if (grace_epochs == 0 || epochs > static_cast<std::uint64_t>(grace_epochs)) return {};
     return "its grace period is " + std::to_string(grace_epochs) +
@@ -105,21 +105,21 @@ struct EarlyStop {
     /// weights.
     template <class Next>
     void around_fit(FitRun<Context>& phase, Next&& next) {
-      AnyRun& run = detail::run_of(phase);
+      RunState& run = detail::run_of(phase);
       module_ = &run.root;
       if (restores_) finite_.begin(run.root);
       next();
       if (!restores_ || run.preempted) return;
       if (best_weights_.empty()) {
-        phase.advise("EarlyStop: no validation " +
-                     (grace_epochs > 0
-                          ? "after the grace period of " + std::to_string(grace_epochs) + " epochs "
-                          : std::string()) +
-                     "gave a number, so the module keeps its last weights");
+        phase.warn("EarlyStop: no validation " +
+                   (grace_epochs > 0
+                        ? "after the grace period of " + std::to_string(grace_epochs) + " epochs "
+                        : std::string()) +
+                   "gave a number, so the module keeps its last weights");
         return;
       }
       if (lacks_) {
-        phase.advise(
+        phase.warn(
             "EarlyStop: the checkpoint has no weights of the best validation before it, so the "
             "best of those after it are restored");
       }
@@ -128,7 +128,7 @@ struct EarlyStop {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       std::string const text = outlook_of(phase.horizon());
-      if (!text.empty()) phase.advise("EarlyStop: " + text);
+      if (!text.empty()) phase.warn("EarlyStop: " + text);
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
                            .where = "EarlyStop",
@@ -178,13 +178,13 @@ struct EarlyStop {
 
    private:
     /// Weights that are not finite are no best ones: a metric may not read all of them.
-    void take_best(AnyRun& run, double value) {
+    void take_best(RunState& run, double value) {
       auto const bad = finite_.first_bad_weight(run.root);
       if (!bad) return best_weights_.take(run, value);
       if (std::exchange(has_advised_, true)) return;
-      run.advise("EarlyStop: the weights of the best validation at step " +
-                 std::to_string(run.counters.step) + " are not finite (tensor '" + *bad +
-                 "'), so they are not kept for restore_best");
+      run.warn("EarlyStop: the weights of the best validation at step " +
+               std::to_string(run.counters.step) + " are not finite (tensor '" + *bad +
+               "'), so they are not kept for restore_best");
     }
 
     /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.

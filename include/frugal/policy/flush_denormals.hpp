@@ -21,7 +21,7 @@ namespace frugal {
 /// Cost    a control register per thread when fit begins and ends; nothing per step.
 /// State   none. The mode of the compute threads is restored when the fit ends, also by an
 ///         exception.
-/// Errors  none; on a processor without the mode it does nothing and says so in Report::advice.
+/// Errors  none; on a processor without the mode it does nothing and says so in Report::warnings.
 /// Source  torch.set_flush_denormal, which sets the calling thread alone.
 ///
 /// Results differ from those without it by the effect of denormals. In a comparison, use it in both
@@ -29,7 +29,7 @@ namespace frugal {
 struct FlushDenormals {
   using kind = kinds::flush_denormals;
   using listens = list<on::fit_begin>;
-  using before = list<kinds::optimizer, kinds::smoke>;
+  using before = list<kinds::optimizer, kinds::dry_run>;
 
   static constexpr About about{Term::hours_per_run, "nothing; denormal numbers become zero"};
 
@@ -48,7 +48,7 @@ struct FlushDenormals {
     void on_fit_begin(FitBegin<Context>& phase) {
       if (flushes()) return;  // set by other code, which keeps it
       set_ = set_all(true);
-      if (!set_) phase.advise("FlushDenormals does nothing here: the processor has no such mode.");
+      if (!set_) phase.warn("FlushDenormals does nothing here: the processor has no such mode.");
     }
 
    private:

@@ -25,7 +25,7 @@ namespace frugal {
 
 namespace detail {
 
-FRUGAL_SENTENCE(
+FRUGAL_DIAGNOSTIC(
     importance_of_another_source,
     "frugal: Importance: the training source does not draw by importance. Make it with the "
     "policy, as in `auto train = importance.source(set, {.batch = 32})`.");
@@ -75,7 +75,8 @@ class Importance {
 
   /// A source of the set; copies of the policy share what they know of its losses.
   template <SampleSet Set, class Collate = Stack>
-  auto source(Set set, Loading loading, Collate collate = {}, LoaderSettings settings = {}) const {
+  auto source(Set set, LoaderOptions loading, Collate collate = {},
+              LoaderSettings settings = {}) const {
     require_table(static_cast<std::uint64_t>(set.size()));
     CollateByImportance<Collate> weighing{std::move(collate), table_};
     return Loader<Set, CollateByImportance<Collate>, ImportancePass>(

@@ -37,41 +37,41 @@ struct validate : slot_kind {
 /// How a step is executed: launch by launch, or as one recorded graph.
 struct execution : slot_kind {
   static constexpr std::string_view name = "Execution";
-  static constexpr std::string_view page = "policy/graph.md";
+  static constexpr std::string_view page = "policy/cuda_graph.md";
 };
 
 // Observers. Ranked kinds run after unranked ones, including user-defined kinds: a save must
 // include everything that the event did.
-struct activations : observer_kind {
+struct activations : optional_kind {
   static constexpr std::string_view name = "Activations";
   static constexpr std::string_view page = "policy/activations.md";
 };
-struct audit : observer_kind {
+struct audit : optional_kind {
   static constexpr std::string_view name = "Audit";
   static constexpr std::string_view page = "policy/audit.md";
 };
-struct auto_batch : observer_kind {
+struct auto_batch : optional_kind {
   static constexpr std::string_view name = "AutoBatch";
   static constexpr std::string_view page = "policy/auto_batch.md";
 };
-struct average : observer_kind {
+struct average : optional_kind {
   static constexpr std::string_view name = "Average";
   static constexpr std::string_view page = "policy/average.md";
 };
-struct budget : observer_kind {
+struct budget : optional_kind {
   static constexpr std::string_view name = "Budget";
   static constexpr std::string_view page = "policy/budget.md";
 };
-struct burn_rate : observer_kind {
+struct burn_rate : optional_kind {
   static constexpr std::string_view name = "BurnRate";
   static constexpr std::string_view page = "policy/burn_rate.md";
 };
-struct checkpoint : observer_kind {
+struct checkpoint : optional_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr std::string_view page = "policy/checkpoint.md";
   static constexpr int rank = 2;
 };
-struct cost_meter : observer_kind {
+struct cost_meter : optional_kind {
   static constexpr std::string_view name = "CostMeter";
   static constexpr std::string_view page = "policy/cost_meter.md";
 };
@@ -79,39 +79,39 @@ struct csv : repeatable_kind {
   static constexpr std::string_view name = "Csv";
   static constexpr std::string_view page = "policy/csv.md";
 };
-struct curriculum : observer_kind {
+struct curriculum : optional_kind {
   static constexpr std::string_view name = "Curriculum";
   static constexpr std::string_view page = "policy/curriculum.md";
 };
-struct device : observer_kind {
-  static constexpr std::string_view name = "Device";
-  static constexpr std::string_view page = "policy/device.md";
+struct device : optional_kind {
+  static constexpr std::string_view name = "DevicePrefetch";
+  static constexpr std::string_view page = "policy/device_prefetch.md";
 };
-struct early_stop : observer_kind {
+struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
 };
-struct flush_denormals : observer_kind {
+struct flush_denormals : optional_kind {
   static constexpr std::string_view name = "FlushDenormals";
   static constexpr std::string_view page = "policy/flush_denormals.md";
 };
-struct html_report : observer_kind {
+struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
   static constexpr std::string_view page = "policy/html_report.md";
 };
-struct importance : observer_kind {
+struct importance : optional_kind {
   static constexpr std::string_view name = "Importance";
   static constexpr std::string_view page = "policy/importance.md";
 };
-struct keep_memory : observer_kind {
-  static constexpr std::string_view name = "KeepMemory";
-  static constexpr std::string_view page = "policy/keep_memory.md";
+struct retain_host_memory : optional_kind {
+  static constexpr std::string_view name = "RetainHostMemory";
+  static constexpr std::string_view page = "policy/retain_host_memory.md";
 };
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
   static constexpr std::string_view page = "policy/log.md";
 };
-struct mlperf_log : observer_kind {
+struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
   static constexpr std::string_view page = "policy/mlperf_log.md";
 };
@@ -119,62 +119,62 @@ struct on_metrics : repeatable_kind {
   static constexpr std::string_view name = "OnMetrics";
   static constexpr std::string_view page = "policy/on_metrics.md";
 };
-struct profile : observer_kind {
+struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
   static constexpr std::string_view page = "policy/profile.md";
 };
-struct progress : observer_kind {
+struct progress : optional_kind {
   static constexpr std::string_view name = "Progress";
   static constexpr std::string_view page = "policy/progress.md";
 };
-struct prometheus : observer_kind {
+struct prometheus : optional_kind {
   static constexpr std::string_view name = "Prometheus";
   static constexpr std::string_view page = "policy/prometheus.md";
 };
-struct prometheus_endpoint : observer_kind {
+struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
   static constexpr std::string_view page = "policy/prometheus_endpoint.md";
 };
-struct recompute : observer_kind {
+struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
 };
-struct rollback : observer_kind {
+struct rollback : optional_kind {
   static constexpr std::string_view name = "Rollback";
   static constexpr std::string_view page = "policy/rollback.md";
   static constexpr int rank = 1;
 };
-struct skip_non_finite : observer_kind {
+struct skip_non_finite : optional_kind {
   static constexpr std::string_view name = "SkipNonFinite";
   static constexpr std::string_view page = "policy/skip_non_finite.md";
 };
-struct smoke : observer_kind {
-  static constexpr std::string_view name = "Smoke";
-  static constexpr std::string_view page = "policy/smoke.md";
+struct dry_run : optional_kind {
+  static constexpr std::string_view name = "DryRun";
+  static constexpr std::string_view page = "policy/dry_run.md";
 };
-struct spot : observer_kind {
+struct spot : optional_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr std::string_view page = "policy/spot.md";
   static constexpr int rank = 3;
 };
-struct start_on : observer_kind {
+struct start_on : optional_kind {
   static constexpr std::string_view name = "StartOn";
   static constexpr std::string_view page = "policy/start_on.md";
 };
-struct stop_after : observer_kind {
+struct stop_after : optional_kind {
   static constexpr std::string_view name = "StopAfter";
   static constexpr std::string_view page = "policy/stop_after.md";
 };
-struct tensorboard : observer_kind {
+struct tensorboard : optional_kind {
   static constexpr std::string_view name = "TensorBoard";
   static constexpr std::string_view page = "policy/tensorboard.md";
 };
-struct throughput : observer_kind {
+struct throughput : optional_kind {
   static constexpr std::string_view name = "Throughput";
   static constexpr std::string_view page = "policy/throughput.md";
 };
 
-struct train_metrics : observer_kind {
+struct train_metrics : optional_kind {
   static constexpr std::string_view name = "TrainMetrics";
   static constexpr std::string_view page = "policy/train_metrics.md";
 };

@@ -105,7 +105,7 @@ class Rollback<Options...>::State {
     look(detail::host_scalar(phase.loss.value), phase.counters());
   }
 
-  void on_undo(Undo<Context> const& phase) {
+  void on_undo(WindowRetry<Context> const& phase) {
     if (window_ == phase.counters().sample) mean_ = mean_before_;
   }
 
@@ -145,7 +145,7 @@ class Rollback<Options...>::State {
   }
 
   /// Restores the last good state. False after too many rollbacks.
-  bool recover(SafePoint<Context>& phase, LossError const& error) {
+  bool recover(CheckpointPhase<Context>& phase, LossError const& error) {
     if (kept_step_ == nothing) return false;
     bool const known = error.window.position != LossError::Window::elsewhere;
     bool const of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
@@ -172,7 +172,7 @@ class Rollback<Options...>::State {
                    {"loss", error.loss},
                    {"learning_rate_scale", scale},
                    {"returns", static_cast<std::uint64_t>(returns_)}}});
-    phase.advise(text_of(error, known, scale));
+    phase.warn(text_of(error, known, scale));
     return true;
   }
 
@@ -210,32 +210,32 @@ class Rollback<Options...>::State {
   }
 
   /// Looks at parts of the run without a copy. `live_` has them until it is released.
-  std::optional<std::string> first_bad(SafePoint<Context>& phase, Part parts) {
+  std::optional<std::string> first_bad(CheckpointPhase<Context>& phase, Part parts) {
     if (holds(parts, Part::states)) phase.settle_losses();  // may throw
     busy_ = true;
-    phase.take(live_, parts, Copies::live);
+    phase.take(live_, parts, CopyTarget::live);
     busy_ = false;
     return finite_.first_bad(live_.module, live_.run);
   }
   /// Several processes agree.
-  static bool agreed(SafePoint<Context>& phase, bool bad) {
+  static bool agreed(CheckpointPhase<Context>& phase, bool bad) {
     return phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) != 0;
   }
-  bool has_bad_weights(SafePoint<Context>& phase) {
+  bool has_bad_weights(CheckpointPhase<Context>& phase) {
     bool const bad = first_bad(phase, Part::module).has_value();
     live_ = {};
     return agreed(phase, bad);
   }
 
   /// Throws if weights or moments are not finite. `window`: the one that made them so.
-  void require_finite(SafePoint<Context>& phase, LossError::Window const& window) {
-    auto const bad = first_bad(phase, Part::good);
+  void require_finite(CheckpointPhase<Context>& phase, LossError::Window const& window) {
+    auto const bad = first_bad(phase, Part::resumable);
     if (!agreed(phase, bad.has_value())) return;
     live_ = {};
     throw detail::non_finite_weights(bad.value_or("of another process"), window, step_);
   }
 
-  void keep(SafePoint<Context>& phase) {
+  void keep(CheckpointPhase<Context>& phase) {
     LossError::Window window = at_;
     // Of several windows since the good state it is not known which one did it.
     if (kept_step_ == nothing || step_ != kept_step_ + 1) {

@@ -59,7 +59,7 @@ class CurveState {
   explicit CurveState(std::tuple<Parts...> const& parts) : parts_(parts) {}
 
   /// Computes where each curve ends. One curve "to the end" fills what the others leave.
-  void lay_over(Horizon const& horizon) {
+  void lay_over(RunLimits const& horizon) {
     std::uint64_t fixed = 0;
     std::size_t curves = 0;
     int open = 0;
@@ -108,7 +108,7 @@ class CurveState {
 
   /// What the run does not come to, or comes to long before its end; empty if there is nothing to
   /// say. Call lay_over before.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     std::uint64_t const total = horizon.total_steps.value_or(0);
     if (total == 0) return {};
     std::string text;
@@ -180,7 +180,7 @@ class CurveState {
 
 template <class Context>
 void advise_of(std::string const& outlook, FitBegin<Context>& phase) {
-  if (!outlook.empty()) phase.advise("Schedule: " + outlook);
+  if (!outlook.empty()) phase.warn("Schedule: " + outlook);
 }
 
 template <class Context, class... Parts>
@@ -220,9 +220,9 @@ class PlateauState : CurveState<Parts...> {
     Plateau const& plateau = std::get<Plateau>(this->parts());
     plateau.observe(phase.metrics[Plateau::watches::name], memory_);
     if (plateau.misjudges(memory_)) {
-      phase.advise("Plateau: \"" + std::string(Plateau::watches::name) +
-                   "\" is negative, and a threshold relative to it takes a slightly worse value as "
-                   "better, as in PyTorch: set by_magnitude, or relative = false");
+      phase.warn("Plateau: \"" + std::string(Plateau::watches::name) +
+                 "\" is negative, and a threshold relative to it takes a slightly worse value as "
+                 "better, as in PyTorch: set by_magnitude, or relative = false");
     }
     set(phase);
   }
@@ -242,12 +242,13 @@ class PlateauState : CurveState<Parts...> {
   typename Plateau::Memory memory_;
 };
 
-FRUGAL_SENTENCE(plateau_without_metric,
-                "frugal: Plateau watches a metric that this recipe does not measure. Add the "
-                "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
-FRUGAL_SENTENCE(plateau_without_validation,
-                "frugal: Plateau watches validation, and fit(train) has no validation data. Call "
-                "fit(train, valid).");
+FRUGAL_DIAGNOSTIC(
+    plateau_without_metric,
+    "frugal: Plateau watches a metric that this recipe does not measure. Add the "
+    "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
+FRUGAL_DIAGNOSTIC(plateau_without_validation,
+                  "frugal: Plateau watches validation, and fit(train) has no validation data. Call "
+                  "fit(train, valid).");
 
 template <class Part>
 struct watches_of_part {
@@ -305,7 +306,7 @@ struct Schedule {
   std::tuple<Parts...> parts{};
 
   /// What a run of this length does not come to, for explain; empty if there is nothing to say.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     detail::CurveState<Parts...> laid(parts);
     try {
       laid.lay_over(horizon);

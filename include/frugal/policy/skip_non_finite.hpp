@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/compose/sentence.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
@@ -24,10 +24,11 @@ namespace frugal {
 
 namespace detail {
 
-FRUGAL_SENTENCE(skips_already,
-                "frugal: Precision<FP16> skips windows whose gradients are not finite, because its "
-                "loss scale depends on them. Remove SkipNonFinite; with Precision<FromEnv<...>> it "
-                "may stay.");
+FRUGAL_DIAGNOSTIC(
+    skips_already,
+    "frugal: Precision<FP16> skips windows whose gradients are not finite, because its "
+    "loss scale depends on them. Remove SkipNonFinite; with Precision<FromEnv<...>> it "
+    "may stay.");
 
 /// Of no policy that always skips such windows itself.
 struct SkipsNone {
@@ -39,7 +40,7 @@ struct SkipsNone {
 }  // namespace detail
 
 /// Skips every window whose loss or gradients are NaN or infinite, in FP32 and BF16, as FP16's loss
-/// scaling does: it is no optimizer step, and Counters::skipped counts it. If the window made
+/// scaling does: it is no optimizer step, and Counters::non_finite_windows counts it. If the window made
 /// a buffer such as a running mean NaN or infinite, the buffers become those before it.
 ///
 /// Lever   runs to convergence: one bad window costs its samples, and not the run.
@@ -85,7 +86,7 @@ struct SkipNonFinite {
     void on_gradients(Gradients<Context>& phase) {
       at::Tensor const& others = phase.overflow();
       if (others.defined() && !others.is_same(found_)) {
-        phase.advise(
+        phase.warn(
             "SkipNonFinite does nothing: another policy, such as Precision<FP16>, skips windows "
             "whose gradients are not finite");
         return;
@@ -124,9 +125,9 @@ struct SkipNonFinite {
 
     void look(Gradients<Context>& phase) {
       if (!skipped_.look(phase, found_)) return;
-      phase.advise(
+      phase.warn(
           "SkipNonFinite has skipped windows whose loss or gradients are NaN or infinite; "
-          "Report::skipped counts them");
+          "Report::non_finite_windows counts them");
       if (skipped_.in_a_row() < most_skips_) return;
       skipped_.give_up(
           phase, "the weights are those before the first of them, so these are not rare samples",

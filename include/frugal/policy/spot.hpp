@@ -118,14 +118,14 @@ struct Spot {
           (0 + ... + int{detail::NoticeOption<Options>}) <= 1,
       "frugal: Spot<...>: the same option twice. Keep one SigtermSave, one Grace<seconds> and one "
       "Notices<provider>.");
-  FRUGAL_SENTENCE(without_checkpoint,
-                  "frugal: Spot needs Checkpoint: there is nothing to save to. Add "
-                  "Checkpoint<Every<500>>.");
+  FRUGAL_DIAGNOSTIC(without_checkpoint,
+                    "frugal: Spot needs Checkpoint: there is nothing to save to. Add "
+                    "Checkpoint<Every<500>>.");
 
   using kind = kinds::spot;
   using listens =
       list<on::fit_begin, query::stop_requested, on::preempt, on::epoch_end, on::fit_end>;
-  using provides = list<service::ending>;
+  using provides = list<service::after_fit>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using after = list<kinds::checkpoint>;
   using notices_type = typename detail::notices_in<Options...>::type;
@@ -138,7 +138,7 @@ struct Spot {
   static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
 
-  Preempted then = Preempted::Return;
+  Preempted on_preemption = Preempted::Return;
   [[no_unique_address]] notices_type notices{};
 
   /// Prints one line on stderr and, with Preempted::Exit, ends the process without destructors:
@@ -146,10 +146,10 @@ struct Spot {
   void after_fit(Report const& report) const {
     if (!report.preempted) return;
     if constexpr (hears_signals) detail::PreemptionSignals::set_code(report.exit_code());
-    bool const exits = then == Preempted::Exit;
+    bool const exits = on_preemption == Preempted::Exit;
     if (exits) {
       std::cout.flush();
-      for (std::string const& advice : report.advice) std::cerr << "advice: " << advice << '\n';
+      for (std::string const& text : report.warnings) std::cerr << "warning: " << text << '\n';
     }
     // Checkpoint has reported the Ctrl-C.
     if (!report.interrupted) std::cerr << last_words(report, exits) << std::flush;
@@ -176,16 +176,17 @@ struct Spot {
    public:
     using transient = void;
 
-    explicit State(Spot const& settings) : then_(settings.then), watch_(settings.notices) {}
+    explicit State(Spot const& settings)
+        : on_preemption_(settings.on_preemption), watch_(settings.notices) {}
 
     void on_fit_begin(FitBegin<Context>& phase) { compare_with_grace(phase); }
     void on_epoch_end(EpochEnd<Context>& phase) { compare_with_grace(phase); }
     void on_fit_end(FitEnd<Context>& phase) {
-      if (std::string const warning = watch_.warning(); !warning.empty()) phase.advise(warning);
+      if (std::string const warning = watch_.warning(); !warning.empty()) phase.warn(warning);
     }
 
     /// Whether there is a preemption signal or notice.
-    bool stop_requested(Phase<Context> const&) const { return machine_goes(); }
+    bool stop_requested(Phase<Context> const&) const { return preemption_pending(); }
 
     void on_preempt(Preemption<Context>& phase) {
       if (phase.has_begun) {
@@ -195,19 +196,19 @@ struct Spot {
         if (phase.saved) watch_.saved();
       }
       // A second signal must not change the exit code.
-      if (then_ == Preempted::Exit) signals_.keep();
-      if (then_ == Preempted::Return && machine_goes()) signals_.next_ends();
+      if (on_preemption_ == Preempted::Exit) signals_.keep();
+      if (on_preemption_ == Preempted::Return && preemption_pending()) signals_.next_ends();
     }
 
    private:
-    bool machine_goes() const { return signals_.requested() || watch_.pending(); }
+    bool preemption_pending() const { return signals_.requested() || watch_.pending(); }
 
     std::string by(Preemption<Context> const& phase) const {
       if (signals_.requested()) return signals_.name();
       return watch_.pending() ? watch_.text() : phase.requested_by();
     }
 
-    void compare_with_grace(SafePoint<Context>& phase) {
+    void compare_with_grace(CheckpointPhase<Context>& phase) {
       double const seconds = phase.save_seconds();
       if (warned_ || seconds <= grace_seconds) return;
       warned_ = true;
@@ -216,10 +217,10 @@ struct Spot {
                     "a checkpoint takes %.1f s and the machine gives %d s notice: save less "
                     "(WeightsIn<BF16>), to a faster disk, or more often, so that less is lost",
                     seconds, grace_seconds);
-      phase.advise(text);
+      phase.warn(text);
     }
 
-    Preempted then_;
+    Preempted on_preemption_;
     bool warned_ = false;
     std::conditional_t<hears_signals, detail::PreemptionSignals, detail::NoSignals> signals_;
     typename notices_type::Watch watch_;

@@ -87,13 +87,14 @@ struct StartOn {
   using Until = detail::option_of<detail::option::early_phase, Epochs<1>, Options...>;
 
  public:
-  FRUGAL_SENTENCE(and_auto_batch,
-                  "frugal: AutoBatch measures the memory of the device on which the run starts, "
-                  "and StartOn moves the run to another device. Write Accumulate<Auto>{.samples = "
-                  "N} instead of AutoBatch, or remove StartOn.");
-  FRUGAL_SENTENCE(and_graph,
-                  "frugal: Graph captures steps on one device, and StartOn starts the run on "
-                  "another. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(
+      and_auto_batch,
+      "frugal: AutoBatch measures the memory of the device on which the run starts, "
+      "and StartOn moves the run to another device. Write Accumulate<Auto>{.samples = "
+      "N} instead of AutoBatch, or remove StartOn.");
+  FRUGAL_DIAGNOSTIC(and_graph,
+                    "frugal: CudaGraph captures steps on one device, and StartOn starts the run on "
+                    "another. Remove one of them.");
 
   using kind = kinds::start_on;
   using listens = list<on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;
@@ -114,7 +115,7 @@ struct StartOn {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (!phase.settings().device.is_cpu()) return;
-      phase.advise("StartOn<Cpu> does nothing: the run's device is the CPU (Settings::device)");
+      phase.warn("StartOn<Cpu> does nothing: the run's device is the CPU (Settings::device)");
     }
 
     void on_epoch_end(EpochEnd<Context>& phase) {
@@ -125,13 +126,13 @@ struct StartOn {
       if (moved_at_->step == began_at_->step) return;
       std::string const advice = detail::judge_start(since(*began_at_, *moved_at_), here,
                                                      moved_at_->step - began_at_->step);
-      if (!advice.empty()) phase.advise(advice);
+      if (!advice.empty()) phase.warn(advice);
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
       if (!moved_at_ && !phase.settings().device.is_cpu()) {
-        phase.advise("StartOn<Cpu>: the run ended before it moved to " +
-                     phase.settings().device.str() + ", and its module is on the CPU");
+        phase.warn("StartOn<Cpu>: the run ended before it moved to " +
+                   phase.settings().device.str() + ", and its module is on the CPU");
       }
     }
 
@@ -153,7 +154,7 @@ struct StartOn {
     }
 
    private:
-    bool is_due(SafePoint<Context> const& phase) {
+    bool is_due(CheckpointPhase<Context> const& phase) {
       if (moved_at_ || phase.settings().device.is_cpu()) return false;
       if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
       return moved_ || Until::over(phase.counters());

@@ -42,13 +42,13 @@ struct StopAfter {
   template <class Context>
   class State {
    public:
-    using transient = void;  // AnyRun has the time before a resume
+    using transient = void;  // RunState has the time before a resume
 
     explicit State(StopAfter const& settings) : limit_(settings.limit.count()) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (WallClock::shortcoming()) {
-        phase.advise(std::string("StopAfter: ") + WallClock::shortcoming());
+        phase.warn(std::string("StopAfter: ") + WallClock::shortcoming());
       }
       if (limit_ > 0) return;
       throw SettingsError({.what = "the limit is " + std::to_string(limit_) + " s",
@@ -59,7 +59,7 @@ struct StopAfter {
 
     /// As with Settings::epochs, an ended run continues if it gets more.
     void on_ready(Ready<Context>& phase) {
-      AnyRun& run = detail::run_of(phase);
+      RunState& run = detail::run_of(phase);
       if (run.stopped_by == kind::name && verdict(phase) == flow::proceed) run.stopped_by.clear();
     }
 

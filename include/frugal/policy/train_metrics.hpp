@@ -25,7 +25,7 @@ namespace frugal {
 ///         metric, none in between.
 /// State   the sums since the last report; a resumed run reports the same.
 /// Errors  those of the metrics (MetricError), on the first micro-batch of a process. A metric that
-///         fails later is NaN, and Report::advice says why: it does not end a paid run.
+///         fails later is NaN, and Report::warnings says why: it does not end a paid run.
 ///
 /// The outputs are those of the training steps: with dropout, and with the weights of each step.
 /// The results are in Log's next line and on Progress, the last ones in Report::train_metrics.
@@ -80,7 +80,7 @@ class TrainMetrics<Options...>::State {
                   std::exchange(begun_, true) && !shares ? detail::MetricErrors::noted
                                                          : detail::MetricErrors::thrown);
   }
-  void on_undo(Undo<Context> const&) {
+  void on_undo(WindowRetry<Context> const&) {
     if constexpr (may_undo) measured_ = before_;
   }
 
@@ -109,10 +109,10 @@ class TrainMetrics<Options...>::State {
     }
     if (measured.empty()) return;
     Metrics named;
-    auto const advise = [&](std::string const& text) { phase.advise("TrainMetrics: " + text); };
-    named.add(measured.result(advise,
-                              shares ? detail::MetricErrors::thrown : detail::MetricErrors::noted),
-              "train_");
+    auto const warn = [&](std::string const& text) { phase.warn("TrainMetrics: " + text); };
+    named.add(
+        measured.result(warn, shares ? detail::MetricErrors::thrown : detail::MetricErrors::noted),
+        "train_");
     phase.report_train_metrics(std::move(named));
   }
 

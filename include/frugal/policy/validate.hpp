@@ -42,7 +42,7 @@ struct sanity_batches {
 /// Errors  EmptySourceError if the validation data has no batch; those of the objective and the
 ///         metrics (ShapeError, MetricError), on the first batches before the first step. A NaN
 ///         loss is reported and not thrown; so is that of a validation in which no label counts. A
-///         metric that fails later is NaN, and Report::advice says why: it does not end a paid run.
+///         metric that fails later is NaN, and Report::warnings says why: it does not end a paid run.
 ///
 /// Fills the slot by default as `Validate<Every<1, Epoch>>`; without validation data it does
 /// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps, `Validate<Accuracy>` at each

@@ -71,15 +71,15 @@ struct Audit {
 ///         the data.
 template <>
 struct Audit<BitExact> {
-  FRUGAL_SENTENCE(not_fp32,
-                  "frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. "
-                  "Remove Precision or Audit.");
+  FRUGAL_DIAGNOSTIC(not_fp32,
+                    "frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. "
+                    "Remove Precision or Audit.");
 
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;
   using conflicts = list<conflict<kinds::precision, not_fp32>>;
   // Log writes an epoch's hash in that epoch's line.
-  using before = list<kinds::optimizer, kinds::smoke, kinds::log, kinds::validate>;
+  using before = list<kinds::optimizer, kinds::dry_run, kinds::log, kinds::validate>;
 
   static constexpr About about{Term::none,
                                "deterministic kernels, and one hash of the weights per epoch"};
@@ -153,9 +153,9 @@ struct Audit<BitExact> {
       marks_.push_back(mark_of(phase));
       record(phase, marks_.back());
       if (threads_before_ && *threads_before_ != at::get_num_threads()) {
-        phase.advise("Audit: the run began with " + std::to_string(*threads_before_) +
-                     " threads and resumed with " + std::to_string(at::get_num_threads()) +
-                     "; sums over threads may differ in their last bits");
+        phase.warn("Audit: the run began with " + std::to_string(*threads_before_) +
+                   " threads and resumed with " + std::to_string(at::get_num_threads()) +
+                   "; sums over threads may differ in their last bits");
       }
     }
 

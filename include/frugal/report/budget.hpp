@@ -29,7 +29,7 @@ namespace frugal {
 /// State   the levels that were reported; a resumed run does not repeat them.
 /// Errors  SettingsError for a limit, a level or a channel that cannot be meant, and if CostMeter
 ///         does not know what the limit is measured in. A channel that fails is a note in
-///         Report::advice.
+///         Report::warnings.
 ///
 /// The step is finished, and Checkpoint saves after it. With a larger limit the run continues.
 template <class... Options>
@@ -52,8 +52,9 @@ struct Budget {
  public:
   using kind = kinds::budget;
   using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
-  FRUGAL_SENTENCE(without_meter,
-                  "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
+  FRUGAL_DIAGNOSTIC(
+      without_meter,
+      "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
   using needs = list<need<kinds::cost_meter, without_meter>>;
   using after = list<kinds::cost_meter>;
   using before = list<kinds::csv, kinds::html_report, kinds::log, kinds::mlperf_log,
@@ -111,7 +112,7 @@ class Budget<Options...>::State {
   /// As with Settings::epochs, an ended run continues if it gets more.
   void on_ready(Ready<Context>& phase) {
     ready_ = true;
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     if (run.stopped_by != kind::name) return;
     if (verdict(spent(phase)) == flow::proceed) run.stopped_by.clear();
     stopped_ = !run.stopped_by.empty();
@@ -134,7 +135,7 @@ class Budget<Options...>::State {
   void around_fit(FitRun<Context>& phase, Next&& next) {
     next();
     for (std::string const& text : {webhook_.finish("Budget"), command_.finish("Budget")}) {
-      if (!text.empty()) phase.advise(text);
+      if (!text.empty()) phase.warn(text);
     }
   }
 
@@ -208,9 +209,9 @@ class Budget<Options...>::State {
     notify::Alert alert{.text = "Budget: " + sentence, .fields = event.fields};
     alert.fields.emplace_back("spent", amount);
     alert.fields.emplace_back("unit", std::string(traits::unit));
-    alert.fields.emplace_back("run", phase.settings().run.string());
+    alert.fields.emplace_back("run", phase.settings().run_dir.string());
     alert.fields.emplace_back("step", phase.counters().step);
-    phase.advise(alert.text);
+    phase.warn(alert.text);
     webhook_.post(alert);
     command_.post(alert);
     phase.record(std::move(event));

@@ -87,7 +87,7 @@ struct BurnRate {
  public:
   using kind = kinds::burn_rate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       without_meter,
       "frugal: BurnRate needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
   using needs = list<need<kinds::cost_meter, without_meter>>;
@@ -148,7 +148,7 @@ class BurnRate<Options...>::State {
   /// A run that this has ended continues: its window is empty.
   void on_ready(Ready<Context>& phase) {
     ready_ = true;
-    AnyRun& run = detail::run_of(phase);
+    RunState& run = detail::run_of(phase);
     if (run.stopped_by == kind::name) run.stopped_by.clear();
   }
 
@@ -166,7 +166,7 @@ class BurnRate<Options...>::State {
   void around_fit(FitRun<Context>& phase, Next&& next) {
     next();
     for (std::string const& text : {webhook_.finish("BurnRate"), command_.finish("BurnRate")}) {
-      if (!text.empty()) phase.advise(text);
+      if (!text.empty()) phase.warn(text);
     }
   }
 
@@ -210,9 +210,9 @@ class BurnRate<Options...>::State {
                         .fields = event.fields};
     alert.fields.emplace_back("spent", amount);
     alert.fields.emplace_back("unit", std::string(traits::unit));
-    alert.fields.emplace_back("run", phase.settings().run.string());
+    alert.fields.emplace_back("run", phase.settings().run_dir.string());
     alert.fields.emplace_back("step", phase.counters().step);
-    phase.advise(alert.text);
+    phase.warn(alert.text);
     webhook_.post(alert);
     command_.post(alert);
     phase.record(std::move(event));

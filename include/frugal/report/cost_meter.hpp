@@ -42,7 +42,7 @@ namespace frugal {
 /// State   the bill of all processes of the run, also in the file `bill` of its folder, so that a
 ///         kill forgets nothing that was paid. A Rollback does not take money back.
 /// Errors  SettingsError for a price that is negative or not a number, a name that the price table
-///         lacks, and 0 devices. Energy that cannot be read is a note in Report::advice.
+///         lacks, and 0 devices. Energy that cannot be read is a note in Report::warnings.
 struct CostMeter {
   using kind = kinds::cost_meter;
   using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end, around::fit>;
@@ -113,7 +113,7 @@ class CostMeter::State {
   void on_fit_begin(FitBegin<Context>& phase) {
     require_valid();
     settings_->outcome.clear();
-    if (!phase.settings().run.empty())
+    if (!phase.settings().run_dir.empty())
       lock_ = detail::lock_run_folder_if_possible(detail::run_of(phase));
     double const now = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
@@ -124,12 +124,11 @@ class CostMeter::State {
                  .per_kilowatt_hour = settings_->price_per_kilowatt_hour},
                 now);
     began_ = true;
-    if (!rate_.warning.empty()) phase.advise(rate_.warning);
-    if (WallClock::shortcoming())
-      phase.advise(std::string("CostMeter: ") + WallClock::shortcoming());
+    if (!rate_.warning.empty()) phase.warn(rate_.warning);
+    if (WallClock::shortcoming()) phase.warn(std::string("CostMeter: ") + WallClock::shortcoming());
     if (!rate_.per_hour &&
         (settings_->other_per_hour > 0 || settings_->price_per_kilowatt_hour > 0)) {
-      phase.advise(
+      phase.warn(
           "CostMeter: other_per_hour and price_per_kilowatt_hour need a price, perhaps of 0; "
           "without one there are hours alone");
     }
@@ -138,17 +137,17 @@ class CostMeter::State {
   }
 
   void on_ready(Ready<Context>& phase) {
-    AnyRun const& run = detail::run_of(phase);
-    std::filesystem::path const& folder = phase.settings().run;
+    RunState const& run = detail::run_of(phase);
+    std::filesystem::path const& folder = phase.settings().run_dir;
     if (run.resumed) {
       double const rest = bill_.take_over(folder, run.resumed->seconds_lost, run.seconds_before);
       if (rest >= 1) {
-        phase.advise("CostMeter: " + detail::general(rest / 3600, 4) +
-                     " h before this resume had no price, and count at the one of now");
+        phase.warn("CostMeter: " + detail::general(rest / 3600, 4) +
+                   " h before this resume had no price, and count at the one of now");
       }
     }
     if (std::string const fault = bill_.begin(folder); !fault.empty()) {
-      phase.advise(
+      phase.warn(
           "CostMeter: the bill cannot be written, so a kill forgets what was paid after "
           "the last checkpoint: " +
           fault);
@@ -181,7 +180,7 @@ class CostMeter::State {
       // profilers were set up. The next sum has the first projection.
       pace_ = {};
     }
-    if (step >= project_at_) project_at_ = Horizon::unlimited;
+    if (step >= project_at_) project_at_ = RunLimits::unlimited;
     pace_.step(step, now);
     update(phase, now);
   }
@@ -194,7 +193,7 @@ class CostMeter::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     if (energy_) {
-      for (std::string const& problem : energy_->stop()) phase.advise("CostMeter: " + problem);
+      for (std::string const& problem : energy_->stop()) phase.warn("CostMeter: " + problem);
     }
     Cost const cost = show(phase);
     // Nothing more will be spent, however far the projection went.
@@ -263,7 +262,7 @@ class CostMeter::State {
     bool const wanted =
         settings_->price_per_kilowatt_hour > 0 || settings_->kg_co2_per_kilowatt_hour;
     if (!wanted && !energy_->denied()) return;  // few machines have every counter
-    for (std::string const& problem : energy_->problems()) phase.advise("CostMeter: " + problem);
+    for (std::string const& problem : energy_->problems()) phase.warn("CostMeter: " + problem);
   }
 
   void note() const {
@@ -281,7 +280,7 @@ class CostMeter::State {
     due_ = now + settings_->refresh;
     if (!beat_) note();  // else the thread does, as often
     if (energy_ && energy_->failing() && !std::exchange(told_failing_, true)) {
-      phase.advise(
+      phase.warn(
           "CostMeter: a counter of energy cannot be read any more, so energy is too low from "
           "step " +
           std::to_string(phase.counters().step) + " on; no budget in kWh sees what is used now");

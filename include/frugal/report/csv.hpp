@@ -50,9 +50,9 @@ class CsvSink {
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times
 ///         one comparison of a counter.
 /// State   the length of the file and a mark of its end: a resumed run cuts off the rows that it
-///         writes again. A file that is shorter than it was is an advice.
+///         writes again. A file that is shorter than it was is a warning.
 /// Errors  SettingsError without a folder to write to; DataError if the file cannot be opened. A
-///         failed write is an advice, once, and counted (`outcome`).
+///         failed write is a warning, once, and counted (`outcome`).
 ///
 /// The columns are event, step, epoch, samples, seconds, name, value. They never change: a value
 /// that appears later, such as a validation's, is another row and not another column.
@@ -75,7 +75,7 @@ struct Csv {
 
   static constexpr About about{Term::none, "some rows at its cadence"};
 
-  /// Empty: `metrics.csv` in Settings::run.
+  /// Empty: `metrics.csv` in Settings::run_dir.
   std::filesystem::path path{};
   Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost
 

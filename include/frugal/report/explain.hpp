@@ -18,7 +18,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/run/horizon.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
@@ -72,7 +72,7 @@ void explain_cautions(std::ostream& out) {
 
 /// What a run of this length does not come to, such as the end of a warm-up.
 template <class Trainer, class... Ps>
-void explain_outlook(Trainer& trainer, Horizon const& horizon, std::ostream& out, list<Ps...>) {
+void explain_outlook(Trainer& trainer, RunLimits const& horizon, std::ostream& out, list<Ps...>) {
   auto const print = [&]<class P>(std::type_identity<P>) {
     if constexpr (requires(P const& policy) { policy.outlook(horizon); }) {
       std::string const text = trainer.template policy<typename P::kind>().outlook(horizon);
@@ -120,7 +120,7 @@ std::string run_line(Trainer const& trainer, std::int64_t parameters) {
     text += std::to_string(*settings.steps) + (*settings.steps == 1 ? " step" : " steps");
   }
   text += ", seed " + std::to_string(settings.seed) + ", on " + trainer.device().str();
-  return settings.run.empty() ? text : text + ", in " + settings.run.string();
+  return settings.run_dir.empty() ? text : text + ", in " + settings.run_dir.string();
 }
 
 }  // namespace detail
@@ -138,7 +138,7 @@ void explain(std::ostream& out = std::cout) {
 namespace detail {
 
 template <class Trainer>
-void explain_trainer(Trainer& trainer, Horizon const& horizon, std::ostream& out) {
+void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& out) {
   torch::nn::Module const& module = base_module(trainer.module());
   std::int64_t count = 0;
   double weights = 0;
@@ -191,7 +191,7 @@ void explain_trainer(Trainer& trainer, Horizon const& horizon, std::ostream& out
 template <class Trainer>
 void explain(Trainer& trainer, std::ostream& out = std::cout) {
   Settings const& settings = trainer.settings();
-  Horizon horizon = detail::limits_of(settings);
+  RunLimits horizon = detail::limits_of(settings);
   horizon.total_steps = settings.steps;  // at most
   detail::explain_trainer(trainer, horizon, out);
 }

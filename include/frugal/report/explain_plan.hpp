@@ -17,7 +17,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
-#include <frugal/core/run/horizon.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
@@ -170,7 +170,7 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
     auto&& source = as_source(std::forward<Data>(data));
     using Source = std::remove_cvref_t<decltype(source)>;
     using Traits = detail::RecipeTraits<typename Trainer::policies>;
-    Horizon const horizon =
+    RunLimits const horizon =
         detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches);
     detail::explain_trainer(trainer, horizon, out);
     Cursor const start{trainer.settings().seed, 0, 0};

@@ -43,7 +43,7 @@ namespace detail {
 
 /// Sets the rate of each step and records its loss. Used only by the range test.
 struct RangeTest {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "RangeTest";
   };
   using listens = list<on::fit_begin, on::window, on::loss, on::step, on::undo>;
@@ -77,7 +77,7 @@ struct RangeTest {
       weight_ += *phase.loss.weight;
     }
 
-    void on_undo(Undo<Context> const&) { forget(); }
+    void on_undo(WindowRetry<Context> const&) { forget(); }
 
     flow on_step(Step<Context>& phase) {
       std::uint64_t const step = phase.counters().step;  // this step was the last one of these
@@ -208,7 +208,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   }(std::make_index_sequence<policies::size>{});
 
   Settings settings = trainer.resolved_settings();
-  settings.run.clear();
+  settings.run_dir.clear();
   settings.epochs.reset();
   settings.steps = range.steps;
   settings.stop = {};  // an interrupted test has no result
@@ -223,8 +223,8 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
                                                          settings, values, source, nullptr);
   // Replaced modules stay replaced, as in a fit, and are what the test restores.
   fit.assemble();
-  AnyRun run{.root = base_module(trainer.module()), .settings = settings};
-  Snapshot<AnyRun> before;
+  RunState run{.root = base_module(trainer.module()), .settings = settings};
+  Snapshot<RunState> before;
   before.take(run, Part::outside);
   detail::undone(before, run, [&] {
     try {

@@ -39,15 +39,15 @@ std::string written_recipe(list<Ps...>) {
 /// Lever   none: it shows what the run cost, and where its time went.
 /// Cost    once, at the end: reading the log, about a second per million lines.
 /// State   whether the log has the line "recipe", which names the policies and the device.
-/// Errors  SettingsError without Settings::run. A report that cannot be written is an advice; the
+/// Errors  SettingsError without Settings::run_dir. A report that cannot be written is a warning; the
 ///         run is over by then, and its result stands.
 template <class... Options>
 struct HtmlReport {
   static_assert(sizeof...(Options) == 0,
                 "frugal: HtmlReport<> has no options. Set HtmlReport::path for another file.");
-  FRUGAL_SENTENCE(without_log,
-                  "frugal: HtmlReport needs Log: the report is drawn from its lines. Add "
-                  "Log<Every<100>>.");
+  FRUGAL_DIAGNOSTIC(without_log,
+                    "frugal: HtmlReport needs Log: the report is drawn from its lines. Add "
+                    "Log<Every<100>>.");
 
   using kind = kinds::html_report;
   using listens = list<on::fit_begin, on::ready, on::fit_end>;
@@ -58,7 +58,7 @@ struct HtmlReport {
 
   static constexpr About about{Term::none, "reads the log once, when the run ends"};
 
-  std::filesystem::path path{};  ///< empty: `report.html` in Settings::run
+  std::filesystem::path path{};  ///< empty: `report.html` in Settings::run_dir
 
   template <class Context>
   class State {
@@ -68,15 +68,15 @@ struct HtmlReport {
     explicit State(HtmlReport const& settings) : path_(settings.path) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      if (phase.settings().run.empty()) {
+      if (phase.settings().run_dir.empty()) {
         throw SettingsError({.what = "HtmlReport has no run to report on",
                              .where = "HtmlReport",
-                             .why = "Settings::run is not set, where Log writes metrics.jsonl",
-                             .fix = "Set Settings::run to a folder."});
+                             .why = "Settings::run_dir is not set, where Log writes metrics.jsonl",
+                             .fix = "Set Settings::run_dir to a folder."});
       }
       if (!path_.empty()) return;
       detail::lock_run_folder_if_possible(detail::run_of(phase));
-      path_ = phase.settings().run / "report.html";
+      path_ = phase.settings().run_dir / "report.html";
     }
 
     void on_ready(Ready<Context>& phase) {
@@ -89,9 +89,9 @@ struct HtmlReport {
     /// Also after a preemption: the run's folder then shows how far it is.
     void on_fit_end(FitEnd<Context>& phase) {
       try {
-        write_run_report(path_, phase.settings().run);
+        write_run_report(path_, phase.settings().run_dir);
       } catch (std::exception const& error) {
-        phase.advise("HtmlReport: there is no report: " + std::string(error.what()));
+        phase.warn("HtmlReport: there is no report: " + std::string(error.what()));
       }
     }
 

@@ -71,7 +71,7 @@ struct Log {
 
   static constexpr About about{Term::none, "one line at its cadence"};
 
-  /// Empty: `metrics.jsonl` in Settings::run.
+  /// Empty: `metrics.jsonl` in Settings::run_dir.
   std::filesystem::path path{};
 
   template <class Context>
@@ -84,13 +84,14 @@ struct Log {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       if (path_.empty()) {
-        if (phase.settings().run.empty()) {
-          throw SettingsError({.what = "Log has nowhere to write",
-                               .where = "Log::path",
-                               .why = "neither it nor Settings::run is set",
-                               .fix = "Set Settings::run to a folder, or Log::path to a file."});
+        if (phase.settings().run_dir.empty()) {
+          throw SettingsError(
+              {.what = "Log has nowhere to write",
+               .where = "Log::path",
+               .why = "neither it nor Settings::run_dir is set",
+               .fix = "Set Settings::run_dir to a folder, or Log::path to a file."});
         }
-        path_ = phase.settings().run / "metrics.jsonl";
+        path_ = phase.settings().run_dir / "metrics.jsonl";
       }
       if (path_.has_parent_path()) {
         std::error_code failure;
@@ -202,8 +203,8 @@ struct Log {
       std::uint64_t const here = file_->mark().size;
       if (size != 0 && here != 0) first_.clear();  // it has begun before
       if (size > here && !branch) {
-        run_->advise("the log " + path_.string() + " lacks " + std::to_string(size - here) +
-                     " bytes that it had at the checkpoint: its lines from then are missing");
+        run_->warn("the log " + path_.string() + " lacks " + std::to_string(size - here) +
+                   " bytes that it had at the checkpoint: its lines from then are missing");
       }
     }
 
@@ -236,10 +237,9 @@ struct Log {
 
     void advise_of_failure(char const* what) {
       if (std::exchange(advised_, true)) return;
-      run_->advise("the log " + path_.string() + " cannot be " + what + " (" +
-                   std::strerror(errno) +
-                   "): the run continues, and its lines wait until they can be written, at most " +
-                   std::to_string(most_waiting >> 20U) + " MiB of them");
+      run_->warn("the log " + path_.string() + " cannot be " + what + " (" + std::strerror(errno) +
+                 "): the run continues, and its lines wait until they can be written, at most " +
+                 std::to_string(most_waiting >> 20U) + " MiB of them");
     }
 
     void write_events() {
@@ -271,7 +271,7 @@ struct Log {
     std::filesystem::path path_;
     detail::Links links_;
     std::unique_ptr<detail::LogFile> file_;
-    AnyRun* run_ = nullptr;
+    RunState* run_ = nullptr;
     std::string first_;
     detail::WaitingLines waiting_;
     bool advised_ = false;

@@ -183,9 +183,9 @@ class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
 ///         one comparison of a counter.
 /// State   the length of the file and a mark of its end, and whether the target was reached: a
 ///         resumed run cuts off the lines that it writes again. A file that is shorter than it was
-///         is an advice.
+///         is a warning.
 /// Errors  SettingsError without a folder to write to, or for a target that is not finite;
-///         DataError if the file cannot be opened. A failed write is an advice, once, and counted
+///         DataError if the file cannot be opened. A failed write is a warning, once, and counted
 ///         (`outcome`).
 /// Source  mlperf_logging of MLCommons (mllog.py, compliance_checker), 4.1.
 ///
@@ -212,7 +212,7 @@ struct MlperfLog {
   static constexpr About about{Term::none, "one line at its cadence"};
   static constexpr bool adds_metrics = false;
 
-  /// Empty: `mlperf.log` in Settings::run.
+  /// Empty: `mlperf.log` in Settings::run_dir.
   std::filesystem::path path{};
   /// Written first: submission_benchmark, submission_org, global_batch_size, train_samples, ...
   std::vector<std::pair<std::string, Event::Value>> values{};

@@ -51,7 +51,7 @@ class CallSink {
 ///         one comparison of a counter. The function runs on the training thread.
 /// State   the means since the last record.
 /// Errors  SettingsError for an empty std::function. An exception of the function does not end the
-///         run: the first is an advice, and the others are counted (`outcome`).
+///         run: the first is a warning, and the others are counted (`outcome`).
 ///
 /// `call` must be callable through a const reference, and may be copied.
 template <class F = std::function<void(MetricRecord const&)>, class Cadence = Every<100>>

@@ -115,7 +115,8 @@ class Profile<Options...>::State {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     outcome_->clear();
-    if (!phase.settings().run.empty()) detail::lock_run_folder_if_possible(detail::run_of(phase));
+    if (!phase.settings().run_dir.empty())
+      detail::lock_run_folder_if_possible(detail::run_of(phase));
     if (warm_up_ >= 2 && steps_ >= 1) return;
     throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) + ", and steps is " +
                                  std::to_string(steps_),
@@ -220,36 +221,36 @@ class Profile<Options...>::State {
     }
   }
 
-  void finish(SafePoint<Context>& phase, std::optional<double> waited) {
+  void finish(CheckpointPhase<Context>& phase, std::optional<double> waited) {
     next_ = never;
     until_ = std::max(until_, epoch_ + 1);
     WindowProfile const* const found = windows_.finish(detail::run_of(phase), waited);
     if (found == nullptr) return;
     phase.set_gauge("device_idle", found->device_idle);
-    advise(phase, *found);
+    warn(phase, *found);
     phase.record(detail::event_of(*found));
   }
 
   /// A run that has nothing to show says why; not the last steps of a run that had its windows.
-  void advise_if_none(SafePoint<Context>& phase) {
+  void advise_if_none(CheckpointPhase<Context>& phase) {
     bool const any = until_ != 0 || !windows_.found().empty();
     std::uint64_t const step = phase.counters().step;
     if (any || windows_.over() || step == begin_) return;
-    phase.advise(detail::no_window_text(step, warm_up_));
+    phase.warn(detail::no_window_text(step, warm_up_));
   }
 
-  void advise(SafePoint<Context>& phase, WindowProfile const& found) {
+  void warn(CheckpointPhase<Context>& phase, WindowProfile const& found) {
     std::string const verdict = detail::verdict_of(found);
     if (watch::hardly_works(found, least_busy_)) {
       windows_.stop();
-      phase.advise(verdict + "The device works " + watch::percent(1 - found.device_idle) +
-                   " of the time, so there are no further windows: its hot spots matter later. " +
-                   found.advice);
+      phase.warn(verdict + "The device works " + watch::percent(1 - found.device_idle) +
+                 " of the time, so there are no further windows: its hot spots matter later. " +
+                 found.advice);
       return;
     }
     bool& known = advised_[static_cast<std::size_t>(found.bound)];
     if (found.bound != watch::Bound::compute && !std::exchange(known, true)) {
-      phase.advise(verdict + found.advice);
+      phase.warn(verdict + found.advice);
     }
   }
 

@@ -21,7 +21,7 @@
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
@@ -58,9 +58,9 @@ struct Progress {
                        on::epoch_end, on::fit_end>;
   using after = list<kinds::schedule, kinds::validate>;
 
-  FRUGAL_SENTENCE(without_metric,
-                  "frugal: Progress watches a metric that this recipe does not measure. Add the "
-                  "metric to Validate, as in Validate<Accuracy>, or write Progress<>.");
+  FRUGAL_DIAGNOSTIC(without_metric,
+                    "frugal: Progress watches a metric that this recipe does not measure. Add the "
+                    "metric to Validate, as in Validate<Accuracy>, or write Progress<>.");
   using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::none, "one reading of the clock per step"};
@@ -87,10 +87,10 @@ struct Progress {
     State& operator=(State const&) = delete;
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      Horizon const& horizon = phase.horizon();
+      RunLimits const& horizon = phase.horizon();
       line_.metric = std::string(Metric::name);
       line_.total_steps = horizon.total_steps;
-      if (horizon.epochs != Horizon::unlimited) line_.epochs = horizon.epochs;
+      if (horizon.epochs != RunLimits::unlimited) line_.epochs = horizon.epochs;
       if (out_) phase.follow(scalars_);
       pace_.begin(clock::now());
     }
@@ -208,7 +208,7 @@ struct Progress {
     }
 
     /// By samples: windows that were skipped or passed over count as well.
-    static std::optional<watch::Share> in_epoch(Horizon const& horizon, std::uint64_t position,
+    static std::optional<watch::Share> in_epoch(RunLimits const& horizon, std::uint64_t position,
                                                 bool at_end) {
       if (!horizon.steps_per_epoch || horizon.samples_per_epoch.value_or(0) == 0) return {};
       double const share =

@@ -31,12 +31,12 @@ class PrometheusFile {
 
   template <class Context>
   void open(FitBegin<Context>& phase) {
-    std::filesystem::path const& run = phase.settings().run;
+    std::filesystem::path const& run = phase.settings().run_dir;
     if (path_.empty() && run.empty()) {
       throw SettingsError({.what = "Prometheus has no file",
                            .where = "Prometheus::file",
-                           .why = "neither it nor Settings::run is set",
-                           .fix = "Set Settings::run, or a file that ends in .prom."});
+                           .why = "neither it nor Settings::run_dir is set",
+                           .fix = "Set Settings::run_dir, or a file that ends in .prom."});
     }
     if (path_.empty()) {
       lock_run_folder_if_possible(run_of(phase));
@@ -52,7 +52,7 @@ class PrometheusFile {
                            .fix = "Set Prometheus::file to a path that ends in .prom."});
     }
     labels_ = checked_labels(labels_, run.string(), "Prometheus::labels");
-    if (auto const text = label_advice(labels_, "Prometheus"); !text.empty()) phase.advise(text);
+    if (auto const text = label_advice(labels_, "Prometheus"); !text.empty()) phase.warn(text);
   }
 
   void write(MetricRecord const& record) {
@@ -87,7 +87,7 @@ class PrometheusFile {
 /// State   the means since the last record, and the last values: the file of a run that is started
 ///         again has them before the first step.
 /// Errors  SettingsError without a file, for one that is no regular file, and for an invalid label.
-///         A write that fails later is an advice, and counted (`outcome`).
+///         A write that fails later is a warning, and counted (`outcome`).
 /// Source  https://prometheus.io/docs/instrumenting/exposition_formats/
 template <class Cadence = Every<100>>
 struct Prometheus {

@@ -94,10 +94,10 @@ class PrometheusServer {
   void open(FitBegin<Context>& phase) {
     listening_->clear();
     if (auto const text = label_advice(labels_, "PrometheusEndpoint"); !text.empty()) {
-      phase.advise(text);
+      phase.warn(text);
     }
     values_ = std::make_shared<ScrapedValues>(
-        checked_labels(labels_, phase.settings().run.string(), "PrometheusEndpoint::labels"));
+        checked_labels(labels_, phase.settings().run_dir.string(), "PrometheusEndpoint::labels"));
     std::string const at = address_ + ":" + std::to_string(port_);
     ListeningSockets const before;
     try {
@@ -152,7 +152,7 @@ class PrometheusServer {
 ///         whether the server still listens.
 /// State   the means since the last record, and the last values.
 /// Errors  SettingsError at the begin if the address cannot be listened at: a port in use is found
-///         before anything is spent. A socket that dies later is an advice, once, and the records
+///         before anything is spent. A socket that dies later is a warning, once, and the records
 ///         that cannot be scraped are counted (`outcome`). Nothing later ends the run.
 ///
 /// Anyone who reaches the address can read the values: there is no password and no encryption, so

@@ -143,7 +143,7 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
 /// State   the step. A resumed run has another file, which tells TensorBoard from which step on the
 ///         files before it are void. Without a checkpoint they are void as a whole.
 /// Errors  SettingsError without a folder to write to; DataError if the file cannot be made. A
-///         failed write is an advice, once, and counted (`outcome`).
+///         failed write is a warning, once, and counted (`outcome`).
 ///
 /// Tags are "step/loss", "validation/accuracy", "epoch/loss", and "weights/<name>" for histograms.
 template <class... Options>
@@ -174,7 +174,7 @@ struct TensorBoard {
 
   static constexpr About about{Term::none, "one event at its cadence"};
 
-  /// The folder; empty: `tensorboard` in Settings::run.
+  /// The folder; empty: `tensorboard` in Settings::run_dir.
   std::filesystem::path path{};
   /// Tags and Markdown, written when the run begins: what explain() says of the recipe.
   std::vector<std::pair<std::string, std::string>> texts{};

@@ -31,7 +31,7 @@ namespace frugal {
 ///         host sync; the operators of the next step are counted.
 /// State   none.
 /// Errors  SettingsError for a negative peak. For a device with an unknown peak there is a note in
-///         Report::advice, and no utilisation.
+///         Report::warnings, and no utilisation.
 /// Source  model FLOPs utilisation after Chowdhery et al., "PaLM" (2022), appendix B; operations
 ///         are counted as torch.utils.flop_counter does.
 template <class... Options>
@@ -53,7 +53,7 @@ struct Throughput {
   using listens = list<on::fit_begin, around::forward, on::backward, on::step, around::validate,
                        on::fit_end, on::undo>;
   // A dry run is no step; a log line has the speed measured at its step.
-  using after = list<kinds::smoke>;
+  using after = list<kinds::dry_run>;
   using before = list<kinds::log, kinds::progress, kinds::validate>;
 
   static constexpr About about{Term::none,
@@ -103,8 +103,8 @@ class Throughput<Options...>::State {
       peak_ = watch::peak_flops(model, precision::format()).value_or(0);
     }
     if (peak_ > 0) return;
-    phase.advise("Throughput: the peak of " + (model.empty() ? "this device" : model) +
-                 " is not known, so there is no utilisation; set Throughput::peak_flops");
+    phase.warn("Throughput: the peak of " + (model.empty() ? "this device" : model) +
+               " is not known, so there is no utilisation; set Throughput::peak_flops");
   }
 
   template <class Next>
@@ -124,7 +124,7 @@ class Throughput<Options...>::State {
   }
 
   // Discards the count of a window that is retried; the next open() starts from 0.
-  void on_undo(Undo<Context> const&) { counter_.close(); }
+  void on_undo(WindowRetry<Context> const&) { counter_.close(); }
 
   template <class Next>
   Metrics around_validate(ValidationRun<Context> const&, Next&& next) {

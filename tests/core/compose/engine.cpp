@@ -168,31 +168,31 @@ struct Breaker {
 TEST_CASE("an interrupted event is completed for the subscribers that have not finished it") {
   auto const nobody = [](std::string_view) {};
   std::vector<std::string> told;
-  std::size_t telling = 9;
+  std::size_t current_subscriber = 9;
   Notes notes;
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<gamma>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<gamma>> engine(values);
     CHECK_THROWS_AS(
-        static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody)),
+        static_cast<void>(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody)),
         frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha"});
-  CHECK(telling == 1);
+  CHECK(current_subscriber == 1);
   // Interrupted again, in another order: subscribers that completed the event are not forgotten.
   told.emplace_back("Delta");
   {
     values_of<Teller<alpha>, Breaker<beta>, Teller<delta>> const values;
     engine_for<list<>, Teller<alpha>, Breaker<beta>, Teller<delta>> engine(values);
     CHECK_THROWS_AS(
-        static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody)),
+        static_cast<void>(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody)),
         frugal::Interrupted);
   }
   CHECK(told == Lines{"Alpha", "Delta"});
   // The recipe has lost one of them and gained another.
   values_of<Teller<beta>, Teller<delta>, Teller<epsilon>> const values;
   engine_for<list<>, Teller<beta>, Teller<delta>, Teller<epsilon>> engine(values);
-  static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody));
+  static_cast<void>(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody));
   CHECK(notes.lines == Lines{"Alpha", "Beta", "Epsilon"});
 }
 

@@ -14,7 +14,7 @@ struct Nameless : frugal::slot_kind {};
 struct Natureless {
   static constexpr std::string_view name = "Natureless";
 };
-struct Numbered : frugal::observer_kind {
+struct Numbered : frugal::optional_kind {
   static constexpr int name = 3;
 };
 

@@ -12,8 +12,8 @@ using namespace frugal_test::compose;
 using frugal::Recipe;
 namespace rules = frugal::rules;
 
-FRUGAL_SENTENCE(own_need, "frugal: this one needs a beta.");
-FRUGAL_SENTENCE(own_conflict, "frugal: this one bears no beta.");
+FRUGAL_DIAGNOSTIC(own_need, "frugal: this one needs a beta.");
+FRUGAL_DIAGNOSTIC(own_conflict, "frugal: this one bears no beta.");
 
 template <class Kind, class Needs, class Conflicts = list<>, class After = list<>>
 struct Picky {
@@ -104,11 +104,11 @@ TEST_CASE("of several faults the first policy's is named") {
 }
 
 TEST_CASE("a legal recipe has no fault") {
-  using Facts = frugal::detail::facts<list<Setting<alpha>, Setting<gear>>>;
+  using Facts = frugal::detail::RecipeCheck<list<Setting<alpha>, Setting<gear>>>;
   CHECK(Facts::require());
 }
 
-FRUGAL_SENTENCE(own_demand, "frugal: this one wants values below 5.");
+FRUGAL_DIAGNOSTIC(own_demand, "frugal: this one wants values below 5.");
 
 struct Below5 {
   using sentence = own_demand;

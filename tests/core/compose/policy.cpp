@@ -55,8 +55,8 @@ TEST_CASE("hooks that are not a list make no policy, since none would be called"
   CHECK_FALSE(Policy<HookForList>);
 }
 
-FRUGAL_SENTENCE(own_need, "frugal: own words of a need.");
-FRUGAL_SENTENCE(own_conflict, "frugal: own words of a conflict.");
+FRUGAL_DIAGNOSTIC(own_need, "frugal: own words of a need.");
+FRUGAL_DIAGNOSTIC(own_conflict, "frugal: own words of a conflict.");
 
 struct Full {
   using kind = many;

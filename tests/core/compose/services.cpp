@@ -21,15 +21,15 @@ struct greet {
   static constexpr std::string_view name = "greet";
   template <class P, class State, class Context>
   static constexpr bool met = requires(State& state) { state.greet(); };
-  FRUGAL_SENTENCE(unmet, "it cannot greet");
-  FRUGAL_SENTENCE(twice, "two greet");
+  FRUGAL_DIAGNOSTIC(unmet, "it cannot greet");
+  FRUGAL_DIAGNOSTIC(twice, "two greet");
 };
 struct wave {
   static constexpr std::string_view name = "wave";
   template <class P, class State, class Context>
   static constexpr bool met = true;
-  FRUGAL_SENTENCE(unmet, "it cannot wave");
-  FRUGAL_SENTENCE(twice, "two wave");
+  FRUGAL_DIAGNOSTIC(unmet, "it cannot wave");
+  FRUGAL_DIAGNOSTIC(twice, "two wave");
 };
 
 template <class Kind, class... Services>
@@ -78,7 +78,7 @@ TEST_CASE("a list of policies knows its provider of a service") {
 }
 
 /// Another kind with a name that is taken.
-struct other_alpha : frugal::observer_kind {
+struct other_alpha : frugal::optional_kind {
   static constexpr std::string_view name = "Alpha";
 };
 
@@ -138,16 +138,18 @@ TEST_CASE("an interrupted event is completed for the subscribers that have not f
   All engine{frugal::detail::Storage<Teller<alpha>, Breaks, Teller<many, 1>, Teller<many, 2>>{}};
   Notes notes;
   std::vector<std::string> told;
-  std::size_t telling = 0;
+  std::size_t current_subscriber = 0;
   auto const nobody = [](std::string_view) {};
-  CHECK_THROWS_AS(static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody)),
-                  frugal::Interrupted);
+  CHECK_THROWS_AS(
+      static_cast<void>(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody)),
+      frugal::Interrupted);
   CHECK(told == std::vector<std::string>{"Alpha"});
-  CHECK(engine.emit_to_others<on::step>(told, telling, notes, nobody) == frugal::flow::proceed);
+  CHECK(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody) ==
+        frugal::flow::proceed);
   CHECK(notes.lines == std::vector<std::string>{"Alpha", "Delta", "Many1", "Many2"});
   told = {"Many.1", "Alpha", "Somebody who has gone"};
   notes.lines.clear();
-  static_cast<void>(engine.emit_to_others<on::step>(told, telling, notes, nobody));
+  static_cast<void>(engine.emit_to_others<on::step>(told, current_subscriber, notes, nobody));
   CHECK(notes.lines == std::vector<std::string>{"Delta", "Many1"});
   CHECK(All::names_of_first(3) == std::vector<std::string>{"Alpha", "Delta", "Many"});
 }

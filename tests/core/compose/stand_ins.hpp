@@ -17,11 +17,11 @@ using namespace frugal;
   struct tag : nature {                            \
     static constexpr std::string_view name = text; \
   }
-FRUGAL_TEST_KIND(alpha, observer_kind, "Alpha");
-FRUGAL_TEST_KIND(beta, observer_kind, "Beta");
-FRUGAL_TEST_KIND(gamma, observer_kind, "Gamma");
-FRUGAL_TEST_KIND(delta, observer_kind, "Delta");
-FRUGAL_TEST_KIND(epsilon, observer_kind, "Epsilon");
+FRUGAL_TEST_KIND(alpha, optional_kind, "Alpha");
+FRUGAL_TEST_KIND(beta, optional_kind, "Beta");
+FRUGAL_TEST_KIND(gamma, optional_kind, "Gamma");
+FRUGAL_TEST_KIND(delta, optional_kind, "Delta");
+FRUGAL_TEST_KIND(epsilon, optional_kind, "Epsilon");
 FRUGAL_TEST_KIND(many, repeatable_kind, "Many");
 FRUGAL_TEST_KIND(gear, slot_kind, "Gear");
 FRUGAL_TEST_KIND(brake, slot_kind, "Brake");

@@ -30,7 +30,7 @@ struct WatchesRightElsewhere {
   static constexpr std::string_view name = "elsewhere/right";
 };
 
-FRUGAL_SENTENCE(unmeasured, "frugal: not measured.");
+FRUGAL_DIAGNOSTIC(unmeasured, "frugal: not measured.");
 template <class... Ws>
 struct Watches {
   using kind = alpha;

@@ -38,19 +38,19 @@ MlpPtr with_dropout() { return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3})
 struct Outer {
   std::function<void(std::uint64_t)> at_step{};
   MlpPtr module = with_dropout();
-  Resident train{support::samples(48), {.batch = 8, .shuffle = true}};
+  TensorDataset train{support::samples(48), {.batch = 8, .shuffle = true}};
   Trainer<MlpPtr, CrossEntropy, Sgd, Spy> trainer{module, CrossEntropy{}, Settings{.seed = 5},
                                                   Sgd{.lr = 0.1},
                                                   Spy{.each_step = [this](Counters const& at) {
                                                     if (at_step) at_step(at.step);
                                                   }}};
 
-  std::vector<std::string> advice{};
+  std::vector<std::string> warnings{};
 
   std::map<std::string, at::Tensor> run() {
     Report const report = trainer.fit(train);
     CHECK(report.steps == 6);
-    advice = report.advice;
+    warnings = report.warnings;
     return support::tensors_of(*module);
   }
 };
@@ -58,7 +58,7 @@ struct Outer {
 auto alone() {
   Outer outer;
   auto tensors = outer.run();
-  CHECK(outer.advice.empty());
+  CHECK(outer.warnings.empty());
   return tensors;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a fit, a range test and an evaluation inside of a fit change no bit o
   CHECK(support::same_bits(around_nested([&] {
                              read.trainer.evaluate(read.train);
                              CHECK(plan_memory(read.trainer, support::samples(8)).peak > 0);
-                             read.trainer.smoke(read.train, ignored);
+                             read.trainer.dry_run(read.train, ignored);
                            }),
                            expected));
   // The inner one is a run like any other, too.
@@ -109,7 +109,7 @@ TEST_CASE("a fit inside of a fit may not train its module, and the trainer works
   Outer outer;
   outer.at_step = [&](std::uint64_t step) {
     if (step != 2) return;
-    Resident other(support::samples(16), {.batch = 8});
+    TensorDataset other(support::samples(16), {.batch = 8});
     text = refusal([&] { static_cast<void>(outer.trainer.fit(other)); });
     Trainer second{outer.module, CrossEntropy{}, Settings{}, Sgd{}};
     other_text = refusal([&] { static_cast<void>(second.fit(other)); });
@@ -136,7 +136,7 @@ TEST_CASE("a source that a fit reads is read by no other call until that is over
     texts.push_back(
         refusal([&] { static_cast<void>(other.trainer.fit(other.train, outer.train)); }));
     std::ostringstream ignored;
-    texts.push_back(refusal([&] { other.trainer.smoke(outer.train, ignored); }));
+    texts.push_back(refusal([&] { other.trainer.dry_run(outer.train, ignored); }));
   };
   CHECK(support::same_bits(outer.run(), alone()));
   REQUIRE(texts.size() == 4);
@@ -149,8 +149,8 @@ TEST_CASE("a source that a fit reads is read by no other call until that is over
 
 TEST_CASE("a validation source may be read between two validations") {
   MlpPtr const module = with_dropout();
-  Resident train(support::samples(16), {.batch = 8});
-  Resident valid(support::samples(16, 92), {.batch = 8});
+  TensorDataset train(support::samples(16), {.batch = 8});
+  TensorDataset valid(support::samples(16, 92), {.batch = 8});
   double inside = 0;
   Trainer<MlpPtr, CrossEntropy, Sgd, Spy> trainer{module, CrossEntropy{}, Settings{}, Sgd{}};
   trainer.policy<support::kinds::spy>().each_step = [&](Counters const&) {
@@ -168,12 +168,12 @@ TEST_CASE("a second thread may not train next to a fit, which goes on undisturbe
     std::thread([&] {
       text = refusal([&] { other.run(); });
       std::ostringstream ignored;
-      alike = refusal([&] { other.trainer.smoke(other.train, ignored); });
+      alike = refusal([&] { other.trainer.dry_run(other.train, ignored); });
     }).join();
   });
   CHECK(says(text, "another thread of this process trains, in fit (fit)"));
   CHECK(says(text, "Make the calls one after the other, or in separate processes."));
-  CHECK(says(*alike, "(smoke)"));
+  CHECK(says(*alike, "(dry_run)"));
   CHECK(support::same_bits(weights, alone()));
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a module that a fit trains is evaluated by no other thread") {
   outer.at_step = [&](std::uint64_t step) {
     if (step != 1) return;
     std::thread([&] {
-      Resident other(support::samples(16), {.batch = 8});
+      TensorDataset other(support::samples(16), {.batch = 8});
       text = refusal([&] { outer.trainer.evaluate(other); });
     }).join();
   };

@@ -47,7 +47,7 @@ static_assert(std::is_empty_v<frugal::detail::Consumed<Stream>> &&
 
 /// Keeps the counters of every step, and skips some windows.
 struct Watched {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "consumed.Watched";
   };
   using listens = list<on::window, on::step>;

@@ -22,13 +22,13 @@ using frugal::Every;
 using Sgd = frugal::Optimize<frugal::SGD>;
 using Checkpoints = frugal::Checkpoint<Every<4>, frugal::Keep<99>>;
 
-struct A : frugal::observer_kind {
+struct A : frugal::optional_kind {
   static constexpr std::string_view name = "test.A";
 };
-struct B : frugal::observer_kind {
+struct B : frugal::optional_kind {
   static constexpr std::string_view name = "test.B";
 };
-struct C : frugal::observer_kind {
+struct C : frugal::optional_kind {
   static constexpr std::string_view name = "test.C";
 };
 

@@ -19,8 +19,8 @@ namespace frugal_test::loop_evaluation {
 using namespace support;
 namespace fr = frugal;
 
-fr::Resident data(std::int64_t count, std::int64_t batch) {
-  return fr::Resident(samples(count), {.batch = batch, .shuffle = false});
+fr::TensorDataset data(std::int64_t count, std::int64_t batch) {
+  return fr::TensorDataset(samples(count), {.batch = batch, .shuffle = false});
 }
 
 template <class... Ps>
@@ -36,8 +36,8 @@ auto trainer_of(std::shared_ptr<Mlp> const& module, Ps const&... policies) {
 TEST_CASE("an evaluation gives the values of a validation, over ragged batches too") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
   auto trainer = trainer_of(module);
-  fr::Resident train = data(44, 4);
-  fr::Resident valid = data(31, 8);
+  fr::TensorDataset train = data(44, 4);
+  fr::TensorDataset valid = data(31, 8);
   fr::Report const report = trainer.fit(train, valid);
   CHECK((trainer.evaluate(valid) == report.last()));
   // Reference by hand, in one batch.
@@ -54,7 +54,7 @@ TEST_CASE("an evaluation between two fits does not affect the second") {
   auto const trained = [](bool evaluates) {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.4, .norm = true});
     auto trainer = trainer_of(module);
-    fr::Resident train = data(44, 4);
+    fr::TensorDataset train = data(44, 4);
     static_cast<void>(trainer.fit(train));
     module->norm->eval();  // frozen by hand
     if (evaluates) {
@@ -120,9 +120,9 @@ struct Numbers {
 TEST_CASE("predictions come in the order of the data, whatever the order of the source is") {
   std::vector<std::int64_t> in_order(31);
   std::iota(in_order.begin(), in_order.end(), 0);
-  fr::Loading const loading{.batch = 4, .shuffle = true};
-  fr::Resident const resident(at::arange(31, at::kFloat).unsqueeze(1), at::zeros({31}, at::kLong),
-                              loading);
+  fr::LoaderOptions const loading{.batch = 4, .shuffle = true};
+  fr::TensorDataset const resident(at::arange(31, at::kFloat).unsqueeze(1),
+                                   at::zeros({31}, at::kLong), loading);
   CHECK(rows_of(resident) == in_order);
   CHECK(rows_of(fr::Prefetch(resident)) == in_order);
   CHECK(rows_of(fr::Mapped(resident, [](fr::Batch batch) { return batch; })) == in_order);
@@ -143,8 +143,8 @@ TEST_CASE("predictions come in the order of the data, whatever the order of the 
 }
 
 TEST_CASE("a source that was read in order shuffles again afterwards") {
-  fr::Resident source(at::arange(31, at::kFloat).unsqueeze(1), at::zeros({31}, at::kLong),
-                      {.batch = 31, .shuffle = true});
+  fr::TensorDataset source(at::arange(31, at::kFloat).unsqueeze(1), at::zeros({31}, at::kLong),
+                           {.batch = 31, .shuffle = true});
   source.seek({.seed = 4});
   at::Tensor const shuffled = source.next()->data;
   source.seek({.seed = 4, .in_order = true});
@@ -166,7 +166,7 @@ TEST_CASE("both run under the recipe's precision") {
     CHECK((output.scalar_type() == at::kBFloat16));
   });
   auto plain = trainer_of(module);
-  fr::Resident source = data(31, 8);
+  fr::TensorDataset source = data(31, 8);
   CHECK(trainer.evaluate(source)["loss"] != plain.evaluate(source)["loss"]);
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("an empty source and a batch of another shape are errors, and the modu
   auto trainer = trainer_of(module);
   std::vector<fr::Batch> nothing;
   CHECK_THROWS_AS(static_cast<void>(trainer.evaluate(nothing)), fr::EmptySourceError);
-  fr::Resident wrong(fr::Batch{at::ones({4, 5}), at::zeros({4}, at::kLong)}, {.batch = 2});
+  fr::TensorDataset wrong(fr::Batch{at::ones({4, 5}), at::zeros({4}, at::kLong)}, {.batch = 2});
   CHECK_THROWS_AS(static_cast<void>(trainer.evaluate(wrong)), fr::ShapeError);
   CHECK_THROWS_AS(trainer.predict(wrong, [](at::Tensor const&, fr::Batch const&) {}),
                   fr::ShapeError);

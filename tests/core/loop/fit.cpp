@@ -171,10 +171,11 @@ TEST_CASE("Settings::steps ends a run exactly there, within an epoch or a sequen
   for (Settings const& settings : {Settings{.epochs = 9, .steps = 0}, Settings{.epochs = 0}}) {
     auto const none = fit_of(new_net(), settings, train);
     CHECK(none.steps == 0);
-    REQUIRE(none.advice.size() == 1);
-    CHECK(says(none.advice[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
+    REQUIRE(none.warnings.size() == 1);
+    CHECK(
+        says(none.warnings[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
   }
-  CHECK(fit_of(new_net(), {.epochs = 1}, train).advice.empty());
+  CHECK(fit_of(new_net(), {.epochs = 1}, train).warnings.empty());
 }
 
 TEST_CASE("steps without epochs take as many epochs as they need") {
@@ -519,11 +520,11 @@ TEST_CASE("one seed gives two runs with dropout the same result, and another see
 struct HorizonNote {
   using kind = kinds::progress;
   using listens = list<on::fit_begin>;
-  Horizon* note = nullptr;
+  RunLimits* note = nullptr;
   template <class Context>
   struct State {
     using transient = void;
-    Horizon* note;
+    RunLimits* note;
     explicit State(HorizonNote const& settings) : note(settings.note) {}
     flow on_fit_begin(FitBegin<Context>& phase) {
       *note = phase.horizon();
@@ -533,8 +534,8 @@ struct HorizonNote {
 };
 
 template <class... Ps, class Source>
-Horizon horizon_of(Settings const& settings, Source&& source, Ps const&... policies) {
-  Horizon horizon;
+RunLimits horizon_of(Settings const& settings, Source&& source, Ps const&... policies) {
+  RunLimits horizon;
   Trainer trainer(new_net(), CrossEntropy{}, settings, Sgd{}, HorizonNote{&horizon}, policies...);
   Report const report = trainer.fit(source);
   CHECK(report.steps == 0);

@@ -19,9 +19,9 @@ struct SmallRun {
   Settings settings{.seed = 5};
   c10::Device device = c10::kCPU;
   Counters counters{.epoch = 3};
-  std::vector<std::string> advice{};
+  std::vector<std::string> warnings{};
 
-  void advise(std::string const& text) { advice.push_back(text); }
+  void warn(std::string const& text) { warnings.push_back(text); }
 };
 
 TEST_CASE("a trial reads its batches and no more, and gives no advice; a measurement does") {
@@ -35,11 +35,11 @@ TEST_CASE("a trial reads its batches and no more, and gives no advice; a measure
   static_cast<void>(
       frugal::detail::measure<list<>>(source, run, forward, {.batches = 2, .is_trial = true}));
   CHECK(batches == 2);
-  CHECK(run.advice.empty());
+  CHECK(run.warnings.empty());
   static_cast<void>(frugal::detail::measure<list<>>(source, run, forward));
   CHECK(batches == 5);
-  REQUIRE(run.advice.size() == 1);
-  CHECK(says(run.advice[0], "validation: the loss is NaN"));
+  REQUIRE(run.warnings.size() == 1);
+  CHECK(says(run.warnings[0], "validation: the loss is NaN"));
 }
 
 TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and without gradients") {
@@ -94,9 +94,9 @@ TEST_CASE("a scalar with the name of a metric is an error before the first step,
       source, run, forward, {.errors = frugal::detail::MetricErrors::noted});
   CHECK(found["accuracy"] == 1);
   CHECK(found["penalty"] == 0.5);
-  REQUIRE(run.advice.size() == 1);
-  CHECK(says(run.advice[0], "validation: "));
-  CHECK(says(run.advice[0], "scalar 'accuracy'"));
+  REQUIRE(run.warnings.size() == 1);
+  CHECK(says(run.warnings[0], "validation: "));
+  CHECK(says(run.warnings[0], "scalar 'accuracy'"));
 }
 
 }  // namespace frugal_test::loop_measure

@@ -21,8 +21,8 @@ using fr::named;
 
 using Shifted = fr::Watch<"shifted/accuracy", fr::Better::higher>;
 
-fr::Resident data(std::int64_t count, std::uint32_t seed, std::int64_t batch = 4) {
-  return fr::Resident(samples(count, seed), {.batch = batch});
+fr::TensorDataset data(std::int64_t count, std::uint32_t seed, std::int64_t batch = 4) {
+  return fr::TensorDataset(samples(count, seed), {.batch = batch});
 }
 
 template <class... Ps>
@@ -43,9 +43,9 @@ std::vector<std::string> names(fr::Metrics const& metrics) {
 
 TEST_CASE("each source is measured as if it were the only one, under its name") {
   auto trainer = trainer_of({.epochs = 2});
-  fr::Resident train = data(20, 91);
-  fr::Resident valid = data(15, 92);
-  fr::Resident other = data(9, 93);
+  fr::TensorDataset train = data(20, 91);
+  fr::TensorDataset valid = data(15, 92);
+  fr::TensorDataset other = data(9, 93);
   fr::Report const report = trainer.fit(train, valid, named<"shifted">(other));
   CHECK(names(report.last()) ==
         std::vector<std::string>{"loss", "accuracy", "shifted/loss", "shifted/accuracy"});
@@ -59,7 +59,7 @@ TEST_CASE("each source is measured as if it were the only one, under its name") 
 TEST_CASE("all may have names, ranges and temporaries are sources, and the run is the same") {
   auto const run = [](auto&&... valid) {
     auto trainer = trainer_of({.epochs = 2});
-    fr::Resident train = data(20, 91);
+    fr::TensorDataset train = data(20, 91);
     fr::Report const report = trainer.fit(train, std::forward<decltype(valid)>(valid)...);
     return std::pair(report, tensors_of(*trainer.module()));
   };
@@ -73,7 +73,7 @@ TEST_CASE("all may have names, ranges and temporaries are sources, and the run i
 }
 
 TEST_CASE("the training source itself may be one of them") {
-  fr::Resident train = data(20, 91);
+  fr::TensorDataset train = data(20, 91);
   auto trainer = fr::Trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{.epochs = 2},
                              fr::Optimize<fr::SGD>{}, fr::Validate<fr::Every<2>>{}};
   fr::Report const report = trainer.fit(train, data(8, 92), named<"train">(train));
@@ -84,10 +84,11 @@ TEST_CASE("the training source itself may be one of them") {
 
 TEST_CASE("policies watch a metric of a named source, and the log and the report have it") {
   TemporaryFolder const folder;
-  auto trainer = trainer_of(
-      {.run = folder.path(), .epochs = 6}, fr::EarlyStop<fr::Patience<2>, Shifted>{.min_delta = 1},
-      fr::Schedule<fr::Plateau<fr::Rational{1, 10}, fr::Patience<1>, Shifted>>{}, fr::Log<>{},
-      fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::KeepBest<Shifted>>{});
+  auto trainer =
+      trainer_of({.run_dir = folder.path(), .epochs = 6},
+                 fr::EarlyStop<fr::Patience<2>, Shifted>{.min_delta = 1},
+                 fr::Schedule<fr::Plateau<fr::Rational{1, 10}, fr::Patience<1>, Shifted>>{},
+                 fr::Log<>{}, fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::KeepBest<Shifted>>{});
   fr::Report const report = trainer.fit(data(20, 91), data(8, 92), named<"shifted">(data(9, 93)));
   CHECK(report.stopped_by == "EarlyStop");
   CHECK(report.epochs == 3);
@@ -111,12 +112,13 @@ TEST_CASE("a run that is left in the second source validates again when it resum
   auto const run = [&](std::string const& name, int at) {
     std::stop_source stop;
     int seen = 0;
-    fr::Trainer trainer{std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3}),
-                        Leaves{&stop, at, &seen},
-                        fr::Settings{.run = folder / name, .epochs = 2, .stop = stop.get_token()},
-                        fr::Optimize<fr::SGD>{.lr = 0.1},
-                        fr::Checkpoint<fr::Every<100>>{},
-                        fr::Validate<fr::SanityBatches<0>>{}};
+    fr::Trainer trainer{
+        std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3}),
+        Leaves{&stop, at, &seen},
+        fr::Settings{.run_dir = folder / name, .epochs = 2, .stop = stop.get_token()},
+        fr::Optimize<fr::SGD>{.lr = 0.1},
+        fr::Checkpoint<fr::Every<100>>{},
+        fr::Validate<fr::SanityBatches<0>>{}};
     return trainer.fit(data(20, 91), data(8, 92), named<"shifted">(data(9, 93)));
   };
   fr::Report const whole = run("whole", 0);
@@ -149,8 +151,8 @@ TEST_CASE("under Device each source copies ahead, and one source for two is one 
                              fr::Settings{.epochs = 2, .device = "cpu"},
                              fr::Optimize<fr::SGD>{},
                              fr::Validate<fr::Every<2>>{},
-                             fr::Device<>{}};
-  fr::Resident train = data(20, 91);
+                             fr::DevicePrefetch<>{}};
+  fr::TensorDataset train = data(20, 91);
   fr::Report const report =
       trainer.fit(train, data(8, 92), named<"train">(train), named<"shifted">(data(9, 93)));
   CHECK(report.steps == 10);

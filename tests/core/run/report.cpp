@@ -19,7 +19,7 @@ frugal::Report example() {
           .train_loss = 0.25,
           .stopped_by = "EarlyStop",
           .validations = {{1, 5, early}, {2, 10, late}},
-          .advice = {"use less"}};
+          .warnings = {"use less"}};
 }
 
 TEST_CASE("a report prints its counts, its last validation, what stopped it and its advice") {
@@ -27,7 +27,7 @@ TEST_CASE("a report prints its counts, its last validation, what stopped it and 
   text << example();
   CHECK(text.str() ==
         "2 epochs, 10 steps, 80 samples in 1.5 s; training loss 0.25, validation loss 0.5, "
-        "validation accuracy 0.75; stopped by EarlyStop\nadvice: use less");
+        "validation accuracy 0.75; stopped by EarlyStop\nwarning: use less");
 }
 
 TEST_CASE("a report without validation prints none") {
@@ -53,7 +53,7 @@ TEST_CASE("a resumed run's report has the time and the samples of the whole run"
   CHECK(text.str() ==
         "2 epochs, 10 steps, 80 samples in 8 s; training loss 0.25, validation loss 0.5, "
         "validation accuracy 0.75; resumed from step 7, at 6.5 s, 2 steps repeated, 0.25 s lost; "
-        "stopped by EarlyStop\nadvice: use less");
+        "stopped by EarlyStop\nwarning: use less");
 }
 
 TEST_CASE("a run ended with Ctrl-C has the exit code that shells use for it") {

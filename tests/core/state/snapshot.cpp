@@ -4,7 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/modules/batchnorm.h>
 
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/snapshot.hpp>
 
 #include <stdexcept>
@@ -14,8 +14,8 @@
 namespace frugal_test::state_snapshot {
 
 using namespace frugal_test::support;
-using frugal::AnyRun;
 using frugal::Part;
+using frugal::RunState;
 using frugal::Snapshot;
 
 at::Tensor generator() { return at::detail::getDefaultCPUGenerator().get_state(); }
@@ -34,14 +34,14 @@ struct Subject {
   }
   Mlp module{Mlp::Shape{.dropout = 0.5, .norm = true}};
   frugal::Settings settings{};
-  AnyRun run{.root = module, .settings = settings};
+  RunState run{.root = module, .settings = settings};
 };
 
 TEST_CASE("a snapshot's contents are restored: parameters, buffers, modes and generators") {
   Subject subject;
   auto const before = tensors_of(subject.module);
   at::Tensor const drawn = generator();
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module | Part::modes | Part::generators);
   subject.change();
   CHECK_FALSE(same_bits(before, tensors_of(subject.module)));
@@ -62,7 +62,7 @@ TEST_CASE("a window is retried with its buffers, counters and losses, and with n
   at::Tensor const mean = subject.module.norm->running_mean.clone();
   at::Tensor const weight = subject.module.first->weight.detach().clone();
   at::Tensor const drawn = generator();
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::passes);
   subject.module.norm->train();
   subject.change();
@@ -78,7 +78,7 @@ TEST_CASE("a window is retried with its buffers, counters and losses, and with n
 TEST_CASE("a part of a snapshot can be restored alone") {
   Subject subject;
   auto const before = tensors_of(subject.module);
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module | Part::generators);
   subject.change();
   at::Tensor const drawn = generator();
@@ -89,7 +89,7 @@ TEST_CASE("a part of a snapshot can be restored alone") {
 
 TEST_CASE("a repeated snapshot allocates nothing") {
   Subject subject;
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module);
   void const* const first = snapshot.module.tensors.at("first.weight").const_data_ptr();
   subject.change();
@@ -101,7 +101,7 @@ TEST_CASE("a repeated snapshot allocates nothing") {
 TEST_CASE("undone restores the run, and its error continues") {
   Subject subject;
   auto const before = tensors_of(subject.module);
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module);
   frugal::detail::undone(snapshot, subject.run, [&] { subject.change(); });
   CHECK(same_bits(before, tensors_of(subject.module)));
@@ -116,7 +116,7 @@ TEST_CASE("undone restores the run, and its error continues") {
 
 TEST_CASE("an error is not lost when restoring fails as well") {
   Subject subject;
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module);
   CHECK_THROWS_WITH_AS(frugal::detail::undone(snapshot, subject.run,
                                               [&] {
@@ -131,8 +131,8 @@ TEST_CASE("a registered but undefined buffer is ignored") {
   torch::nn::BatchNorm1d norm(torch::nn::BatchNorm1dOptions(3).track_running_stats(false));
   CHECK_FALSE(norm->running_mean.defined());
   frugal::Settings const settings;
-  AnyRun run{.root = *norm, .settings = settings};
-  Snapshot<AnyRun> snapshot;
+  RunState run{.root = *norm, .settings = settings};
+  Snapshot<RunState> snapshot;
   snapshot.take(run, Part::module | Part::window);
   {
     at::NoGradGuard const no_gradients;
@@ -145,8 +145,8 @@ TEST_CASE("a registered but undefined buffer is ignored") {
 TEST_CASE("a module without tensors has nothing to restore") {
   torch::nn::Dropout dropout;
   frugal::Settings const settings;
-  AnyRun run{.root = *dropout, .settings = settings};
-  Snapshot<AnyRun> snapshot;
+  RunState run{.root = *dropout, .settings = settings};
+  Snapshot<RunState> snapshot;
   snapshot.take(run, Part::module | Part::modes | Part::generators);
   snapshot.restore(run);
   CHECK(dropout->parameters().empty());
@@ -155,7 +155,7 @@ TEST_CASE("a module without tensors has nothing to restore") {
 TEST_CASE("a snapshot that was saved and loaded restores the same as the original") {
   Subject subject;
   auto const before = tensors_of(subject.module);
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   CHECK(snapshot.empty());
   snapshot.take(subject.run, Part::module);
   CHECK_FALSE(snapshot.empty());
@@ -163,7 +163,7 @@ TEST_CASE("a snapshot that was saved and loaded restores the same as the origina
   frugal::StateWriter writer(file);
   snapshot.persist(writer);
   subject.change();
-  Snapshot<AnyRun> loaded;
+  Snapshot<RunState> loaded;
   frugal::StateReader reader(file);
   loaded.persist(reader);
   CHECK_FALSE(loaded.empty());
@@ -173,8 +173,8 @@ TEST_CASE("a snapshot that was saved and loaded restores the same as the origina
 
 /// Stands in for the states of two policies: each keeps a snapshot and archives it.
 struct Keepers {
-  Snapshot<AnyRun> one;
-  Snapshot<AnyRun> other;
+  Snapshot<RunState> one;
+  Snapshot<RunState> other;
 
   template <class Archive>
   void persist(Archive& archive, bool = false, std::string_view = {}) {
@@ -190,17 +190,17 @@ TEST_CASE("snapshots that policies keep are in a checkpoint, and not in each oth
   Subject subject;
   Keepers keepers;
   subject.run.policies = frugal::PolicyStates::of(keepers);
-  keepers.one.take(subject.run, Part::good);
+  keepers.one.take(subject.run, Part::resumable);
   std::size_t const values = keepers.one.run.values.size();
   for (int k = 0; k < 3; ++k) {
-    keepers.other.take(subject.run, Part::good);
-    keepers.one.take(subject.run, Part::good);
+    keepers.other.take(subject.run, Part::resumable);
+    keepers.one.take(subject.run, Part::resumable);
   }
   CHECK(keepers.one.run.values.size() == values);
   CHECK(keepers.other.run.values.size() == values);
-  Snapshot<AnyRun> checkpoint;
+  Snapshot<RunState> checkpoint;
   checkpoint.with_kept = true;
-  checkpoint.take(subject.run, Part::good);
+  checkpoint.take(subject.run, Part::resumable);
   CHECK(checkpoint.run.values.size() > 2 * values);
 }
 
@@ -209,12 +209,12 @@ TEST_CASE("the previous snapshot is not lost to a bad loss") {
   Keepers keepers;
   subject.run.policies = frugal::PolicyStates::of(keepers);
   auto const before = tensors_of(subject.module);
-  Snapshot<AnyRun> snapshot;
-  snapshot.take(subject.run, Part::good);
+  Snapshot<RunState> snapshot;
+  snapshot.take(subject.run, Part::resumable);
   subject.change();
   subject.run.ledger.postpone(std::make_exception_ptr(
       frugal::NonFiniteLossError({.what = "", .where = "", .why = "", .fix = ""}, {}, 0)));
-  CHECK_THROWS_AS(snapshot.take(subject.run, Part::good), frugal::NonFiniteLossError);
+  CHECK_THROWS_AS(snapshot.take(subject.run, Part::resumable), frugal::NonFiniteLossError);
   subject.run.ledger.reset();
   snapshot.restore(subject.run);
   CHECK(same_bits(before, tensors_of(subject.module)));
@@ -223,7 +223,7 @@ TEST_CASE("the previous snapshot is not lost to a bad loss") {
 
 TEST_CASE("a tensor that the module has gained since is named") {
   Subject subject;
-  Snapshot<AnyRun> snapshot;
+  Snapshot<RunState> snapshot;
   snapshot.take(subject.run, Part::module);
   subject.module.register_buffer("late", at::zeros({1}));
   CHECK_THROWS_WITH_AS(snapshot.restore(subject.run), doctest::Contains("(late)"),

@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("a table gives each row once, with any workers, kills and wor
 TEST_CASE("batches of columns give each row once, however the run is killed") {
   check_source(
       50, true,
-      [](frugal::Loading loading) {
+      [](frugal::LoaderOptions loading) {
         return frugal::ParquetBatches({parquet()}, {.data = {"n"}, .target = "n"}, loading);
       },
       [](frugal::Batch const& batch) {

@@ -231,7 +231,7 @@ TEST_CASE("a shuffled batch of a sorted table has rows of several row groups") {
   ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 7});
   auto const order = labels(batches, {.seed = 1});
   CHECK(batches.decoded() == 20);
-  CHECK(batches.advice().empty());
+  CHECK(batches.warning().empty());
   auto sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t i = 0; i < 200; ++i) CHECK(sorted[static_cast<std::size_t>(i)] == i);
@@ -244,10 +244,10 @@ TEST_CASE("a cache that holds fewer row groups than the window is advised agains
   write(folder / "a.parquet", 0, 200, 10);
   ParquetBatches batches({folder / "a.parquet"}, {.data = {"x"}, .target = "label"}, {.batch = 10},
                          {.cache_bytes = 100}, frugal::ShuffleWindow{.shards = 4});
-  CHECK(batches.advice().empty());
+  CHECK(batches.warning().empty());
   static_cast<void>(labels(batches, {.seed = 1}));
   CHECK(batches.decoded() > 20);
-  CHECK(batches.advice().find("reads from 4 groups of rows at a time") != std::string::npos);
+  CHECK(batches.warning().find("reads from 4 groups of rows at a time") != std::string::npos);
 }
 
 TEST_CASE("after an error next() tries the same batch again, and leaves none out") {

@@ -324,9 +324,9 @@ TEST_CASE("a cache that holds fewer row groups than are read at a time is advise
     static_cast<void>(large.get(i * 7 % 40));
   }
   CHECK(small.decoded() > small.groups());
-  CHECK(small.group_advice(10).find("raise cache_bytes to 1 MiB") != std::string::npos);
-  CHECK(small.group_advice(1).empty());
-  CHECK(large.group_advice(10).empty());
+  CHECK(small.group_warning(10).find("raise cache_bytes to 1 MiB") != std::string::npos);
+  CHECK(small.group_warning(1).empty());
+  CHECK(large.group_warning(10).empty());
 }
 
 TEST_CASE("files of other columns do not make one set") {

@@ -218,7 +218,8 @@ void check_source(std::uint64_t samples, bool any_batch, Make&& make, IdsOf&& id
     CAPTURE(text_of(run));
     Outcome const outcome = outcome_of(
         run, {.seed = 7, .epoch = 2},
-        [&](Life const& life, int) { return make(frugal::Loading{.batch = life.batch}); }, ids);
+        [&](Life const& life, int) { return make(frugal::LoaderOptions{.batch = life.batch}); },
+        ids);
     CHECK(is_each_once(outcome.ids, samples));
   }
 }

@@ -5,8 +5,8 @@
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
@@ -63,7 +63,7 @@ struct Outcome {
 template <class Source>
 Outcome run_over(Source source, std::filesystem::path const& folder, std::uint64_t steps) {
   auto net = std::make_shared<Mlp>();
-  frugal::Settings settings{.run = folder, .epochs = 2};
+  frugal::Settings settings{.run_dir = folder, .epochs = 2};
   if (steps != 0) settings.steps = steps;
   frugal::Trainer trainer{net,
                           frugal::CrossEntropy{},
@@ -134,17 +134,17 @@ TEST_CASE("a damaged sample ends a run at its batch, with the module as it was b
 
 /// A source that has advice and does not measure how long it is waited for, as ParquetBatches.
 struct Advised {
-  frugal::Resident rows{samples(16), {.batch = 8}};
+  frugal::TensorDataset rows{samples(16), {.batch = 8}};
   void seek(frugal::Cursor const& cursor) { rows.seek(cursor); }
   std::optional<Batch> next() { return rows.next(); }
-  std::string advice() const { return "write smaller row groups"; }
+  std::string warning() const { return "write smaller row groups"; }
 };
 
 TEST_CASE("a report has the advice of a source that does not measure its waiting") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 1}, frugal::Optimize<frugal::SGD>{}};
   Advised source;
-  CHECK(trainer.fit(source).advice == std::vector<std::string>{"write smaller row groups"});
+  CHECK(trainer.fit(source).warnings == std::vector<std::string>{"write smaller row groups"});
 }
 
 TEST_CASE("a loader can train and validate at once, each its own") {

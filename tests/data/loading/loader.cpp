@@ -6,8 +6,8 @@
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/sampling/buckets.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -27,8 +27,8 @@ using namespace frugal_test::data_sources;
 using frugal::Batch;
 using frugal::Cursor;
 using frugal::loader;
-using frugal::Resident;
 using frugal::SampleKey;
+using frugal::TensorDataset;
 
 /// The samples of `numbered`, one by one.
 struct Numbered {
@@ -49,9 +49,9 @@ static_assert(std::is_same_v<frugal::batch_of<Default>, Batch>);
 TEST_CASE("a loader gives the batches of the resident set, with any number of workers") {
   for (int const workers : {0, 1, 2, 4, 8}) {
     for (bool const drop_last : {false, true}) {
-      frugal::Loading const loading{.batch = 8, .drop_last = drop_last};
+      frugal::LoaderOptions const loading{.batch = 8, .drop_last = drop_last};
       auto source = loader(Numbered(203), loading, frugal::Stack{}, {.workers = workers});
-      Resident plain(numbered(203), loading);
+      TensorDataset plain(numbered(203), loading);
       CHECK(source.samples() == plain.samples());
       CHECK(source.batches() == plain.batches());
       for (Cursor const cursor :
@@ -65,7 +65,7 @@ TEST_CASE("a loader gives the batches of the resident set, with any number of wo
 
 TEST_CASE("a loader without a seek is at the beginning of epoch 0 of seed 0") {
   auto source = loader(Numbered(40), {.batch = 8});
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   CHECK(same(rest(source), rest(plain)));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a loader that is moved in the middle continues") {
   source.seek({.seed = 2});
   source.next();
   auto moved = std::move(source);
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   CHECK(same(rest(moved), epoch_of(plain, {.seed = 2, .position = 8})));
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("seeking to an invalid position throws at once, and what was read ahea
   auto source = loader(Numbered(40), {.batch = 8}, frugal::Stack{}, {.workers = 2});
   source.seek({.seed = 2});
   CHECK_THROWS_AS(source.seek({.position = 41}), frugal::StateError);
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   CHECK(same(rest(source), epoch_of(plain, {.seed = 2})));
 }
 
@@ -269,14 +269,14 @@ TEST_CASE("the report counts steps and the stages' time, and the advice is that 
   CHECK(report.stages.collate > 0);
   CHECK(report.stages.copy == 0);
   CHECK(source.waited() == report.waiting_seconds);
-  CHECK(source.advice() == report.advice());
+  CHECK(source.warning() == report.warning());
 }
 
 /// A set of tables, as ParquetSet is one.
 struct Grouped : Numbered {
   using Numbered::Numbered;
   std::uint64_t groups() const { return 5; }
-  std::string group_advice(std::uint64_t at_once) const {
+  std::string group_warning(std::uint64_t at_once) const {
     return at_once == 1 ? std::string() : "from " + std::to_string(at_once) + " groups";
   }
 };
@@ -285,7 +285,7 @@ TEST_CASE("the advice of a set of tables about its order is in that of its loade
   auto const advice = [](bool shuffle) {
     return loader(frugal::Transformed(Grouped(40), [](Batch sample) { return sample; }),
                   {.batch = 4, .shuffle = shuffle}, frugal::Stack{}, {.workers = 0})
-        .advice();
+        .warning();
   };
   CHECK(advice(true) == "from 5 groups");
   CHECK(advice(false).empty());
@@ -304,7 +304,7 @@ TEST_CASE("a batch below one and a set without samples are refused, with the set
 
 TEST_CASE("without a device page-locked memory has no effect") {
   auto source = loader(Numbered(40), {.batch = 8}, frugal::Stack{}, {.pin_memory = true});
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   source.seek({.seed = 2});
   CHECK(same(rest(source), epoch_of(plain, {.seed = 2})));
   CHECK(source.report().stages.copy == 0);
@@ -331,7 +331,7 @@ TEST_CASE("a set that makes whole batches is asked for them, unless another func
   for (int const workers : {0, 2}) {
     Whole set(40);
     auto source = loader(set, {.batch = 8}, frugal::Stack{}, {.workers = workers});
-    Resident plain(numbered(40), {.batch = 8});
+    TensorDataset plain(numbered(40), {.batch = 8});
     CHECK(same(epoch_of(source, {.seed = 4}), epoch_of(plain, {.seed = 4})));
     CHECK(*set.batches == 5);
 
@@ -346,7 +346,7 @@ TEST_CASE("a set that makes whole batches is asked for them, unless another func
 TEST_CASE("the sample of a whole batch that cannot be read is named, or skipped") {
   Whole set(40);
   set.damaged = 9;
-  frugal::Loading const loading{.batch = 8, .shuffle = false};
+  frugal::LoaderOptions const loading{.batch = 8, .shuffle = false};
   auto source = loader(set, loading, frugal::Stack{}, {.workers = 1});
   CHECK(source.next().has_value());
   try {

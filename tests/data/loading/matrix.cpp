@@ -9,11 +9,11 @@
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/data/text/documents.hpp>
 #include <frugal/data/text/packed.hpp>
 
@@ -34,7 +34,7 @@ using exactly_once::check_set;
 using exactly_once::check_source;
 using exactly_once::Ids;
 using frugal::Batch;
-using frugal::Loading;
+using frugal::LoaderOptions;
 using frugal::SampleKey;
 
 /// Numbers, without tensors.
@@ -151,22 +151,24 @@ Ids ids_of(Batch const& batch) { return samples_in({batch}); }
 
 TEST_CASE("resident tensors give each sample once") {
   check_source(
-      61, true, [](Loading loading) { return frugal::Resident(numbered(61), loading); }, ids_of);
+      61, true, [](LoaderOptions loading) { return frugal::TensorDataset(numbered(61), loading); },
+      ids_of);
 }
 
 TEST_CASE("a mapped and a prefetched source give each sample once") {
   check_source(
       61, true,
-      [](Loading loading) {
-        return frugal::Prefetch(
-            frugal::Mapped(frugal::Resident(numbered(61), loading), [](Batch b) { return b; }));
+      [](LoaderOptions loading) {
+        return frugal::Prefetch(frugal::Mapped(frugal::TensorDataset(numbered(61), loading),
+                                               [](Batch b) { return b; }));
       },
       ids_of);
 }
 
 TEST_CASE("a prefetched loader gives each sample once") {
   check_source(
-      50, true, [](Loading loading) { return frugal::Prefetch(frugal::loader(Rows{}, loading)); },
+      50, true,
+      [](LoaderOptions loading) { return frugal::Prefetch(frugal::loader(Rows{}, loading)); },
       ids_of);
 }
 
@@ -179,11 +181,11 @@ std::vector<Batch> one_by_one(std::int64_t count) {
 
 TEST_CASE("samples in memory give each sample once, in shuffled order and by length") {
   check_source(
-      61, true, [](Loading loading) { return frugal::from_samples(one_by_one(61), loading); },
+      61, true, [](LoaderOptions loading) { return frugal::from_samples(one_by_one(61), loading); },
       ids_of);
   check_source(
       61, false,
-      [](Loading loading) {
+      [](LoaderOptions loading) {
         frugal::Buckets buckets;
         for (std::int64_t i = 0; i < 61; ++i) buckets.lengths.push_back(i % 5);
         return frugal::from_samples(one_by_one(61), loading, frugal::Stack{}, std::move(buckets));
@@ -194,8 +196,8 @@ TEST_CASE("samples in memory give each sample once, in shuffled order and by len
 TEST_CASE("a range of batches gives each sample once") {
   check_source(
       61, false,
-      [](Loading loading) {
-        frugal::Resident all(numbered(61), loading);
+      [](LoaderOptions loading) {
+        frugal::TensorDataset all(numbered(61), loading);
         return frugal::as_source(epoch_of(all, {}));
       },
       ids_of);

@@ -5,7 +5,7 @@
 
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -23,15 +23,15 @@ using namespace frugal_test::data_sources;
 using namespace std::chrono_literals;
 using frugal::Batch;
 using frugal::Prefetch;
-using frugal::Resident;
+using frugal::TensorDataset;
 using frugal::WorkerError;
 
-static_assert(frugal::SizedSource<Prefetch<Resident>>);
+static_assert(frugal::SizedSource<Prefetch<TensorDataset>>);
 
 /// A source without a size that runs a given action at its nth batch.
 template <class Deed>
 struct Troubled {
-  Resident inner;
+  TensorDataset inner;
   int at;
   Deed deed;
   int given = 0;
@@ -44,7 +44,7 @@ struct Troubled {
 };
 template <class Deed>
 Troubled<Deed> troubled(int at, Deed deed) {
-  return {Resident(numbered(40), {.batch = 4}), at, std::move(deed)};
+  return {TensorDataset(numbered(40), {.batch = 4}), at, std::move(deed)};
 }
 
 TEST_CASE("LibTorch's error about a batch reaches the trainer without stack frames") {
@@ -66,8 +66,8 @@ TEST_CASE("LibTorch's error about a batch reaches the trainer without stack fram
 
 TEST_CASE("a prefetched source gives the batches of the plain one, bit for bit and in order") {
   for (std::size_t const depth : {1U, 4U, 64U}) {
-    Prefetch source(Resident(numbered(203), {.batch = 8}), {.depth = depth});
-    Resident plain(numbered(203), {.batch = 8});
+    Prefetch source(TensorDataset(numbered(203), {.batch = 8}), {.depth = depth});
+    TensorDataset plain(numbered(203), {.batch = 8});
     for (frugal::Cursor const cursor :
          {frugal::Cursor{.seed = 1}, {.seed = 1, .epoch = 1}, {.seed = 1, .position = 77}}) {
       CHECK(same(epoch_of(source, cursor), epoch_of(plain, cursor)));
@@ -77,14 +77,14 @@ TEST_CASE("a prefetched source gives the batches of the plain one, bit for bit a
 }
 
 TEST_CASE("a prefetched source without a seek begins at its source's position") {
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   plain.seek({.seed = 7, .position = 16});
-  Prefetch source{Resident(plain)};
+  Prefetch source{TensorDataset(plain)};
   CHECK(same(rest(source), rest(plain)));
 }
 
 TEST_CASE("a prefetched source has the size of its source, if any") {
-  Prefetch const source(Resident(numbered(203), {.batch = 8}));
+  Prefetch const source(TensorDataset(numbered(203), {.batch = 8}));
   CHECK(source.samples() == 203);
   CHECK(source.batches() == 26);
   auto const nothing = [] {};
@@ -93,8 +93,8 @@ TEST_CASE("a prefetched source has the size of its source, if any") {
 }
 
 TEST_CASE("seeking in the middle discards what was read ahead") {
-  Prefetch source(Resident(numbered(80), {.batch = 8}), {.depth = 6});
-  Resident plain(numbered(80), {.batch = 8});
+  Prefetch source(TensorDataset(numbered(80), {.batch = 8}), {.depth = 6});
+  TensorDataset plain(numbered(80), {.batch = 8});
   source.seek({.seed = 3});
   source.next();
   source.next();
@@ -111,11 +111,11 @@ TEST_CASE("a prefetched range of batches works like any source") {
 }
 
 TEST_CASE("a prefetched source that is moved in the middle continues") {
-  Prefetch source(Resident(numbered(40), {.batch = 8}));
+  Prefetch source(TensorDataset(numbered(40), {.batch = 8}));
   source.seek({.seed = 2});
   source.next();
   Prefetch moved = std::move(source);
-  Resident plain(numbered(40), {.batch = 8});
+  TensorDataset plain(numbered(40), {.batch = 8});
   plain.seek({.seed = 2, .position = 8});
   CHECK(same(rest(moved), rest(plain)));
 }
@@ -143,7 +143,7 @@ TEST_CASE("a source that failed can be sought and read again") {
   }));
   CHECK_THROWS_AS(source.next(), WorkerError);
   source.seek({.seed = 1});
-  Resident plain(numbered(40), {.batch = 4});
+  TensorDataset plain(numbered(40), {.batch = 4});
   CHECK(same(rest(source), epoch_of(plain, {.seed = 1})));
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a source that hangs ends in an error; the rest of the program continu
 }
 
 TEST_CASE("seeking a prefetched source to an invalid position throws at once") {
-  Prefetch source(Resident(numbered(40)));
+  Prefetch source(TensorDataset(numbered(40)));
   CHECK_THROWS_AS(source.seek({.position = 41}), frugal::StateError);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("the worker records no gradients, uses its own thread count, and does 
 
 /// A source that detects reads while it should be paused.
 struct Still {
-  Resident inner;
+  TensorDataset inner;
   std::shared_ptr<std::atomic<bool>> still;
   std::shared_ptr<std::atomic<int>> disturbed;
 
@@ -206,13 +206,14 @@ struct Still {
 };
 
 TEST_CASE("a paused source is not read until resumed, and no batch is lost or repeated") {
-  static_assert(frugal::PausableSource<Prefetch<Resident>>);
+  static_assert(frugal::PausableSource<Prefetch<TensorDataset>>);
   auto const still = std::make_shared<std::atomic<bool>>(false);
   auto const disturbed = std::make_shared<std::atomic<int>>(0);
-  Prefetch source(Still{Resident(numbered(400), {.batch = 4}), still, disturbed}, {.depth = 2});
+  Prefetch source(Still{TensorDataset(numbered(400), {.batch = 4}), still, disturbed},
+                  {.depth = 2});
   CHECK(source.pause());  // there is no worker yet
   source.resume();
-  Resident plain(numbered(400), {.batch = 4});
+  TensorDataset plain(numbered(400), {.batch = 4});
   plain.seek({});
   source.seek({});
   int batches = 0;
@@ -230,10 +231,10 @@ TEST_CASE("a paused source is not read until resumed, and no batch is lost or re
 }
 
 TEST_CASE("the time that training waits for a prefetched source is measured, whatever the source") {
-  static_assert(frugal::WaitedSource<Prefetch<Resident>>);
-  Prefetch source(Resident(numbered(40), {.batch = 4}));
+  static_assert(frugal::WaitedSource<Prefetch<TensorDataset>>);
+  Prefetch source(TensorDataset(numbered(40), {.batch = 4}));
   CHECK(source.waited() == 0);
-  CHECK(source.advice().empty());
+  CHECK(source.warning().empty());
   source.seek({});
   while (source.next()) {
   }

@@ -55,7 +55,7 @@ TEST_CASE("without a seek the first step begins with its request") {
 
 TEST_CASE("a loader that gave nothing was not waited for") {
   CHECK(LoaderReport{}.waiting() == 0);
-  CHECK(LoaderReport{}.advice().empty());
+  CHECK(LoaderReport{}.warning().empty());
 }
 
 LoaderReport starved() {
@@ -68,7 +68,7 @@ LoaderReport starved() {
 }
 
 TEST_CASE("below 70% utilisation the advice is to fix the data first, and names the slow stage") {
-  CHECK(starved().advice() ==
+  CHECK(starved().warning() ==
         "training waits for data 31% of the time: fix the data first; the slow stage is transform "
         "(80% of the workers' time), so transform the set once and store the result, or make the "
         "transform cheaper");
@@ -77,24 +77,24 @@ TEST_CASE("below 70% utilisation the advice is to fix the data first, and names 
 TEST_CASE("from 70% utilisation on, and in the first ten steps, there is no advice") {
   LoaderReport report = starved();
   report.waiting_seconds = 3;
-  CHECK(report.advice().empty());
+  CHECK(report.warning().empty());
   report = starved();
   report.steps = 9;
-  CHECK(report.advice().empty());
+  CHECK(report.warning().empty());
 }
 
 TEST_CASE("a source without stages says for itself why it is slow") {
   frugal::LoaderReport report{.steps = 10, .seconds = 10, .waiting_seconds = 4};
-  CHECK(report.advice("it is") ==
+  CHECK(report.warning("it is") ==
         "training waits for data 40% of the time: fix the data first; it is");
   report.waiting_seconds = 3;
-  CHECK(report.advice("it is").empty());
+  CHECK(report.warning("it is").empty());
 }
 
 TEST_CASE("free cores are mentioned") {
   LoaderReport report = starved();
   report.cores = 16;
-  CHECK(report.advice().ends_with(
+  CHECK(report.warning().ends_with(
       ", or use more workers (LoaderSettings::workers is 4, and there are 16 cores)"));
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("each stage has its own advice") {
         {{.read = 1, .copy = 3}, "the slow stage is copy (75%"}}) {
     LoaderReport report = starved();
     report.stages = stages;
-    CAPTURE(report.advice());
-    CHECK(report.advice().find(text) != std::string::npos);
+    CAPTURE(report.warning());
+    CHECK(report.warning().find(text) != std::string::npos);
   }
 }
 

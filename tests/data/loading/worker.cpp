@@ -20,7 +20,7 @@
 
 namespace frugal_test::data_worker {
 
-using frugal::Prefetching;
+using frugal::PrefetchOptions;
 using frugal::Worker;
 using frugal::WorkerError;
 using namespace std::chrono_literals;
@@ -191,7 +191,7 @@ TEST_CASE("a worker that hangs ends in a WorkerError that names the time and the
   CHECK(worker.next() == 1);
   CHECK(message_of(worker) ==
         "frugal: the background worker hangs (batch 2 after the start): no batch came for 0.05 s. "
-        "Find what the source waits for, or raise Prefetching::patience.");
+        "Find what the source waits for, or raise PrefetchOptions::patience.");
   hanging.let_go->set_value();
 }
 

@@ -14,7 +14,7 @@ namespace frugal_test::data_buckets {
 using frugal::BucketPass;
 using frugal::Buckets;
 using frugal::Cursor;
-using frugal::Loading;
+using frugal::LoaderOptions;
 using Batches = std::vector<std::vector<std::uint64_t>>;
 
 /// Lengths from 1 to 50 in no order.
@@ -24,7 +24,7 @@ std::vector<std::int64_t> lengths(std::uint64_t n) {
   return all;
 }
 
-BucketPass pass_of(std::uint64_t n, Loading loading, std::int64_t pool = 4) {
+BucketPass pass_of(std::uint64_t n, LoaderOptions loading, std::int64_t pool = 4) {
   return {n, loading, Buckets{.lengths = lengths(n), .pool = pool}, "test"};
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a pass that was never sought stands at the beginning of epoch 0 of se
 }
 
 TEST_CASE("lengths for other samples, an empty pool and a cursor behind the end are refused") {
-  CHECK_THROWS_WITH_AS((BucketPass{9, Loading{}, Buckets{.lengths = lengths(7)}, "set"}),
+  CHECK_THROWS_WITH_AS((BucketPass{9, LoaderOptions{}, Buckets{.lengths = lengths(7)}, "set"}),
                        "frugal: there is not one length for each sample (set, Buckets::lengths): "
                        "there are 7 lengths for 9 samples. Give the length of every sample of the "
                        "set, in its order.",

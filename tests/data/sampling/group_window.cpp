@@ -19,7 +19,7 @@ namespace frugal_test::sampling_group_window {
 
 struct Table {
   std::uint64_t groups() const { return 20; }
-  std::string group_advice(std::uint64_t at_once) const { return std::to_string(at_once); }
+  std::string group_warning(std::uint64_t at_once) const { return std::to_string(at_once); }
 };
 
 /// As Transformed has its set.
@@ -44,9 +44,9 @@ TEST_CASE("an order reads from one group at a time, from those of its window, or
 TEST_CASE("a set of tables is found within a transformed one, and other sets have no advice") {
   Pass const pass(200, {.batch = 10}, "x");
   CHECK(frugal::detail::groups_at_once_of(Around{}, pass) == 20);
-  CHECK(frugal::detail::group_advice(Around{}, 3) == "3");
+  CHECK(frugal::detail::group_warning(Around{}, 3) == "3");
   CHECK(frugal::detail::groups_at_once_of(Other{}, pass) == 1);
-  CHECK(frugal::detail::group_advice(Other{}, 3).empty());
+  CHECK(frugal::detail::group_warning(Other{}, 3).empty());
 }
 
 }  // namespace frugal_test::sampling_group_window

@@ -11,7 +11,7 @@
 namespace frugal_test::data_loading {
 
 using frugal::Cursor;
-using frugal::Loading;
+using frugal::LoaderOptions;
 using frugal::Pass;
 
 std::vector<std::vector<std::int64_t>> rest(Pass& pass) {
@@ -29,7 +29,7 @@ std::vector<std::int64_t> flat(std::vector<std::vector<std::int64_t>> const& bat
   return out;
 }
 
-std::vector<std::int64_t> epoch_of(std::uint64_t samples, Loading loading, Cursor cursor) {
+std::vector<std::int64_t> epoch_of(std::uint64_t samples, LoaderOptions loading, Cursor cursor) {
   Pass pass(samples, loading, "test");
   pass.seek(cursor);
   return flat(rest(pass));

@@ -16,7 +16,7 @@ namespace frugal_test::data_shared {
 
 using frugal::BucketPass;
 using frugal::Cursor;
-using frugal::Loading;
+using frugal::LoaderOptions;
 using frugal::Pass;
 using frugal::Shared;
 

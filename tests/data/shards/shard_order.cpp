@@ -17,7 +17,7 @@
 namespace frugal_test::data_shards_shard_order {
 
 using frugal::Cursor;
-using frugal::Loading;
+using frugal::LoaderOptions;
 using frugal::ShardOrder;
 using frugal::ShuffleWindow;
 using Samples = std::vector<std::uint64_t>;
@@ -38,7 +38,7 @@ Samples read(ShardOrder order, Cursor const& cursor) {
 
 Samples const sizes{5, 0, 17, 1, 30, 8, 8, 0, 21, 3};  // 93
 
-ShardOrder order(Loading loading = {.batch = 8}, ShuffleWindow window = {.shards = 3}) {
+ShardOrder order(LoaderOptions loading = {.batch = 8}, ShuffleWindow window = {.shards = 3}) {
   return {sizes, loading, window, "test"};
 }
 

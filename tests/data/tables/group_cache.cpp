@@ -97,11 +97,11 @@ TEST_CASE("groups that are decoded again and again are advised against") {
   Maker maker{cache};
   std::uint64_t const size = std::uint64_t{4} << 20;
   for (std::uint64_t key = 0; key < 4; ++key) maker.get(key, size);
-  CHECK(cache.advice(4).empty());  // each was decoded once
+  CHECK(cache.warning(4).empty());  // each was decoded once
   maker.get(0, size);
-  CHECK(cache.advice(2).empty());  // two of them fit
+  CHECK(cache.warning(2).empty());  // two of them fit
   CHECK(
-      cache.advice(4) ==
+      cache.warning(4) ==
       "the order reads from 4 groups of rows at a time, and cache_bytes (10485760) holds fewer, "
       "so each is decoded again and again: raise cache_bytes to 32 MiB, read through a ShardOrder "
       "with a smaller ShuffleWindow, or write smaller groups");

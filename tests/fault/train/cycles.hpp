@@ -52,12 +52,13 @@ inline frugal::Report cycle(std::filesystem::path const& folder, std::uint64_t s
   };
   frugal::Trainer trainer{module,
                           objective,
-                          frugal::Settings{.run = folder, .steps = steps, .seed = 7},
+                          frugal::Settings{.run_dir = folder, .steps = steps, .seed = 7},
                           frugal::Optimize<frugal::AdamW>{},
                           frugal::Log<frugal::Every<1>>{},
                           frugal::Spot<frugal::SigtermSave>{},
                           frugal::Checkpoint<frugal::Every<1>, frugal::Keep<2>, frugal::Async>{}};
-  frugal::Prefetch train(frugal::Resident(support::samples(43), {.batch = 4, .shuffle = true}));
+  frugal::Prefetch train(
+      frugal::TensorDataset(support::samples(43), {.batch = 4, .shuffle = true}));
   return trainer.fit(train);
 }
 

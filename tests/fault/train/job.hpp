@@ -38,7 +38,7 @@ struct Told {
 };
 
 namespace kinds {
-struct ids : frugal::observer_kind {
+struct ids : frugal::optional_kind {
   static constexpr std::string_view name = "test.Ids";
 };
 }  // namespace kinds
@@ -149,7 +149,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
   frugal::Trainer trainer{
       module,
       Objective{&window, &told, job.forgets},
-      frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed},
+      frugal::Settings{.run_dir = job.folder, .epochs = job.epochs, .seed = job.seed},
       frugal::Optimize<frugal::AdamW>{.lr = 0.01},
       frugal::Accumulate<3>{},
       frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>{},
@@ -157,11 +157,11 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
       frugal::EarlyStop<frugal::Patience<3>>{.min_delta = 0.002},
       frugal::Log<frugal::Every<2>>{},
       Ids{.window = &window, .told = &told},
-      frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Exit},
+      frugal::Spot<frugal::SigtermSave>{.on_preemption = frugal::Preempted::Exit},
       checkpoint};
   frugal::Prefetch train(
-      frugal::Resident(numbered(sample_count, 91), {.batch = 8, .shuffle = true}));
-  frugal::Resident valid(numbered(61, 92), {.batch = 8});
+      frugal::TensorDataset(numbered(sample_count, 91), {.batch = 8, .shuffle = true}));
+  frugal::TensorDataset valid(numbered(61, 92), {.batch = 8});
   return trainer.fit(train, valid);
 }
 
@@ -210,7 +210,7 @@ inline frugal::Report run(Job const& job, Told& told) {
   frugal::Report report = fit(job, told, module);
   std::ofstream(facts_of(job.folder)) << facts_of(report, *module);
   std::ofstream advice(advice_of(job.folder));
-  for (std::string const& line : report.advice) advice << line << '\n';
+  for (std::string const& line : report.warnings) advice << line << '\n';
   return report;
 }
 

@@ -38,8 +38,8 @@ using namespace frugal_test::support;
 using frugal::Accumulate;
 using frugal::Auto;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 using frugal::detail::Parts;
 namespace k = frugal::kinds;
 
@@ -133,7 +133,7 @@ Result run(Plan plan, Ps const&... policies) {
                           Split{.samples = plan.samples},
                           spy,
                           policies...};
-  result.report = trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
+  result.report = trainer.fit(TensorDataset(samples(44), {.batch = 16, .shuffle = true}));
   result.tensors = tensors_of(*module);
   result.micro_batch = trainer.template policy<k::accumulate>().micro_batch();
   return result;
@@ -164,11 +164,11 @@ TEST_CASE("unsplit, Accumulate<Auto> has the bits of a run without it") {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   frugal::Trainer plain{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 3, .seed = 5},
                         Optimize<frugal::AdamW>{}};
-  auto const report = plain.fit(Resident(samples(44), {.batch = 16, .shuffle = true}));
+  auto const report = plain.fit(TensorDataset(samples(44), {.batch = 16, .shuffle = true}));
   CHECK(same_bits(split.tensors, tensors_of(*module)));
   CHECK(split.report.train_loss == report.train_loss);
   CHECK(split.report.steps == report.steps);
-  CHECK(split.report.advice.empty());
+  CHECK(split.report.warnings.empty());
   CHECK(split.micro_batch == 0);
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("LBFGS, which evaluates a window again, is split in the middle of a st
     };
     frugal::Trainer trainer{module, objective, frugal::Settings{.epochs = 2}, lbfgs,
                             Split{.samples = most}};
-    auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
+    auto const report = trainer.fit(TensorDataset(samples(44), {.batch = 16}));
     CHECK(report.steps == 6);
     CHECK(report.samples == 88);
     return std::pair(tensors_of(*module), trainer.policy<k::accumulate>().micro_batch());
@@ -320,7 +320,7 @@ TEST_CASE("LBFGS, which evaluates a window again, is split in the middle of a st
 
 TEST_CASE("BatchNorm in a split batch gives a note in advice, and only there") {
   auto const speaks = [](frugal::Report const& report) {
-    return std::any_of(report.advice.begin(), report.advice.end(), [](std::string const& line) {
+    return std::any_of(report.warnings.begin(), report.warnings.end(), [](std::string const& line) {
       return line.find("BatchNorm takes its statistics of each micro-batch") != std::string::npos;
     });
   };
@@ -336,11 +336,11 @@ TEST_CASE("a window is halved until it fits, and a single sample that does not i
   // 16 in one, 8 in one, 4 in one; then 16 twos, and all that follows.
   CHECK(result.passes == 3 + 3 * 22);
   CHECK(result.counters.back().micro_batch == 3 * 22);
-  CHECK(result.report.advice.size() == 3);
+  CHECK(result.report.warnings.size() == 3);
   auto const module = std::make_shared<Mlp>();
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module, Tight{.holds = 0}, frugal::Settings{}, Optimize<SGD>{}, Split{}};
-  CHECK_THROWS_AS(trainer.fit(Resident(samples(8), {.batch = 8})), frugal::MemoryError);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8), {.batch = 8})), frugal::MemoryError);
   CHECK(same_bits(before, tensors_of(*module)));
   for (at::Tensor const& parameter : module->parameters()) CHECK_FALSE(parameter.grad().defined());
 }
@@ -349,7 +349,7 @@ TEST_CASE("errors other than out-of-memory pass through unchanged") {
   auto const fit = [](auto objective) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{}, Optimize<SGD>{},
                             Split{}};
-    static_cast<void>(trainer.fit(Resident(samples(8), {.batch = 8})));
+    static_cast<void>(trainer.fit(TensorDataset(samples(8), {.batch = 8})));
   };
   using Net = std::shared_ptr<Mlp>;
   CHECK_THROWS_AS(
@@ -365,7 +365,7 @@ TEST_CASE("errors other than out-of-memory pass through unchanged") {
                   frugal::NonFiniteLossError);
   CHECK_THROWS_AS((frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
                                    frugal::Settings{}, Optimize<SGD>{}, Split{.samples = -1}}
-                       .fit(Resident(samples(8), {.batch = 8}))),
+                       .fit(TensorDataset(samples(8), {.batch = 8}))),
                   frugal::SettingsError);
 }
 
@@ -374,11 +374,11 @@ TEST_CASE("a resumed run is split like the original one") {
     auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
     frugal::Trainer trainer{module,
                             Tight{.holds = holds},
-                            frugal::Settings{.run = where, .epochs = 3, .steps = steps},
+                            frugal::Settings{.run_dir = where, .epochs = 3, .steps = steps},
                             Optimize<frugal::AdamW>{},
                             frugal::Checkpoint<frugal::Every<1>>{},
                             Split{}};
-    static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16, .shuffle = true})));
+    static_cast<void>(trainer.fit(TensorDataset(samples(44), {.batch = 16, .shuffle = true})));
     CHECK(trainer.policy<k::accumulate>().micro_batch() == 4);
     return tensors_of(*module);
   };
@@ -415,7 +415,7 @@ TEST_CASE("Rollback forgets the losses of a retried window, but not the memory l
                           Split{},
                           frugal::Rollback<frugal::Every<3>>{},
                           Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
-  auto const report = trainer.fit(Resident(samples(44), {.batch = 16}));
+  auto const report = trainer.fit(TensorDataset(samples(44), {.batch = 16}));
   CHECK(bad > 0);
   CHECK(failed == 2);  // 16 and 8; when the run gets there again it is split already
   CHECK(report.steps == 8);
@@ -426,8 +426,8 @@ TEST_CASE("a range test that runs out of memory finds the same rate as with the 
   auto const suggestion = [](std::int64_t most, Tight memory) {
     frugal::Trainer trainer{std::make_shared<Mlp>(), memory, frugal::Settings{},
                             Optimize<SGD>{.lr = 0.1}, Split{.samples = most}};
-    auto const curve = frugal::find_learning_rate(trainer, Resident(samples(44), {.batch = 16}),
-                                                  {.from = 1e-4, .to = 10, .steps = 20});
+    auto const curve = frugal::find_learning_rate(
+        trainer, TensorDataset(samples(44), {.batch = 16}), {.from = 1e-4, .to = 10, .steps = 20});
     std::vector<double> losses;
     for (auto const& point : curve.points) losses.push_back(point.loss);
     return losses;
@@ -437,7 +437,7 @@ TEST_CASE("a range test that runs out of memory finds the same rate as with the 
 
 /// Records events, one letter each.
 struct Listens {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.Listens";
   };
   using listens =
@@ -452,7 +452,7 @@ struct Listens {
     void on_loss(frugal::LossReady<Context>&) { *out_ += 'l'; }
     void on_backward(frugal::Backward<Context>&) { *out_ += 'b'; }
     void on_step(frugal::Step<Context>&) { *out_ += 's'; }
-    void on_undo(frugal::Undo<Context> const& phase) {
+    void on_undo(frugal::WindowRetry<Context> const& phase) {
       *out_ += 'x';
       CHECK(phase.counters().micro_batch == 1);
     }
@@ -472,7 +472,7 @@ TEST_CASE("counters within a window are notified of the retry") {
                           Split{},
                           Listens{.out = &text},
                           Spy{.each_step = [&](frugal::Counters const& at) { step = at.step; }}};
-  static_cast<void>(trainer.fit(Resident(samples(44), {.batch = 16})));
+  static_cast<void>(trainer.fit(TensorDataset(samples(44), {.batch = 16})));
   CHECK(text == "lbslxlxlblblblbslblblbs");
 }
 

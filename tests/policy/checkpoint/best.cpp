@@ -27,7 +27,7 @@ BestSoFar both() {
 }
 
 /// An archive of lists of numbers.
-template <bool Loading>
+template <bool LoaderOptions>
 struct Lists {
   static constexpr bool loading = Loading;
   std::map<std::string, std::vector<double>> values{};

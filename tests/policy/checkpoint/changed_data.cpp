@@ -73,7 +73,7 @@ std::vector<double> train(Source source, std::filesystem::path const& folder,
                           fr::Checkpoint<Every<4>> const& saves = {},
                           fr::Report* report = nullptr) {
   std::vector<double> losses;
-  fr::Settings settings{.run = folder, .epochs = 2, .seed = 7};
+  fr::Settings settings{.run_dir = folder, .epochs = 2, .seed = 7};
   settings.steps = steps;
   fr::Trainer trainer{std::make_shared<Mlp>(), Witness{.losses = &losses}, settings,
                       fr::Optimize<fr::AdamW>{}, saves};
@@ -137,12 +137,13 @@ TEST_CASE("a difference that is named goes through, is reported, and is that of 
 TEST_CASE("tensors in memory are known by their bytes, on whatever they lie") {
   TemporaryFolder const folder;
   fr::Batch const all = samples(40);
-  train(fr::Resident(all, {.batch = 4}), folder.path(), 6);
+  train(fr::TensorDataset(all, {.batch = 4}), folder.path(), 6);
   fr::Batch const other{all.data.clone(), all.target};
-  train(fr::Resident(other, {.batch = 4}), folder.path(), 7);
+  train(fr::TensorDataset(other, {.batch = 4}), folder.path(), 7);
   other.data[39][0] += 1;
-  CHECK(refusal(fr::Resident(other, {.batch = 4}), folder.path()).starts_with("data is [40, 6]"));
-  CHECK(refusal(fr::Resident(all, {.batch = 4, .shuffle = false}), folder.path()) ==
+  CHECK(refusal(fr::TensorDataset(other, {.batch = 4}), folder.path())
+            .starts_with("data is [40, 6]"));
+  CHECK(refusal(fr::TensorDataset(all, {.batch = 4, .shuffle = false}), folder.path()) ==
         "shuffle is true there and false here");
 }
 
@@ -165,14 +166,14 @@ TEST_CASE("other validation data are refused, and a validation source may come o
   fr::Batch const far = samples(12, 6);
   auto const run = [&](std::uint64_t steps, std::vector<std::string> const& changed,
                        auto&&... valid) {
-    fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{},
-                        fr::Settings{.run = folder.path(), .epochs = 9, .steps = steps, .seed = 7},
-                        fr::Optimize<fr::AdamW>{},
-                        fr::Checkpoint<Every<4>>{.changed_data = changed}};
-    return trainer.fit(fr::Resident(all, {.batch = 4}), valid...);
+    fr::Trainer trainer{
+        std::make_shared<Mlp>(), fr::CrossEntropy{},
+        fr::Settings{.run_dir = folder.path(), .epochs = 9, .steps = steps, .seed = 7},
+        fr::Optimize<fr::AdamW>{}, fr::Checkpoint<Every<4>>{.changed_data = changed}};
+    return trainer.fit(fr::TensorDataset(all, {.batch = 4}), valid...);
   };
-  fr::Resident one(near, {.batch = 4});
-  fr::Resident other(far, {.batch = 4});
+  fr::TensorDataset one(near, {.batch = 4});
+  fr::TensorDataset other(far, {.batch = 4});
   run(4, {}, one);
   try {
     run(5, {}, other);
@@ -210,7 +211,7 @@ TEST_CASE("of a user-defined source the number of samples is compared, and so is
   CHECK(refusal(Own{.count = 20}, folder.path()) == "samples is 40 there and 20 here");
   std::vector<double> losses;
   fr::Trainer trainer{std::make_shared<Mlp>(), Witness{.losses = &losses},
-                      fr::Settings{.run = folder.path(), .epochs = 2, .seed = 7},
+                      fr::Settings{.run_dir = folder.path(), .epochs = 2, .seed = 7},
                       fr::Optimize<fr::AdamW>{},
                       fr::Checkpoint<Every<4>>{.changed_data = {"samples"}}};
   Own shorter{.count = 20};

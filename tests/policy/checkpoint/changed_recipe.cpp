@@ -111,7 +111,7 @@ TEST_CASE("an unchanged recipe reports no difference") {
   job.dies_at = 0;
   Outcome const resumed = start();
   CHECK(changed(resumed).empty());
-  CHECK(resumed.report.advice.empty());
+  CHECK(resumed.report.warnings.empty());
   job.folder = folder / "whole";
   CHECK(same_bits(resumed.tensors, start().tensors));
 }
@@ -186,14 +186,15 @@ TEST_CASE("a state that does not fit is refused by its name, or starts fresh, on
 
   auto const start = [&](std::uint64_t epochs) {
     auto const module = std::make_shared<Mlp>(job.shape);
-    frugal::Trainer trainer{module,
-                            frugal::CrossEntropy{},
-                            frugal::Settings{.run = job.folder, .epochs = epochs, .seed = job.seed},
-                            Adam{},
-                            Counts<true>{},
-                            keeps({"test.Spy"})};
-    frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-    frugal::Resident valid(samples(15, 92), {.batch = 4});
+    frugal::Trainer trainer{
+        module,
+        frugal::CrossEntropy{},
+        frugal::Settings{.run_dir = job.folder, .epochs = epochs, .seed = job.seed},
+        Adam{},
+        Counts<true>{},
+        keeps({"test.Spy"})};
+    frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+    frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
     auto const report = trainer.fit(train, valid);
     REQUIRE(report.resumed);
     return std::pair(report.resumed->changed,

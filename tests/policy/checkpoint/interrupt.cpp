@@ -82,12 +82,12 @@ Outcome run(std::filesystem::path const& folder, int signal_at, Ps const&... pol
   }};
   frugal::Trainer trainer{module,
                           witness,
-                          frugal::Settings{.run = folder, .epochs = 2, .seed = 7},
+                          frugal::Settings{.run_dir = folder, .epochs = 2, .seed = 7},
                           Optimizer{},
                           frugal::Validate<Every<5>, frugal::SanityBatches<0>>{},
                           policies...};
-  frugal::Resident train(samples(43), {.batch = 4, .shuffle = true});
-  frugal::Resident valid(samples(15, 92), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
+  frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
   return outcome;
@@ -171,9 +171,9 @@ TEST_CASE("a handler that the program installs during fit stays") {
     ::sigaction(SIGINT, &action, nullptr);
   }};
   frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
-                          frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 1}, Optimizer{},
                           Saves{}};
-  static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
+  static_cast<void>(trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4})));
   CHECK((handler_of(SIGINT) == handler_of_mine));
 }
 
@@ -185,9 +185,9 @@ TEST_CASE("the handler is installed during fit, unless on_interrupt turns it off
     bool taken = false;
     Witness const witness{[&](bool) { taken = handler_of(SIGINT) != SIG_DFL; }};
     frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
-                            frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                            frugal::Settings{.run_dir = folder.path(), .epochs = 1}, Optimizer{},
                             Saves{.on_interrupt = what}};
-    static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
+    static_cast<void>(trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4})));
     CHECK(taken == (what == OnInterrupt::Save));
     CHECK((handler_of(SIGINT) == SIG_DFL));
     CHECK((handler_of(SIGPIPE) == SIG_DFL));
@@ -209,9 +209,9 @@ TEST_CASE("a fit inside another: Ctrl-C saves both") {
   frugal::Report inner;
   Witness const witness{[&](bool) { inner = run(folder / "inner", 2, Saves{}).report; }};
   frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
-                          frugal::Settings{.run = folder / "outer", .epochs = 2}, Optimizer{},
+                          frugal::Settings{.run_dir = folder / "outer", .epochs = 2}, Optimizer{},
                           Saves{}};
-  frugal::Report const outer = trainer.fit(frugal::Resident(samples(12), {.batch = 4}));
+  frugal::Report const outer = trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4}));
   CHECK(inner.interrupted);
   CHECK(inner.steps == 2);
   CHECK(newest_step(folder / "inner") == 2);
@@ -297,7 +297,7 @@ TEST_CASE("if Spot ends the process, it does so after a Ctrl-C as well, with cod
   TemporaryFolder const folder;
   int const status = end_of_process(folder.path(), [&] {
     run(folder / "run", 3, Saves{},
-        frugal::Spot<frugal::SigtermSave>{.then = frugal::Preempted::Exit});
+        frugal::Spot<frugal::SigtermSave>{.on_preemption = frugal::Preempted::Exit});
     return 4;
   });
   REQUIRE(WIFEXITED(status));
@@ -314,9 +314,9 @@ TEST_CASE("a second Ctrl-C exits at once, in the step and in the save") {
       ::raise(SIGINT);
     }};
     frugal::Trainer trainer{std::make_shared<Mlp>(), witness,
-                            frugal::Settings{.run = folder / "step", .epochs = 2}, Optimizer{},
+                            frugal::Settings{.run_dir = folder / "step", .epochs = 2}, Optimizer{},
                             Saves{}};
-    static_cast<void>(trainer.fit(frugal::Resident(samples(12), {.batch = 4})));
+    static_cast<void>(trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4})));
     return 4;
   });
   REQUIRE(WIFEXITED(in_step));
@@ -366,11 +366,11 @@ TEST_CASE("a pipe that Ctrl-C has broken, as in `trainer | tee log`, does not pr
       }};
       frugal::Trainer trainer{std::make_shared<Mlp>(),
                               witness,
-                              frugal::Settings{.run = place, .epochs = 2},
+                              frugal::Settings{.run_dir = place, .epochs = 2},
                               Optimizer{},
                               Saves{},
                               Prints{.file = ends[1]}};
-      return trainer.fit(frugal::Resident(samples(43), {.batch = 4})).exit_code();
+      return trainer.fit(frugal::TensorDataset(samples(43), {.batch = 4})).exit_code();
     });
     if (signal_at == 0) {
       // Without Ctrl-C a broken pipe acts as usual.

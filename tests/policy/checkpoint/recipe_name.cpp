@@ -6,7 +6,7 @@
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/graph.hpp>
+#include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -64,7 +64,7 @@ TEST_CASE("options have one order in a name, whatever the order in which they ar
   NAMED("Schedule<Plateau<1/10, Patience<10>, Watch<'loss', 0>>>", Schedule<Plateau<>>);
   NAMED("Schedule<Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
         Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>>);
-  NAMED("Graph<WholeStep, NoCapture>", Graph<NoCapture, WholeStep>);
+  NAMED("CudaGraph<WholeStep, NoCapture>", CudaGraph<NoCapture, WholeStep>);
   // As in checkpoints from when options had a fixed order.
   auto const slots = frugal::detail::slots_of(list<Validate<>>{});
   CHECK(slots.at("Validate").compiled == "Validate<Every<1,Epoch>>");

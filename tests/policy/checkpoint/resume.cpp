@@ -109,7 +109,7 @@ TEST_CASE("a run without a whole checkpoint starts over, and reports why") {
   CHECK_FALSE(outcome.report.resumed);
   CHECK(outcome.losses.size() == 33);
   bool told = false;
-  for (auto const& advice : outcome.report.advice) {
+  for (auto const& advice : outcome.report.warnings) {
     told = told || (advice.find("damaged") != std::string::npos &&
                     advice.find("state.json") != std::string::npos);
   }
@@ -124,8 +124,8 @@ std::string refusal(Job const& job, Ps const&... policies) {
   std::vector<double> losses;
   frugal::Trainer trainer{
       module, Witness{.losses = &losses},
-      frugal::Settings{.run = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
-  frugal::Resident train(samples(43, 91, job.shape.features), {.batch = 4});
+      frugal::Settings{.run_dir = job.folder, .epochs = job.epochs, .seed = job.seed}, policies...};
+  frugal::TensorDataset train(samples(43, 91, job.shape.features), {.batch = 4});
   try {
     static_cast<void>(trainer.fit(train, validation_data(job.shape)));
   } catch (frugal::StateError const& error) {
@@ -171,7 +171,7 @@ void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots 
   frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
   auto state = nlohmann::json::parse(text_of(saved.folder / "state.json"));
   state.at("version") = 1;
-  REQUIRE(state.erase("circumstances") == 1);
+  REQUIRE(state.erase("environment") == 1);
   REQUIRE(state.erase("data") == 1);
   for (auto const& [slot, filling] : recipe) state.at("recipe").at(slot) = filling.compiled;
   auto& values = state.at("values");
@@ -205,7 +205,7 @@ TEST_CASE("a checkpoint of the previous version resumes with the same bits and w
   Outcome const resumed = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
   REQUIRE(resumed.report.resumed);
   CHECK(resumed.report.resumed->step == 8);
-  CHECK(resumed.report.advice.empty());
+  CHECK(resumed.report.warnings.empty());
   CHECK(same_bits(resumed.tensors, whole.tensors));
   auto const steps = [](std::filesystem::path const& log) {
     std::vector<int> found;
@@ -253,9 +253,9 @@ TEST_CASE("another batch size of a shuffled set, which keeps its order, is named
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
   frugal::Trainer trainer{std::make_shared<Mlp>(job.shape), frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 4, .seed = job.seed},
+                          frugal::Settings{.run_dir = job.folder, .epochs = 4, .seed = job.seed},
                           Optimizer{}, frugal::Checkpoint<Every<4>>{}};
-  frugal::Resident train(samples(43), {.batch = 8, .shuffle = true});
+  frugal::TensorDataset train(samples(43), {.batch = 8, .shuffle = true});
   CHECK(advises(trainer.fit(train, validation_data(job.shape)),
                 "11 steps in an epoch and continues with 6"));
 }
@@ -294,9 +294,9 @@ TEST_CASE("weights without any matching name are refused") {
   TemporaryFolder const folder;
   torch::nn::Linear linear(6, 3);
   frugal::Trainer trainer{linear, frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder / "donor", .epochs = 1}, Optimizer{},
+                          frugal::Settings{.run_dir = folder / "donor", .epochs = 1}, Optimizer{},
                           Weights{}};
-  frugal::Resident train(samples(8), {.batch = 4});
+  frugal::TensorDataset train(samples(8), {.batch = 4});
   static_cast<void>(trainer.fit(train));
   CHECK_THROWS_WITH_AS(run({.folder = folder / "run"}, Optimizer{},
                            Weights{.resume = frugal::Resume::Weights, .from = folder / "donor"}),
@@ -310,11 +310,11 @@ TEST_CASE("a checkpoint of other dtypes is refused") {
     auto const module = std::make_shared<Mlp>();
     module->to(type);
     frugal::Trainer trainer{module, frugal::CrossEntropy{},
-                            frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                            frugal::Settings{.run_dir = folder.path(), .epochs = 1}, Optimizer{},
                             frugal::Checkpoint<Every<4>>{}};
     frugal::Batch data = samples(8);
     data.data = data.data.to(type);
-    frugal::Resident train(data, {.batch = 4});
+    frugal::TensorDataset train(data, {.batch = 4});
     return trainer.fit(train);
   };
   start(at::kFloat);
@@ -353,9 +353,9 @@ std::string said_of_forged(Change&& change) {
   auto const module = std::make_shared<Mlp>(job.shape);
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module, frugal::CrossEntropy{},
-                          frugal::Settings{.run = job.folder, .epochs = 2, .seed = job.seed},
+                          frugal::Settings{.run_dir = job.folder, .epochs = 2, .seed = job.seed},
                           Optimizer{}, Saves{}};
-  frugal::Resident train(samples(43), {.batch = 4});
+  frugal::TensorDataset train(samples(43), {.batch = 4});
   try {
     static_cast<void>(trainer.fit(train, validation_data(job.shape)));
   } catch (frugal::Error const& error) {
@@ -599,7 +599,7 @@ TEST_CASE("WeightsIn<BF16> writes weights of half the size, and resumes from the
   CHECK((weight.scalar_type() == at::kFloat));
   CHECK(weight.equal(weight.to(at::kBFloat16).to(at::kFloat)));
   job.dies_at = 0;
-  auto const advice = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}).report.advice;
+  auto const advice = run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}).report.warnings;
   REQUIRE_FALSE(advice.empty());
   CHECK(advice.back().find("stored as BF16") != std::string::npos);
 }
@@ -612,9 +612,9 @@ TEST_CASE("weights that FP16 cannot hold are refused, naming the tensor") {
     module->second->weight.fill_(70000);
   }
   frugal::Trainer trainer{module, frugal::CrossEntropy{},
-                          frugal::Settings{.run = folder.path(), .epochs = 1}, Optimizer{},
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 1}, Optimizer{},
                           frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::FP16>>{}};
-  frugal::Resident train(samples(8), {.batch = 4});
+  frugal::TensorDataset train(samples(8), {.batch = 4});
   CHECK_THROWS_WITH_AS(trainer.fit(train), doctest::Contains("tensor 'second.weight', step 0"),
                        frugal::StoreError);
 }

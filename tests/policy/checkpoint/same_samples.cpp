@@ -101,7 +101,7 @@ struct Trained {
 
 Trained train(AnySource source, fs::path const& folder, Run const& how) {
   Trained out;
-  frugal::Settings settings{.run = folder, .epochs = how.epochs, .seed = how.seed};
+  frugal::Settings settings{.run_dir = folder, .epochs = how.epochs, .seed = how.seed};
   settings.steps = how.stops_at;
   frugal::Trainer trainer{
       std::make_shared<One>(), Record{&out.batches, how.dies_at}, settings,

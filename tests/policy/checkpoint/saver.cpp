@@ -111,7 +111,7 @@ TEST_CASE("or it is reported and retried at the next time, as the user chooses")
   goes_on(frugal::Checkpoint<Every<4>, Async>{});
 }
 
-TEST_CASE("failures are one line of advice, with the last of them and their number") {
+TEST_CASE("failures are one warning, with the last of them and their number") {
   TemporaryFolder const folder;
   // Nothing at 8 and 12, and as much in the second run, whose count continues.
   auto const start = [&](std::uint64_t epochs, std::uint64_t away) {
@@ -122,7 +122,7 @@ TEST_CASE("failures are one line of advice, with the last of them and their numb
   };
   auto const lines = [](frugal::Report const& report) {
     std::vector<std::string> found;
-    for (std::string const& line : report.advice) {
+    for (std::string const& line : report.warnings) {
       if (line.find("a checkpoint was not written: ") == 0) found.push_back(line);
     }
     return found;
@@ -216,9 +216,9 @@ TEST_CASE("a requested save that a thread cannot write returns false") {
 template <class... Ps>
 frugal::Report with_a_rare_row(std::filesystem::path const& folder, Ps const&... policies) {
   frugal::Trainer trainer{std::make_shared<Rows>(), RareRow{},
-                          frugal::Settings{.run = folder, .epochs = 2},
+                          frugal::Settings{.run_dir = folder, .epochs = 2},
                           frugal::Optimize<frugal::SGD>{.lr = 0.1}, policies...};
-  frugal::Resident train(rows_of(5), {.batch = 4, .shuffle = false});
+  frugal::TensorDataset train(rows_of(5), {.batch = 4, .shuffle = false});
   return trainer.fit(train);
 }
 
@@ -269,11 +269,11 @@ TEST_CASE("a constant that is not finite from the start, such as a mask, is save
   auto const fit = [&](std::uint64_t epochs, auto const& policy) {
     frugal::Trainer trainer{std::make_shared<Masked>(),
                             frugal::CrossEntropy{},
-                            frugal::Settings{.run = folder.path(), .epochs = epochs},
+                            frugal::Settings{.run_dir = folder.path(), .epochs = epochs},
                             Optimizer{},
                             frugal::Rollback<Every<3>>{},
                             policy};
-    frugal::Resident train(samples(40), {.batch = 4});
+    frugal::TensorDataset train(samples(40), {.batch = 4});
     return trainer.fit(train);
   };
   CHECK(fit(1, frugal::Checkpoint<Every<4>>{}).steps == 10);
@@ -455,7 +455,7 @@ TEST_CASE("a run that was copied without its log continues with a new one, and r
   // If all of it is there, nothing else is said.
   Job const again{.folder = folder.path(), .epochs = 4};
   CHECK(run(again, Optimizer{}, frugal::Log<Every<2>>{}, frugal::Checkpoint<Every<4>>{})
-            .report.advice == report.advice);
+            .report.warnings == report.warnings);
 }
 
 TEST_CASE("a checkpoint before a resumed run's first line does not count lines to be cut") {
@@ -483,7 +483,7 @@ TEST_CASE("memory of a snapshot is allocated once") {
   at::Tensor const value = at::arange(6, at::kFloat).view({2, 3});
   void const* first = nullptr;
   for (int i = 0; i < 3; ++i) {
-    frugal::StateWriter writer(memory, frugal::Copies::on_host);
+    frugal::StateWriter writer(memory, frugal::CopyTarget::on_host);
     writer("value", value + i);
     CHECK(memory.tensors.at("value").equal(value + i));
     if (!first) first = memory.tensors.at("value").const_data_ptr();

@@ -58,7 +58,7 @@ TEST_CASE("a state file returns every value, bit for bit and with its type") {
   file.seconds = 2;
   file.recipe = {{"optimizer", "AdamW"}, {"precision", "FP32"}};
   file.weights = "BF16";
-  file.circumstances = {{"threads", 2}};
+  file.environment = {{"threads", 2}};
   file.data = {{"order", "Pass"}, {"files", "\xff \"1\""}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     file.values.emplace("policy/" + std::to_string(i), values[i]);
@@ -68,7 +68,7 @@ TEST_CASE("a state file returns every value, bit for bit and with its type") {
   CHECK(read.seconds == 2.0);
   CHECK(read.recipe == file.recipe);
   CHECK(read.weights == "BF16");
-  CHECK(read.circumstances == file.circumstances);
+  CHECK(read.environment == file.environment);
   CHECK(read.data == file.data);
   CHECK(read.version == StateFile::newest_version);
   REQUIRE(read.values.size() == values.size());
@@ -106,7 +106,7 @@ TEST_CASE("a state file of version 2 does not say which data it is of") {
   CHECK(read.data.empty());
 }
 
-TEST_CASE("a state file of version 1 has no circumstances, and is recognised by its number") {
+TEST_CASE("a state file of version 1 has no environment, and is recognised by its number") {
   StateFile file;
   file.recipe = {{"clip", "NoClip"}};
   std::string text = file.text();
@@ -117,10 +117,10 @@ TEST_CASE("a state file of version 1 has no circumstances, and is recognised by 
   };
   cut("\"version\": 3", "\"version\": 1");
   cut(" \"data\": {},\n", "");
-  cut(" \"circumstances\": {},\n", "");
+  cut(" \"environment\": {},\n", "");
   StateFile const read = parsed(text);
   CHECK(read.version == 1);
-  CHECK(read.circumstances.empty());
+  CHECK(read.environment.empty());
   CHECK(read.recipe.at("clip") == "NoClip");
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("faults in a state file are named") {
   CHECK(why(with("\"recipe\": {}", "\"recipe\": []")) == "\"recipe\" is not an object");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"clip": 1})")) ==
         R"(the recipe's "clip" is not a string)");
-  CHECK(why(with("\"circumstances\": {}", R"("circumstances": {"threads": -1})")) ==
+  CHECK(why(with("\"environment\": {}", R"("environment": {"threads": -1})")) ==
         "\"threads\" is not a whole number");
   CHECK(why(with("\"values\": {}", R"("values": {"a/b": []})")) == R"(the value of "a/b" is none)");
   CHECK(why(with("\"values\": {}", R"("values": {"a": {"bits": "xyz"}})")) == "a number is none");

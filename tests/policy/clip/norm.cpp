@@ -178,7 +178,7 @@ TEST_CASE("a policy that skips such windows keeps the run going") {
                       frugal::SkipNonFinite{}}
           .fit(std::vector<Table>{{{at::ones({1})}}, {{at::full({1}, 2.0)}}, {{at::ones({1})}}});
   CHECK(report.steps == 2);
-  CHECK(report.skipped == 1);
+  CHECK(report.non_finite_windows == 1);
   CHECK(at::equal(module->parameters()[0], at::tensor({-2.0F})));
 }
 

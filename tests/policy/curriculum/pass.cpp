@@ -61,7 +61,7 @@ TEST_CASE("an epoch draws from the easiest samples of its share, each equally of
 
 TEST_CASE("after the pace an epoch has the order of Pass") {
   auto const scores = falling(30);
-  Loading const loading{.batch = 4};
+  LoaderOptions const loading{.batch = 4};
   Cursor const cursor{.seed = 5, .epoch = 4};
   CHECK(read(Four(scores, loading), cursor) == read(Pass(30, loading, "all"), cursor));
   CHECK(read(Four(scores, loading), {.seed = 5, .epoch = 3}) !=

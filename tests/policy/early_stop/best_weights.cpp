@@ -74,8 +74,8 @@ TEST_CASE("the module ends with the weights that a hand-written loop kept, buffe
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 200},
                           Sgd{.lr = lr}, EarlyStop<3>{.restore_best = true}};
   frugal::Report const report =
-      trainer.fit(frugal::Resident(as_double(train), {.batch = 8, .shuffle = false}),
-                  frugal::Resident(as_double(valid), {.batch = 16, .shuffle = false}));
+      trainer.fit(frugal::TensorDataset(as_double(train), {.batch = 8, .shuffle = false}),
+                  frugal::TensorDataset(as_double(valid), {.batch = 16, .shuffle = false}));
   CHECK(report.stopped_by == "EarlyStop");
   CHECK(report.epochs == static_cast<std::uint64_t>(epoch));
   CHECK(report.restored_step == static_cast<std::uint64_t>(best_epoch) * 5);
@@ -211,14 +211,14 @@ TEST_CASE("a preempted run keeps its weights, from which it resumes") {
   frugal::Trainer trainer{
       module,
       frugal::CrossEntropy{},
-      frugal::Settings{.run = folder.path(), .epochs = 9, .stop = stop.get_token()},
+      frugal::Settings{.run_dir = folder.path(), .epochs = 9, .stop = stop.get_token()},
       Sgd{.lr = 1.0},
       frugal::Validate<Every<2>>{},
       EarlyStop<100>{.restore_best = true},
       Saves{},
       spy};
-  frugal::Report const report =
-      trainer.fit(frugal::Resident(samples(43), {.batch = 4}), frugal::Resident(samples(15, 92)));
+  frugal::Report const report = trainer.fit(frugal::TensorDataset(samples(43), {.batch = 4}),
+                                            frugal::TensorDataset(samples(15, 92)));
   REQUIRE(report.preempted);
   CHECK_FALSE(report.restored_step);
   CHECK(same_bits(tensors_of(*module), last));
@@ -281,7 +281,7 @@ TEST_CASE("weights that are not finite are not kept as the best, with one advice
   CHECK_FALSE(advises(report, begin + "4"));
 }
 
-TEST_CASE("a run whose validations give no number keeps its weights, with an advice") {
+TEST_CASE("a run whose validations give no number keeps its weights, with a warning") {
   auto const nan = std::nan("");
   auto const report = run_script({nan, nan, nan}, EarlyStop<100>{.restore_best = true});
   CHECK_FALSE(report.restored_step);

@@ -53,7 +53,7 @@ struct Linear {
 
 /// Keeps the learning rate that loggers show of the last step.
 struct RateShown {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "test.RateShown";
   };
   using listens = frugal::list<frugal::on::step>;

@@ -80,7 +80,7 @@ struct Told {
 };
 
 namespace kinds {
-struct watch : frugal::observer_kind {
+struct watch : frugal::optional_kind {
   static constexpr std::string_view name = "test.Watch";
 };
 }  // namespace kinds
@@ -133,7 +133,7 @@ Told train(Json const& file, Json const& which, Ps const&... policies) {
   std::size_t finite = 0;
   for (Json const& step : which.at("steps")) finite += step.at("finite").get<bool>();
   CHECK(report.steps == finite);
-  CHECK(report.skipped == batches.size() - finite);
+  CHECK(report.non_finite_windows == batches.size() - finite);
   CHECK(told.steps.size() == finite);
   return told;
 }
@@ -237,7 +237,7 @@ TEST_CASE("one overflowing micro-batch skips its window, and no other") {
   auto const report = trainer.fit(batches);
   // finite inf | finite nan | inf finite | finite finite | finite inf
   CHECK(report.steps == 1);
-  CHECK(report.skipped == 4);
+  CHECK(report.non_finite_windows == 4);
   at::Tensor const mean = (batches[6].row + batches[7].row) / 2;
   CHECK(distance(told.weights.back(), tensor_in(file.at("start"), {6}) - 0.1 * mean) < 1e-6);
 }
@@ -290,7 +290,7 @@ TEST_CASE("accumulated weights overflow in no order, and the gradient is that of
                             frugal::Accumulate<2>{},
                             policies...};
     auto const report = trainer.fit(batches);
-    CHECK(report.skipped == 0);
+    CHECK(report.non_finite_windows == 0);
     CHECK(report.steps == 10);
     return tensors_of(*module);
   };
@@ -389,7 +389,7 @@ TEST_CASE("a loss that is not finite skips its window and lowers the scale, and 
                           Watch{&told}};
   frugal::Report const report = trainer.fit(batches);
   CHECK(report.steps == 3);
-  CHECK(report.skipped == 2);
+  CHECK(report.non_finite_windows == 2);
   CHECK(at::equal(told.weights.back(), at::full({6}, -1.5)));
   CHECK(report.train_loss == (0.0 - 3.0 - 6.0) / 3);  // six weights of 0, -0.5 and -1
 }

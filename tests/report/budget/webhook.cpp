@@ -33,7 +33,7 @@ double fake_clock() { return now; }
 
 /// An hour passes in each step.
 struct Hourly {
-  struct kind : frugal::observer_kind {
+  struct kind : frugal::optional_kind {
     static constexpr std::string_view name = "webhook.Hourly";
   };
   using listens = frugal::list<frugal::on::backward>;
@@ -79,7 +79,7 @@ TEST_CASE("every warning is posted once, and the log has it too") {
   CHECK(lines_with(folder / "metrics.jsonl", R"("event":"budget")") == 4);
   CHECK(lines_with(folder / "metrics.jsonl", R"("event":"cost")") == 1);
   CHECK(lines_with(folder / "metrics.jsonl", R"("event":"price")") == 1);
-  CHECK(report.advice.size() == 4);
+  CHECK(report.warnings.size() == 4);
 }
 
 TEST_CASE("an endpoint that is gone, refuses or hangs is reported once, and changes no bit") {
@@ -100,7 +100,7 @@ TEST_CASE("an endpoint that is gone, refuses or hangs is reported once, and chan
     CHECK(same_bits(outcome.tensors, plain.tensors));
     CHECK(outcome.losses == plain.losses);
     std::size_t reports = 0;
-    for (std::string const& line : outcome.report.advice) {
+    for (std::string const& line : outcome.report.warnings) {
       if (line.find("the webhook at 127.0.0.1") == std::string::npos) continue;
       CHECK(line.find("secret") == std::string::npos);
       reports +=

@@ -29,8 +29,9 @@ using Clipped = Plain::with<fr::ClipNorm<>>;
 torch::nn::Linear make() { return torch::nn::Linear(6, 3); }
 
 struct Data {
-  fr::Resident train{samples(64).data, samples(64).target, {.batch = 8}};
-  fr::Resident valid{samples(32, 95).data, samples(32, 95).target, {.batch = 16, .shuffle = false}};
+  fr::TensorDataset train{samples(64).data, samples(64).target, {.batch = 8}};
+  fr::TensorDataset valid{
+      samples(32, 95).data, samples(32, 95).target, {.batch = 16, .shuffle = false}};
 };
 
 auto job_of(Data& data, fr::CompareSettings settings) {
@@ -259,7 +260,7 @@ TEST_CASE("each run has its own folder, and a folder with an earlier comparison 
   Data data;
   TemporaryFolder const folder;
   using Saves = Plain::with<fr::Checkpoint<fr::Every<2>>>;
-  fr::CompareSettings const settings{.settings = {.run = folder / "runs", .steps = 4},
+  fr::CompareSettings const settings{.settings = {.run_dir = folder / "runs", .steps = 4},
                                      .repeats = 2};
   fr::Comparison const found = fr::compare<Saves>(job_of(data, settings));
   CHECK(found.baseline().error == "");

@@ -151,7 +151,7 @@ TEST_CASE("a GPU that LibTorch cannot use comes first") {
   machine.torch_has_cuda = false;
   CHECK(levers_for(machine).at(0).lever == "a LibTorch with CUDA");
   CHECK(screen(machine).find("(GPU, which this LibTorch cannot use)") != std::string::npos);
-  CHECK_FALSE(uses(machine, "Device<>, Graph"));
+  CHECK_FALSE(uses(machine, "DevicePrefetch<>, CudaGraph"));
 }
 
 TEST_CASE("a slow disk gets shards and an asynchronous save, a fast one neither") {

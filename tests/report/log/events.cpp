@@ -27,8 +27,8 @@ using namespace frugal_test::support;
 using frugal::Every;
 using frugal::Log;
 using frugal::Optimize;
-using frugal::Resident;
 using frugal::SGD;
+using frugal::TensorDataset;
 
 /// Every line of a file, parsed.
 std::vector<Json> events_in(std::filesystem::path const& path) {
@@ -47,10 +47,10 @@ frugal::Report saves(std::filesystem::path const& folder, int dies_at, Ps const&
     return frugal::CrossEntropy{}(module, batch);
   };
   frugal::Trainer trainer{
-      std::make_shared<Mlp>(), objective,   frugal::Settings{.run = folder, .epochs = 2},
+      std::make_shared<Mlp>(), objective,   frugal::Settings{.run_dir = folder, .epochs = 2},
       Optimize<SGD>{},         policies..., frugal::Checkpoint<Every<4>>{}};
   try {
-    return trainer.fit(Resident(samples(18), {.batch = 4}));
+    return trainer.fit(TensorDataset(samples(18), {.batch = 4}));
   } catch (Gone const&) {
     return {};
   }
@@ -77,8 +77,8 @@ TEST_CASE("a log whose reader goes away gives a note in advice, and the run cont
   }};
   frugal::Report const report = saves(folder / "run", 0, Log<Every<1>>{.path = path}, goes);
   CHECK(report.steps == 10);
-  REQUIRE(report.advice.size() == 1);
-  CHECK(report.advice[0].find("Broken pipe") != std::string::npos);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("Broken pipe") != std::string::npos);
 }
 
 /// Moves a file after a step, like logrotate.
@@ -128,10 +128,10 @@ frugal::Report broken(std::filesystem::path const& folder, int dies_at, Ps const
     return frugal::CrossEntropy{}(module, batch);
   };
   frugal::Trainer trainer{
-      std::make_shared<Mlp>(), objective,    frugal::Settings{.run = folder, .epochs = 1},
+      std::make_shared<Mlp>(), objective,    frugal::Settings{.run_dir = folder, .epochs = 1},
       Optimize<SGD>{},         Log<Lines>{}, policies...};
   try {
-    return trainer.fit(Resident(data, {.batch = 4, .shuffle = false}));
+    return trainer.fit(TensorDataset(data, {.batch = 4, .shuffle = false}));
   } catch (Gone const&) {
     return {};
   }
@@ -197,13 +197,13 @@ void killed_at_each_moment() {
     for (int i = 0; i < 2; ++i) start(dies_at);
     frugal::Report report = start(0);
     // If the killed run had saved its end, this start trained nothing and says so.
-    std::erase_if(report.advice, [](std::string const& line) {
+    std::erase_if(report.warnings, [](std::string const& line) {
       return line.find("trained nothing") != std::string::npos;
     });
     CHECK(report.steps == whole.steps);
     CHECK(counts(run / "metrics.jsonl")["resume"] == starts - 1);
     CHECK(contents(run / "metrics.jsonl") == expected);
-    CHECK(report.advice == whole.advice);
+    CHECK(report.warnings == whole.warnings);
   }
 }
 

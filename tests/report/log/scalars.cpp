@@ -86,7 +86,7 @@ TEST_CASE("windows of several micro-batches and steps that are replayed report t
   RecorderLog log;
   auto const eager = log_of("eager");
   auto const replayed = log_of(
-      "replayed", fr::Graph<fr::WholeStep, Recorder>{.warm_up = 1, .backend = {.log = &log}});
+      "replayed", fr::CudaGraph<fr::WholeStep, Recorder>{.warm_up = 1, .backend = {.log = &log}});
   REQUIRE(eager.size() == replayed.size());
   for (std::size_t i = 0; i < eager.size(); ++i) {
     if (!eager[i].contains("largest")) continue;

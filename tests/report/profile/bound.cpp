@@ -45,7 +45,8 @@ TEST_CASE("data that is read while the device works costs nothing") {
   CHECK(judge(found, true) == Bound::compute);
 }
 
-TEST_CASE("a device that waits for the host's operators is launch-bound, and Graph is the lever") {
+TEST_CASE(
+    "a device that waits for the host's operators is launch-bound, and CudaGraph is the lever") {
   Trace const trace{.span = {0, 100},
                     .events = {range_of(range::forward, {0, 100}), op({0, 80}), kernel({10, 20}),
                                kernel({40, 50})},
@@ -55,7 +56,8 @@ TEST_CASE("a device that waits for the host's operators is launch-bound, and Gra
   CHECK(found.launch == doctest::Approx(0.6));
   CHECK(found.host == doctest::Approx(0.2));
   CHECK(judge(found, true) == Bound::launch);
-  CHECK(advice_for(Bound::launch, found, true).find("docs/policy/graph.md") != std::string::npos);
+  CHECK(advice_for(Bound::launch, found, true).find("docs/policy/cuda_graph.md") !=
+        std::string::npos);
 }
 
 TEST_CASE("a device that waits for neither data nor operators is host-bound") {

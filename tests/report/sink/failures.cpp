@@ -38,7 +38,7 @@ double fake_clock() { return now; }
 
 /// An hour passes in each step, for a dollar.
 struct Hourly {
-  struct kind : fr::observer_kind {
+  struct kind : fr::optional_kind {
     static constexpr std::string_view name = "failures.Hourly";
   };
   using listens = fr::list<fr::on::backward>;
@@ -64,8 +64,8 @@ Ended train(Prepare const& prepare, Ps const&... policies) {
                       fr::Optimize<fr::AdamW>{}, policies...};
   prepare(trainer);
   Ended ended;
-  ended.report = trainer.fit(fr::Resident(samples(42), {.batch = 4, .shuffle = true}),
-                             fr::Resident(samples(9, 92), {.batch = 4}));
+  ended.report = trainer.fit(fr::TensorDataset(samples(42), {.batch = 4, .shuffle = true}),
+                             fr::TensorDataset(samples(9, 92), {.batch = 4}));
   ended.weights = tensors_of(*module);
   return ended;
 }
@@ -161,9 +161,9 @@ TEST_CASE(
   CHECK_FALSE(refuses.requests().empty());
 
   // Each failure is one line more.
-  std::vector<std::string> more = bad.report.advice;
+  std::vector<std::string> more = bad.report.warnings;
   std::erase_if(more, [&](std::string const& line) {
-    auto const& known = good.report.advice;
+    auto const& known = good.report.warnings;
     return std::find(known.begin(), known.end(), line) != known.end();
   });
   REQUIRE(more.size() == 3);

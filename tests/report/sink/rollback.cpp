@@ -33,11 +33,11 @@ fr::Report train(fr::Batch const& data, std::filesystem::path const& folder,
                  Ps const&... policies) {
   fr::Trainer trainer{std::make_shared<Mlp>(),
                       fr::CrossEntropy{},
-                      fr::Settings{.run = folder, .epochs = 2},
+                      fr::Settings{.run_dir = folder, .epochs = 2},
                       fr::Optimize<fr::AdamW>{},
                       fr::Rollback<Every<3>>{.slow_down = 1},
                       policies...};
-  fr::Resident source(data, {.batch = 4, .shuffle = false});
+  fr::TensorDataset source(data, {.batch = 4, .shuffle = false});
   auto report = trainer.fit(source);
   CHECK(report.steps == 20);
   return report;
@@ -61,8 +61,8 @@ fr::Batch clean() {
 template <class Policy, class Own>
 void same_lines(Policy const& policy, std::string const& name, Own&& own) {
   TemporaryFolder const folder;
-  CHECK(train(clean(), folder / "clean", policy).advice.empty());
-  CHECK(train(spoilt(), folder / "bad", policy).advice.size() == 2);
+  CHECK(train(clean(), folder / "clean", policy).warnings.empty());
+  CHECK(train(spoilt(), folder / "bad", policy).warnings.size() == 2);
   auto const left = [&](std::string const& run) {
     std::vector<std::string> lines;
     for (std::string const& line : lines_of(text_of(folder / run / name))) {
@@ -115,14 +115,14 @@ void same_lines_after_a_kill(Policy const& policy, std::string const& name, Own&
     };
     fr::Trainer trainer{std::make_shared<Mlp>(),
                         objective,
-                        fr::Settings{.run = folder / run},
+                        fr::Settings{.run_dir = folder / run},
                         fr::Optimize<fr::AdamW>{},
                         fr::Rollback<Every<100>>{.slow_down = 1},
                         fr::Checkpoint<Every<4>>{},
                         policy};
     try {
-      auto const report = trainer.fit(fr::Resident(spoilt(), {.batch = 4, .shuffle = false}));
-      CHECK(report.advice.size() == 1);  // of the bad window alone
+      auto const report = trainer.fit(fr::TensorDataset(spoilt(), {.batch = 4, .shuffle = false}));
+      CHECK(report.warnings.size() == 1);  // of the bad window alone
     } catch (Gone const&) {
     }
   };

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/sentence.hpp>
 
 namespace frugal {
 
@@ -36,48 +36,48 @@ struct name_probe : State, Names {};
 
 // One line defines a hook: its tag, its member's name, whether it may end the run, and its
 // signature. Detection, dispatch and error sentences follow from that.
-#define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                       \
-  namespace space {                                                                               \
-  struct tag {                                                                                    \
-    static constexpr std::string_view name = #member;                                             \
-    static constexpr std::size_t index = number;                                                  \
-    static constexpr bool may_stop = stops;                                                       \
-    struct fallback {                                                                             \
-      void member();                                                                              \
-    };                                                                                            \
-    template <class State>                                                                        \
-    static constexpr bool named = !requires { &detail::name_probe<State>::member; };              \
-    template <class State, class... Args>                                                         \
-    static constexpr bool callable =                                                              \
-        requires(State& state, Args&... args) { state.member(args...); };                         \
-    template <class State, class... Args>                                                         \
-    static constexpr decltype(auto) call(State& state, Args&... args) {                           \
-      return state.member(args...);                                                               \
-    }                                                                                             \
-    FRUGAL_SENTENCE(unimplemented, "frugal: this policy listens to " #space "::" #tag             \
-                                   " and its State has no " #member                               \
-                                   ". Write the member, or remove the hook from `listens`.");     \
-    FRUGAL_SENTENCE(undeclared,                                                                   \
-                    "frugal: this policy's State has " #member                                    \
-                    " and it would never be called. Add " #space "::" #tag " to `listens`.");     \
-    FRUGAL_SENTENCE(mistyped,                                                                     \
-                    "frugal: this policy's " #member                                              \
-                    " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
-    FRUGAL_SENTENCE(cannot_stop,                                                                  \
-                    "frugal: this policy's " #member                                              \
-                    " returns a flow, and a run cannot stop there. Return void, and stop in "     \
-                    "on_window, on_step, on_epoch_end or on_validated.");                         \
-    FRUGAL_SENTENCE(                                                                              \
-        misreturned,                                                                              \
-        "frugal: this policy's " #member                                                          \
-        " returns a value that the loop does not use. Return void; a flow where the run "         \
-        "may end; what next() returns in an around-hook; a bool in a query.");                    \
-  };                                                                                              \
+#define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                     \
+  namespace space {                                                                             \
+  struct tag {                                                                                  \
+    static constexpr std::string_view name = #member;                                           \
+    static constexpr std::size_t index = number;                                                \
+    static constexpr bool may_stop = stops;                                                     \
+    struct fallback {                                                                           \
+      void member();                                                                            \
+    };                                                                                          \
+    template <class State>                                                                      \
+    static constexpr bool named = !requires { &detail::name_probe<State>::member; };            \
+    template <class State, class... Args>                                                       \
+    static constexpr bool callable =                                                            \
+        requires(State& state, Args&... args) { state.member(args...); };                       \
+    template <class State, class... Args>                                                       \
+    static constexpr decltype(auto) call(State& state, Args&... args) {                         \
+      return state.member(args...);                                                             \
+    }                                                                                           \
+    FRUGAL_DIAGNOSTIC(unimplemented, "frugal: this policy listens to " #space "::" #tag         \
+                                     " and its State has no " #member                           \
+                                     ". Write the member, or remove the hook from `listens`."); \
+    FRUGAL_DIAGNOSTIC(undeclared,                                                               \
+                      "frugal: this policy's State has " #member                                \
+                      " and it would never be called. Add " #space "::" #tag " to `listens`."); \
+    FRUGAL_DIAGNOSTIC(                                                                          \
+        mistyped, "frugal: this policy's " #member                                              \
+                  " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
+    FRUGAL_DIAGNOSTIC(cannot_stop,                                                              \
+                      "frugal: this policy's " #member                                          \
+                      " returns a flow, and a run cannot stop there. Return void, and stop in " \
+                      "on_window, on_step, on_epoch_end or on_validated.");                     \
+    FRUGAL_DIAGNOSTIC(                                                                          \
+        misreturned,                                                                            \
+        "frugal: this policy's " #member                                                        \
+        " returns a value that the loop does not use. Return void; a flow where the run "       \
+        "may end; what next() returns in an around-hook; a bool in a query.");                  \
+  };                                                                                            \
   }
 
 // The closed list, in the order of a run (docs/loop.md draws the loop); hooks that most runs never
 // reach come last. The numbers are bits of a mask, and never saved.
-FRUGAL_HOOK(on, module, on_module, 0, false, "(Assembly<Context>&).")
+FRUGAL_HOOK(on, module, on_module, 0, false, "(ModuleSetup<Context>&).")
 FRUGAL_HOOK(around, fit, around_fit, 1, false,
             "(FitRun<Context> const&, auto&& next) and call next().")
 FRUGAL_HOOK(on, fit_begin, on_fit_begin, 2, true, "(FitBegin<Context>&).")
@@ -100,7 +100,7 @@ FRUGAL_HOOK(around, validate, around_validate, 14, false,
 FRUGAL_HOOK(on, validated, on_validated, 15, true, "(Validated<Context>&).")
 FRUGAL_HOOK(on, epoch_end, on_epoch_end, 16, true, "(EpochEnd<Context>&).")
 FRUGAL_HOOK(on, fit_end, on_fit_end, 17, false, "(FitEnd<Context> const&).")
-FRUGAL_HOOK(on, undo, on_undo, 18, false, "(Undo<Context> const&).")
+FRUGAL_HOOK(on, undo, on_undo, 18, false, "(WindowRetry<Context> const&).")
 FRUGAL_HOOK(on, preempt, on_preempt, 19, false, "(Preemption<Context>&).")
 FRUGAL_HOOK(on, recorded, on_recorded, 20, false, "(Recorded<Context> const&).")
 FRUGAL_HOOK(query, stop_requested, stop_requested, 21, false,

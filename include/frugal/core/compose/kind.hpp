@@ -16,7 +16,7 @@ struct slot_kind {
 };
 
 /// An observer only watches. A recipe has at most one of each kind.
-struct observer_kind {
+struct optional_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = false;
   static constexpr int rank = 0;

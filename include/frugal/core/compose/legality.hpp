@@ -97,7 +97,7 @@ constexpr std::string_view fault_of(std::array<PolicyInfo, N> const& infos, Orde
 /// Reports every broken rule of a recipe once, in the words of the policy concerned. The offenders
 /// are template arguments, so that the compiler's notes name them.
 template <class... Ps>
-struct Refusals {
+struct Diagnostics {
   static constexpr auto const& infos = infos_of<Ps...>;
 
   template <class P, class... Needs>

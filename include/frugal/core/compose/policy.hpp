@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include <frugal/core/compose/declared.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/hooks.hpp>
 #include <frugal/core/compose/kind.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>
-#include <frugal/core/compose/sentence.hpp>
 #include <frugal/core/compose/services.hpp>
 
 namespace frugal {
@@ -50,42 +50,46 @@ concept Policy =
 
 namespace rules {
 
-FRUGAL_SENTENCE(not_a_policy,
-                "frugal: a type in this recipe is not a policy. A policy is a copyable, default-"
-                "constructible type with `using kind` and `using listens`. Optimizers, curves and "
-                "metrics are options of one: write Optimize<AdamW>, not AdamW.");
-FRUGAL_SENTENCE(missing_need,
-                "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
-                "compiler's note names both. Add a policy of that kind.");
-FRUGAL_SENTENCE(conflicting,
-                "frugal: two policies of this recipe exclude each other. The compiler's note names "
-                "the policy and the kind that it excludes. Remove one of them.");
-FRUGAL_SENTENCE(duplicate,
-                "frugal: this recipe has two policies of one kind, and a recipe takes one. The "
-                "compiler's note names the second. Keep one of the two.");
-FRUGAL_SENTENCE(one_name,
-                "frugal: two kinds of this recipe have the same name. The order, messages and "
-                "checkpoints tell kinds apart by name. Give your kind another name.");
-FRUGAL_SENTENCE(cycle,
-                "frugal: the order of these policies is a cycle: each must come after another one. "
-                "Remove one `before` or `after`.");
-FRUGAL_SENTENCE(unknown_hook,
-                "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
-                "lists the hooks.");
-FRUGAL_SENTENCE(idle_observer,
-                "frugal: this observer listens to no hook and would never be called. Name its "
-                "hooks in `listens`.");
-FRUGAL_SENTENCE(no_state,
-                "frugal: this policy listens to hooks and has no State<Context> that is "
-                "constructible from the policy's value. Write one, with `explicit State(Policy "
-                "const&)`.");
-FRUGAL_SENTENCE(final_state,
-                "frugal: this policy's State is final, and its hooks are found by deriving from "
-                "it. Remove `final`.");
-FRUGAL_SENTENCE(not_persistent,
-                "frugal: this policy's State carries data that no checkpoint would keep. Give it "
-                "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
-                "when a resumed run may start without it.");
+FRUGAL_DIAGNOSTIC(
+    not_a_policy,
+    "frugal: a type in this recipe is not a policy. A policy is a copyable, default-"
+    "constructible type with `using kind` and `using listens`. Optimizers, curves and "
+    "metrics are options of one: write Optimize<AdamW>, not AdamW.");
+FRUGAL_DIAGNOSTIC(missing_need,
+                  "frugal: a policy of this recipe needs a kind that the recipe lacks. The "
+                  "compiler's note names both. Add a policy of that kind.");
+FRUGAL_DIAGNOSTIC(
+    conflicting,
+    "frugal: two policies of this recipe exclude each other. The compiler's note names "
+    "the policy and the kind that it excludes. Remove one of them.");
+FRUGAL_DIAGNOSTIC(duplicate,
+                  "frugal: this recipe has two policies of one kind, and a recipe takes one. The "
+                  "compiler's note names the second. Keep one of the two.");
+FRUGAL_DIAGNOSTIC(one_name,
+                  "frugal: two kinds of this recipe have the same name. The order, messages and "
+                  "checkpoints tell kinds apart by name. Give your kind another name.");
+FRUGAL_DIAGNOSTIC(
+    cycle,
+    "frugal: the order of these policies is a cycle: each must come after another one. "
+    "Remove one `before` or `after`.");
+FRUGAL_DIAGNOSTIC(
+    unknown_hook,
+    "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
+    "lists the hooks.");
+FRUGAL_DIAGNOSTIC(idle_observer,
+                  "frugal: this observer listens to no hook and would never be called. Name its "
+                  "hooks in `listens`.");
+FRUGAL_DIAGNOSTIC(no_state,
+                  "frugal: this policy listens to hooks and has no State<Context> that is "
+                  "constructible from the policy's value. Write one, with `explicit State(Policy "
+                  "const&)`.");
+FRUGAL_DIAGNOSTIC(final_state,
+                  "frugal: this policy's State is final, and its hooks are found by deriving from "
+                  "it. Remove `final`.");
+FRUGAL_DIAGNOSTIC(not_persistent,
+                  "frugal: this policy's State carries data that no checkpoint would keep. Give it "
+                  "`template <class Archive> void persist(Archive&)`, or `using transient = void` "
+                  "when a resumed run may start without it.");
 
 }  // namespace rules
 

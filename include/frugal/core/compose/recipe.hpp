@@ -97,9 +97,9 @@ struct without_kind<list<Ps...>, K>
     : recipe_of<concat<std::conditional_t<Ps::kind::name != K::name, list<Ps>, list<>>...>> {};
 
 template <class List>
-struct facts;
+struct RecipeCheck;
 template <class... Ps>
-struct facts<list<Ps...>> {
+struct RecipeCheck<list<Ps...>> {
   static constexpr bool policies = (... && Policy<Ps>);
   static constexpr std::string_view fault = [] {
     if constexpr (policies) {
@@ -113,7 +113,7 @@ struct facts<list<Ps...>> {
   }();
   static constexpr bool require() {
     if constexpr (policies) {
-      constexpr bool fits = Refusals<Ps...>::require(std::index_sequence_for<Ps...>{});
+      constexpr bool fits = Diagnostics<Ps...>::require(std::index_sequence_for<Ps...>{});
       constexpr bool met = Demands<Ps...>::require();
       constexpr bool measured = Watching<Ps...>::require();
       return fits && met && measured;
@@ -134,7 +134,7 @@ template <class... Ps>
 struct Recipe {
   using policies = detail::flatten<Ps...>;
 
-  static constexpr std::string_view fault = detail::facts<policies>::fault;
+  static constexpr std::string_view fault = detail::RecipeCheck<policies>::fault;
   static constexpr bool legal = fault.empty();
 
   /// This recipe without the policies of a kind.

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include <frugal/core/compose/declared.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/sentence.hpp>
 
 namespace frugal {
 

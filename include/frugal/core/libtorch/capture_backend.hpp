@@ -46,14 +46,16 @@ struct NoCapture {
   static void require(c10::Device device) {
     bool const on_cpu = device.is_cpu();
     throw SettingsError(
-        {.what = "Graph<WholeStep> on " + device.str(),
-         .where = "Graph<WholeStep>",
+        {.what = "CudaGraph<WholeStep> on " + device.str(),
+         .where = "CudaGraph<WholeStep>",
          .why = on_cpu ? "a CPU launches no kernels, so there is nothing that a graph would save"
                        : "frugal was built without CUDA",
-         .fix = on_cpu ? "Remove Graph<WholeStep>, so that steps run eagerly; or set "
-                         "Settings::device to a GPU and build frugal with FRUGAL_CUDA=ON."
-                       : "Build with FRUGAL_CUDA=ON, or remove Graph<WholeStep>, so that steps run "
-                         "eagerly."});
+         .fix =
+             on_cpu
+                 ? "Remove CudaGraph<WholeStep>, so that steps run eagerly; or set "
+                   "Settings::device to a GPU and build frugal with FRUGAL_CUDA=ON."
+                 : "Build with FRUGAL_CUDA=ON, or remove CudaGraph<WholeStep>, so that steps run "
+                   "eagerly."});
   }
   void begin(c10::Device) {}
   void on_side_stream(std::function<void()> const& body) { body(); }

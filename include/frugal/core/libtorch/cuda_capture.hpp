@@ -55,14 +55,15 @@ class CudaCapture {
     if (device.is_cuda() && c10::cuda::device_count() > 0) return;
     bool const on_gpu = device.is_cuda();
     throw SettingsError(
-        {.what = "Graph<WholeStep> on " + device.str(),
-         .where = "Graph<WholeStep>",
+        {.what = "CudaGraph<WholeStep> on " + device.str(),
+         .where = "CudaGraph<WholeStep>",
          .why = on_gpu ? "CUDA finds no GPU on this machine"
                        : "a CPU launches no kernels, so there is nothing that a graph would save",
-         .fix = on_gpu ? "Check the driver and CUDA_VISIBLE_DEVICES, or remove Graph<WholeStep> "
-                         "and set Settings::device to a CPU."
-                       : "Remove Graph<WholeStep>, so that steps run eagerly; or set "
-                         "Settings::device to a GPU."});
+         .fix = on_gpu
+                    ? "Check the driver and CUDA_VISIBLE_DEVICES, or remove CudaGraph<WholeStep> "
+                      "and set Settings::device to a CPU."
+                    : "Remove CudaGraph<WholeStep>, so that steps run eagerly; or set "
+                      "Settings::device to a GPU."});
   }
 
   void begin(c10::Device device) {

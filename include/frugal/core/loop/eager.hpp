@@ -27,7 +27,7 @@ class EagerExecutor {
   void settle(Source&, Cursor) {}
 
   template <class Source>
-  Trained train(Source& source) {
+  StepOutcome train(Source& source) {
     passes_.open();
     if constexpr (Passes::places_matter) {
       train_looking_ahead(source);
@@ -38,7 +38,7 @@ class EagerExecutor {
         train_one(*batch, {});
       }
     }
-    return passes_.empty() ? Trained::nothing : passes_.finish();
+    return passes_.empty() ? StepOutcome::nothing : passes_.finish();
   }
 
   /// Recomputes the loss and the gradients of the last window.
@@ -61,8 +61,8 @@ class EagerExecutor {
     }
   }
 
-  void train_one(Batch& batch, InWindow where) {
-    passes_.template train<Audience::all>(batch, where);
+  void train_one(Batch& batch, MicroBatchIndex where) {
+    passes_.template train<HookScope::all>(batch, where);
     passes_.keep(std::move(batch));
   }
 

@@ -9,24 +9,23 @@
 #include <string_view>
 
 #include <frugal/core/libtorch/devices.hpp>
-#include <frugal/core/run/any_run.hpp>
 #include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/report.hpp>
+#include <frugal/core/run/run_state.hpp>
 
 // The code before a run's first event and after its last one.
 namespace frugal::detail {
 
 /// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
 /// trainable parameters, DeviceError if the device in the settings is not available.
-inline void prepare(AnyRun& run, c10::Device start_device) {
+inline void prepare(RunState& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
   if (run.settings.epochs == 0U || run.settings.steps == 0U) {
-    run.advise(
-        std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
-        " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
-        "without training");
+    run.warn(std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
+             " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
+             "without training");
   }
   run.device = start_device;
   put_on(run.device, run.root);
@@ -49,7 +48,7 @@ inline constexpr auto report_further_error = [](std::string_view who,
 };
 
 /// `seconds`: duration of this fit in this process.
-inline Report report_of(AnyRun const& run, double seconds) {
+inline Report report_of(RunState const& run, double seconds) {
   return {.epochs = run.counters.epoch,
           .steps = run.counters.step,
           .samples = run.counters.sample,
@@ -57,10 +56,10 @@ inline Report report_of(AnyRun const& run, double seconds) {
           .train_loss = run.epoch_loss,
           .stopped_by = run.ended_by(),
           .validations = run.validations,
-          .advice = run.advice,
+          .warnings = run.warnings,
           .resumed = run.resumed,
           .preempted = run.preempted,
-          .skipped = run.counters.skipped,
+          .non_finite_windows = run.counters.non_finite_windows,
           .seconds_before = run.seconds_before,
           .train_metrics = run.train_metrics.metrics,
           .unsaved = run.unsaved,
@@ -74,11 +73,11 @@ inline Report report_of(AnyRun const& run, double seconds) {
 inline void advise_of_earlier_fit(Report& report, bool repeats) {
   if (report.resumed) {
     if (report.preempted || report.steps != report.resumed->step) return;
-    report.advice.push_back("the run was at its last step, " + std::to_string(report.steps) +
-                            ", so this fit trained nothing: raise Settings::epochs or steps to "
-                            "continue it, or set another Settings::run");
+    report.warnings.push_back("the run was at its last step, " + std::to_string(report.steps) +
+                              ", so this fit trained nothing: raise Settings::epochs or steps to "
+                              "continue it, or set another Settings::run_dir");
   } else if (repeats) {
-    report.advice.emplace_back(
+    report.warnings.emplace_back(
         "this trainer was fitted before with this seed: the weights continued, and the optimizer, "
         "the schedule, the order of the data and the random numbers began again. Use Checkpoint "
         "and "

@@ -9,24 +9,24 @@ namespace frugal {
 //    explicit Executor(Passes&)
 //    void settle(Source&, Cursor start)  set-up before the first window that needs batches of the
 //                                        source; leaves the source at `start`
-//    Trained train(Source&)              one window: read, forward and backward passes, update
+//    StepOutcome train(Source&)              one window: read, forward and backward passes, update
 //    at::Tensor reevaluate()             recomputes the loss and gradients of the last window
 //
 // core/loop/eager.hpp has the shortest one; docs/writing_a_policy.md lists what the passes offer.
 
 /// The outcome of a window.
-enum class Trained {
+enum class StepOutcome {
   nothing,  ///< the epoch has no batch left
   skipped,  ///< its gradients overflowed: not a step
-  a_step,
+  completed,
 };
 
 /// Who sees a pass. A trial pass is seen by the slots alone: they transform it, and it is not
 /// counted.
-enum class Audience { all, slots };
+enum class HookScope { all, slots };
 
 /// A micro-batch's position in its window.
-struct InWindow {
+struct MicroBatchIndex {
   bool first;
   bool last;
 };

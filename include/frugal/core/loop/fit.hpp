@@ -44,7 +44,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   static constexpr bool has = Engine::template provides<Service>;
 
  public:
-  using Parts::assemble, Parts::rehearsal;
+  using Parts::assemble, Parts::set_up_and_dry_run;
   using Parts::Parts;
 
   Report run() {
@@ -55,9 +55,9 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
       FitRun<Context> phase(run_);
       auto fit = [this] {
         if (!begin()) return;
-        while (going()) epoch();
+        while (should_continue()) epoch();
         if constexpr (AdvisingSource<Train>) {
-          if (std::string const text = train_.advice(); !text.empty()) run_.advise_measured(text);
+          if (std::string const text = train_.warning(); !text.empty()) run_.warn_measured(text);
         }
         end();
       };
@@ -98,15 +98,16 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     // A resumed run may have ended, or been preempted during an event.
     this->asked_to_stop_ = run_.stopped_by;
     stop_on(run_.stopped_by.empty() ? flow::proceed : flow::stop);
-    recovering([this] {
+    with_recovery([this] {
       Unfinished left = std::exchange(run_.unfinished, {});
-      if (left.first) left.told = Engine::names_of_first(*left.first);
-      if (left.hook == on::step::name) tell<on::step, Step<Context>>(std::move(left.told));
+      if (left.first) left.completed_by = Engine::names_of_first(*left.first);
+      if (left.hook == on::step::name)
+        emit_interruptible<on::step, Step<Context>>(std::move(left.completed_by));
       if (left.hook == on::epoch_end::name) {
-        tell<on::epoch_end, EpochEnd<Context>>(std::move(left.told));
+        emit_interruptible<on::epoch_end, EpochEnd<Context>>(std::move(left.completed_by));
       }
       // It may have been preempted at its last step, before the code that follows that step.
-      if (!going() && run_.counters.position != 0) {
+      if (!should_continue() && run_.counters.position != 0) {
         this->seek();
         leave_epoch();
       }
@@ -114,7 +115,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     return true;
   }
 
-  bool going() const {
+  bool should_continue() const {
     return !stopped_ && run_.counters.epoch < run_.horizon.epochs &&
            run_.counters.step < run_.horizon.steps;
   }
@@ -124,22 +125,22 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   void epoch() {
     EpochRun<Context> phase(run_);
     auto windows = [this] { train_windows(); };
-    recovering([&] { engine_.template surround<around::epoch>(phase, windows); });
+    with_recovery([&] { engine_.template surround<around::epoch>(phase, windows); });
   }
 
   /// Runs `body`; after a bad loss the run continues where the recovering policy, if any, puts it.
   template <class Body>
-  void recovering(Body&& body) {
+  void with_recovery(Body&& body) {
     if constexpr (has<service::recover>) {
       try {
         body();
       } catch (LossError const& error) {
-        run_.broken_off();
-        SafePoint<Context> at(run_);
+        run_.discard_window();
+        CheckpointPhase<Context> at(run_);
         if (!engine_.template provider<service::recover>().recover(at, error)) throw;
         // The cause of the stop or preemption is ahead of the run again.
         stopped_ = false;
-        run_.take_back_stop();
+        run_.clear_stop();
       }
     } else {
       body();
@@ -180,10 +181,10 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
         return passed;
       }
     }
-    Trained const trained = executor_.train(train_);
-    if (trained == Trained::a_step) tell<on::step, Step<Context>>();
-    if (trained == Trained::skipped) preempt_if_requested();
-    return trained != Trained::nothing;
+    StepOutcome const trained = executor_.train(train_);
+    if (trained == StepOutcome::completed) emit_interruptible<on::step, Step<Context>>();
+    if (trained == StepOutcome::skipped) preempt_if_requested();
+    return trained != StepOutcome::nothing;
   }
 
   bool pass_over_window() {
@@ -197,7 +198,7 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     }
     if (empty) return false;
     run_.counters.position = Consumed<Train>(train_).after(run_.counters.position, samples);
-    ++run_.counters.passed_over;
+    ++run_.counters.skipped_windows;
     return true;
   }
 
@@ -212,28 +213,29 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     ++run_.counters.epoch;
     run_.counters.position = 0;
     run_.epoch_begun = false;
-    tell<on::epoch_end, EpochEnd<Context>>();
+    emit_interruptible<on::epoch_end, EpochEnd<Context>>();
   }
 
   /// Emits an event at which the run may end or be preempted. If the event is interrupted, the
-  /// resumed run completes it: it skips the subscribers in `told`.
+  /// resumed run completes it: it skips the subscribers in `completed_by`.
   template <class Hook, class Phase>
-  void tell(std::vector<std::string> told = {}) {
+  void emit_interruptible(std::vector<std::string> completed_by = {}) {
     run_.is_preempting = agreed_preemption();
     Phase phase(run_);
-    run_.at_hand = Hook::name;
+    run_.current_hook = Hook::name;
     try {
-      stop_on(engine_.template emit_to_others<Hook>(told, run_.telling, phase, stopper()));
+      stop_on(engine_.template emit_to_others<Hook>(completed_by, run_.current_subscriber, phase,
+                                                    stopper()));
     } catch (Interrupted const&) {
-      run_.unfinished = {std::string(Hook::name), std::move(told)};
+      run_.unfinished = {std::string(Hook::name), std::move(completed_by)};
       run_.is_preempting = true;
     } catch (LossError const&) {
       throw;  // the step was not good, and Rollback may go back to before it
     } catch (std::exception const&) {
-      save_broken_off(Hook::name, std::move(told));
+      save_unfinished(Hook::name, std::move(completed_by));
       throw;
     }
-    run_.at_hand = {};
+    run_.current_hook = {};
     // The event may have taken long: a validation, a save. Several processes agree only before it.
     if constexpr (!has<service::reduce>)
       run_.is_preempting = run_.is_preempting || preemption_requested(run_);
@@ -243,15 +245,15 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
   /// A subscriber has thrown, so the run ends. All state is at rest: the steps since the last save
   /// are saved, and the next start emits the event to those who have not seen it. Processes that
   /// train together do not come here together, so they cannot save.
-  void save_broken_off([[maybe_unused]] std::string_view hook,
-                       [[maybe_unused]] std::vector<std::string> told) {
+  void save_unfinished([[maybe_unused]] std::string_view hook,
+                       [[maybe_unused]] std::vector<std::string> completed_by) {
     if constexpr (has<service::save> && !has<service::reduce>) {
       // What cannot save now has said so.
-      if (run_.telling == Engine::template provider_index<service::save>()) return;
-      run_.unfinished = {std::string(hook), std::move(told)};
-      run_.at_hand = {};
+      if (run_.current_subscriber == Engine::template provider_index<service::save>()) return;
+      run_.unfinished = {std::string(hook), std::move(completed_by)};
+      run_.current_hook = {};
       try {
-        SafePoint<Context> at(run_);
+        CheckpointPhase<Context> at(run_);
         static_cast<void>(at.save());
       } catch (std::exception const&) {
         report_further_error("the save of the last steps", std::current_exception());

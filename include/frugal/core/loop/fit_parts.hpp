@@ -19,17 +19,17 @@
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/loop/consumed.hpp>
+#include <frugal/core/loop/dry_run.hpp>
 #include <frugal/core/loop/eager.hpp>
 #include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/measure.hpp>
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/loop/preemption.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
-#include <frugal/core/loop/rehearsal.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/failure.hpp>
-#include <frugal/core/run/horizon.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/state/move.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
@@ -39,7 +39,7 @@ namespace frugal::detail {
 /// The parts of a fit, and the operations that its phases request: a validation, a dry run, the
 /// same window again, a move to another device. The loop decides when.
 template <class Context, class Objective, class Train, class Valid>
-class FitParts : public LoopCalls {
+class FitParts : public LoopInterface {
   using Engine = typename Context::engine;
   using WindowPasses = Passes<Context, Objective, Train>;
 
@@ -58,7 +58,7 @@ class FitParts : public LoopCalls {
         executor_(passes_) {}
 
   /// Only the slots are set up: they have state to save, whereas observers would write files.
-  std::vector<Check> rehearsal(std::size_t batches) {
+  std::vector<Check> set_up_and_dry_run(std::size_t batches) {
     run_.attach(engine_, *this);
     try {
       assemble();
@@ -66,7 +66,7 @@ class FitParts : public LoopCalls {
       prepare();
       FitBegin<Context> phase(run_);
       engine_.template emit_to_slots<on::fit_begin>(phase);
-      return rehearse(batches);
+      return dry_run(batches);
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
@@ -79,7 +79,7 @@ class FitParts : public LoopCalls {
   /// Calls on_module, which may replace layers. Runs once, at the first call.
   void assemble() {
     if (std::exchange(assembled_, true)) return;
-    Assembly<Context> assembly(run_);
+    ModuleSetup<Context> assembly(run_);
     engine_.template emit<on::module>(assembly);
     if constexpr (Engine::template has_subscribers<on::module>) {
       require_same_module(base_module(run_.module), run_.root);
@@ -100,9 +100,9 @@ class FitParts : public LoopCalls {
     }
   }
 
-  std::vector<Check> rehearse(std::size_t batches) override {
-    return Rehearsal(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
-                                .next = [this] { return rehearse_batch(); }},
+  std::vector<Check> dry_run(std::size_t batches) override {
+    return DryRunner(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
+                                .next = [this] { return dry_run_batch(); }},
                                batches);
   }
 
@@ -267,10 +267,10 @@ class FitParts : public LoopCalls {
     return metrics;
   }
 
-  std::optional<RehearsedBatches::Outcome> rehearse_batch() {
+  std::optional<DryRunBatches::Outcome> dry_run_batch() {
     auto batch = train_.next();
     if (!batch) return std::nullopt;
-    RehearsedBatches::Outcome outcome{.shapes = batch_text(*batch)};
+    DryRunBatches::Outcome outcome{.shapes = batch_text(*batch)};
     throw_if_preempted(run_);
     batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);

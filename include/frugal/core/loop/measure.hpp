@@ -13,7 +13,7 @@
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
@@ -23,9 +23,9 @@ namespace frugal::detail {
 
 /// How much of a source is measured, and what for.
 struct Measuring {
-  std::string which = "validation";  ///< for errors and advice
+  std::string which = "validation";  ///< for errors and warnings
   std::size_t batches = std::numeric_limits<std::size_t>::max();
-  bool is_trial = false;  ///< the results are thrown away: no other process joins in, no advice
+  bool is_trial = false;  ///< the results are thrown away: no other process joins in, no warnings
   MetricErrors errors = MetricErrors::thrown;
 };
 
@@ -41,14 +41,14 @@ inline SettingsError named_like_a_metric(std::string const& name, std::string co
 
 /// One pass over a source without gradients, always in the order of epoch 0.
 /// `forward(batch)` returns a batch's Loss. A scalar of it with a metric's name is a SettingsError;
-/// where errors are noted, advice has the error and the metric stays.
+/// where errors are noted, a warning has the error and the metric stays.
 template <class MetricList, class Valid, class Run, class Forward>
 Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base_module(run.module));
   typename measurement_of<MetricList>::type measurement;
   ScalarSpan means;
-  ScalarLedger scalars;
+  ScalarAccumulator scalars;
   scalars.follow(means);
   source.seek(Cursor{run.settings.seed, 0, 0});
   for (std::size_t i = 0; i < how.batches; ++i) {
@@ -70,10 +70,10 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
       }
     }
   }
-  auto const advise = [&](std::string const& text) {
-    if (!how.is_trial) run.advise(how.which + ": " + text);
+  auto const warn = [&](std::string const& text) {
+    if (!how.is_trial) run.warn(how.which + ": " + text);
   };
-  Metrics found = measurement.result(advise, how.errors);
+  Metrics found = measurement.result(warn, how.errors);
   for (auto const& [name, value] : means.take()) {
     if (!found.has(name)) {
       found.set(name, value);
@@ -81,7 +81,7 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
     }
     SettingsError const error = named_like_a_metric(name, how.which);
     if (how.errors == MetricErrors::thrown) throw error;
-    advise(error.what());
+    warn(error.what());
   }
   return found;
 }

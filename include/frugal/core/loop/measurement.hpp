@@ -17,8 +17,8 @@
 #include <utility>
 
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/run/ledger.hpp>
 #include <frugal/core/run/log_keys.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/services.hpp>
@@ -37,7 +37,7 @@ struct AddedUp {
 /// What becomes of an error that a metric throws.
 enum class MetricErrors {
   thrown,  ///< it leaves the measurement
-  noted,   ///< training goes on: the metric's numbers are NaN, and a line of advice has the error
+  noted,   ///< training goes on: the metric's numbers are NaN, and a warning has the error
 };
 
 /// The weighted mean loss of some batches, and the metrics; one wait at the end.
@@ -67,13 +67,13 @@ class Measurement {
     std::apply([&](auto&... metric) { (reduce_one(metric, add_up), ...); }, metrics_);
   }
 
-  /// `advise(text)` gets a sentence for each metric that is NaN, and for the loss if nothing
+  /// `warn(text)` gets a sentence for each metric that is NaN, and for the loss if nothing
   /// counts.
-  template <class Advise>
-  Metrics result(Advise&& advise, MetricErrors errors = MetricErrors::thrown) {
+  template <class Warn>
+  Metrics result(Warn&& warn, MetricErrors errors = MetricErrors::thrown) {
     Metrics found;
     found.set("loss", sum() / weight_);
-    if (weight_ == 0) advise("the loss is NaN: no label counts, the weight of each loss is 0");
+    if (weight_ == 0) warn("the loss is NaN: no label counts, the weight of each loss is 0");
     each([&](auto const& metric, std::string& failure) {
       Metrics own;
       if (failure.empty()) {
@@ -85,9 +85,9 @@ class Measurement {
       if (!failure.empty()) own = all_nan(metric, found);
       std::string const name(metric.name);
       if (!failure.empty()) {
-        advise(name + " is NaN, because of an error: " + failure);
+        warn(name + " is NaN, because of an error: " + failure);
       } else if (has_nan(own)) {
-        advise(name + " is NaN: " + reason_of(metric));
+        warn(name + " is NaN: " + reason_of(metric));
       }
       found.add(own);
     });
@@ -203,8 +203,8 @@ class Measurement {
   }
   template <class Metric>
   static std::string reason_of(Metric const& metric) {
-    if constexpr (requires { std::string(metric.advice()); }) {
-      if (std::string text = metric.advice(); !text.empty()) return text;
+    if constexpr (requires { std::string(metric.warning()); }) {
+      if (std::string text = metric.warning(); !text.empty()) return text;
     }
     return "an output or a target is NaN, or nothing was there to count";
   }

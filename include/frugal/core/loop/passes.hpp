@@ -82,9 +82,9 @@ class Passes {
   bool empty() const { return window_.empty(); }
 
   /// Trains one micro-batch.
-  template <Audience audience>
-  void train(Batch& batch, InWindow where) {
-    if constexpr (places_matter && audience == Audience::all) {
+  template <HookScope audience>
+  void train(Batch& batch, MicroBatchIndex where) {
+    if constexpr (places_matter && audience == HookScope::all) {
       MicroBatchRun<Context> phase(run_, where.first, where.last);
       auto body = [&] {
         pass<audience>(batch);
@@ -99,17 +99,17 @@ class Passes {
     }
   }
 
-  template <Audience audience>
+  template <HookScope audience>
   void pass(Batch& batch) {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
-    if constexpr (audience == Audience::all) {
+    if constexpr (audience == HookScope::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
         run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
     }
-    if constexpr (measures && audience == Audience::all) {
+    if constexpr (measures && audience == HookScope::all) {
       at::NoGradGuard const no_gradients;
       auto const show = [&](Loss const& shown) {
         run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
@@ -126,7 +126,7 @@ class Passes {
     backward<audience>(loss);
     window_.add(batch, *loss.weight);
     kept_.add(loss);
-    if constexpr (audience == Audience::all) {
+    if constexpr (audience == HookScope::all) {
       ++run_.counters.micro_batch;
       Backward<Context> phase(run_);
       emit<on::backward, audience>(phase);
@@ -140,11 +140,11 @@ class Passes {
     require_graph(loss.value, run_.counters);
     {
       typename decltype(window_)::OwnSeed const own(window_);
-      backward<Audience::all, /*captured=*/true>(loss);
+      backward<HookScope::all, /*captured=*/true>(loss);
     }
     for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
     Backward<Context> phase(run_);
-    emit<on::backward, Audience::all>(phase);
+    emit<on::backward, HookScope::all>(phase);
     return loss;
   }
   /// Bookkeeping of a micro-batch that a graph has computed.
@@ -173,12 +173,12 @@ class Passes {
   }
 
   /// Counts the completed window, and updates.
-  Trained finish() {
+  StepOutcome finish() {
     if constexpr (!Traits::shares) {
       require_weight(window_.weight(), run_.counters, run_.counters.position);
     }
     count();
-    update<Audience::all>();
+    update<HookScope::all>();
     return close();
   }
 
@@ -194,19 +194,19 @@ class Passes {
     at.token += window_.tokens();
   }
 
-  template <Audience audience>
+  template <HookScope audience>
   void update() {
-    gather<audience>(audience == Audience::all);
+    gather<audience>(audience == HookScope::all);
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
     guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
   }
 
-  Trained close() {
+  StepOutcome close() {
     bool const step = release();
     run_.counters.window_skipped = step ? 0 : 1;
-    ++(step ? run_.counters.step : run_.counters.skipped);
-    return step ? Trained::a_step : Trained::skipped;
+    ++(step ? run_.counters.step : run_.counters.non_finite_windows);
+    return step ? StepOutcome::completed : StepOutcome::skipped;
   }
   /// Releases the gradients. False if they overflowed.
   bool release() {
@@ -232,15 +232,15 @@ class Passes {
       window_.add(batch, *loss.weight);
       kept_.add(loss);
     });
-    gather<Audience::all>(/*counts=*/false);
+    gather<HookScope::all>(/*counts=*/false);
     return run_.window_loss = kept_.mean(window_.weight());
   }
   double weight() const { return window_.weight(); }
 
  private:
-  template <class Hook, Audience audience, class Phase>
+  template <class Hook, HookScope audience, class Phase>
   void emit(Phase& phase) {
-    if constexpr (audience == Audience::all) {
+    if constexpr (audience == HookScope::all) {
       run_.engine->template emit<Hook>(phase);
     } else {
       run_.engine->template emit_to_slots<Hook>(phase);
@@ -259,7 +259,7 @@ class Passes {
     return window_.seed(loss);
   }
 
-  template <Audience audience, bool captured = false>
+  template <HookScope audience, bool captured = false>
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
     LossReady<Context> ready(run_, loss, seed);
@@ -273,7 +273,7 @@ class Passes {
     } else {
       emit<on::loss, audience>(ready);
     }
-    if constexpr (audience == Audience::all && !captured) {
+    if constexpr (audience == HookScope::all && !captured) {
       // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
       // A trial step takes it, for its memory.
       if (*loss.weight == 0) [[unlikely]] {
@@ -300,13 +300,13 @@ class Passes {
   }
 
   /// `counts`: for the window's step, and not for a trial or a line search.
-  template <Audience audience>
+  template <HookScope audience>
   void gather(bool counts) {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();
-      if constexpr (audience == Audience::all) {
+      if constexpr (audience == HookScope::all) {
         all = run_.window_weight(all);
         require_weight(all, run_.counters, run_.window.position);
       }

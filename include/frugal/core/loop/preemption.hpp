@@ -47,10 +47,10 @@ void preempt(Run<Context>& run, bool has_begun) {
   using Clock = std::chrono::steady_clock;
   auto const start = Clock::now();
   if (run.preempted_by.empty()) run.preempted_by = another_process;
-  SafePoint<Context> at(run);
+  CheckpointPhase<Context> at(run);
   bool const saved = has_begun && at.save();
   if (has_begun && !saved && provided<service::save, typename Context::policies>) {
-    run.advise("preempted, and the last steps could not be saved");
+    run.warn("preempted, and the last steps could not be saved");
     if (run.unsaved.empty()) run.unsaved = "the policy that saves could not";
   }
   std::chrono::duration<double> const took = Clock::now() - start;

@@ -14,10 +14,10 @@ struct [[nodiscard]] Check {
   std::string detail;
 };
 
-/// Prints one line per check: "smoke: pass  finite loss: 2.31, 2.29".
+/// Prints one line per check: "dry run: pass  finite loss: 2.31, 2.29".
 inline void print(std::ostream& out, std::vector<Check> const& checks) {
   for (Check const& check : checks) {
-    out << "smoke: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
+    out << "dry run: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
         << check.detail << '\n';
   }
 }

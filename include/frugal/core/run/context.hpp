@@ -18,7 +18,7 @@ namespace detail {
 template <class Hook, class Context>
 struct phase_of;
 template <class C>
-struct phase_of<on::module, C> : std::type_identity<Assembly<C>> {};
+struct phase_of<on::module, C> : std::type_identity<ModuleSetup<C>> {};
 template <class C>
 struct phase_of<around::fit, C> : std::type_identity<FitRun<C>> {};
 template <class C>
@@ -60,7 +60,7 @@ struct phase_of<on::epoch_end, C> : std::type_identity<EpochEnd<C>> {};
 template <class C>
 struct phase_of<on::fit_end, C> : std::type_identity<FitEnd<C>> {};
 template <class C>
-struct phase_of<on::undo, C> : std::type_identity<Undo<C>> {};
+struct phase_of<on::undo, C> : std::type_identity<WindowRetry<C>> {};
 
 // The result type of an around-hook's `next`.
 template <class Hook>

@@ -11,15 +11,15 @@ namespace frugal {
 
 /// Training progress. All counts begin at zero and survive a resume.
 struct Counters {
-  std::uint64_t epoch = 0;        ///< completed epochs
-  std::uint64_t position = 0;     ///< samples consumed in the current epoch
-  std::uint64_t step = 0;         ///< optimizer steps
-  std::uint64_t micro_batch = 0;  ///< forward and backward passes
-  std::uint64_t sample = 0;       ///< samples
-  std::uint64_t token = 0;        ///< tokens (batch_traits::tokens)
-  std::uint64_t skipped = 0;      ///< windows whose gradients are not finite: not steps
-                                  ///< (Precision<FP16>, SkipNonFinite)
-  std::uint64_t passed_over = 0;  ///< windows that a policy skipped: not steps either
+  std::uint64_t epoch = 0;               ///< completed epochs
+  std::uint64_t position = 0;            ///< samples consumed in the current epoch
+  std::uint64_t step = 0;                ///< optimizer steps
+  std::uint64_t micro_batch = 0;         ///< forward and backward passes
+  std::uint64_t sample = 0;              ///< samples
+  std::uint64_t token = 0;               ///< tokens (batch_traits::tokens)
+  std::uint64_t non_finite_windows = 0;  ///< windows whose gradients are not finite: not steps
+                                         ///< (Precision<FP16>, SkipNonFinite)
+  std::uint64_t skipped_windows = 0;     ///< windows that a policy skipped: not steps either
 
   // The contribution of the last window and of the skipped ones before it. A cadence in samples or
   // tokens is due when a step crosses a multiple, and needs no memory to detect that.
@@ -37,7 +37,7 @@ struct Counters {
     archive("micro_batch", micro_batch);
     archive("sample", sample);
     archive("token", token);
-    archive("skipped", skipped);
+    archive("skipped", non_finite_windows);
     archive("window_micro_batches", window_micro_batches);
     archive("window_samples", window_samples);
     archive("window_tokens", window_tokens);
@@ -45,7 +45,7 @@ struct Counters {
     if constexpr (requires { archive.holds("passed_over"); }) {
       if (!archive.holds("passed_over")) return;  // a checkpoint older than this counter
     }
-    archive("passed_over", passed_over);
+    archive("passed_over", skipped_windows);
   }
 
   friend bool operator==(Counters const&, Counters const&) = default;

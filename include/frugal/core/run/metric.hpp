@@ -6,8 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/sentence.hpp>
 #include <frugal/core/run/log_keys.hpp>
 
 namespace frugal {
@@ -31,17 +31,18 @@ concept NamedMetric = requires {
 
 namespace detail {
 
-FRUGAL_SENTENCE(nameless_metric,
-                "frugal: a metric of this recipe has no name. The compiler's note names its type: "
-                "write `static constexpr std::string_view name = \"...\";` in it.");
-FRUGAL_SENTENCE(
+FRUGAL_DIAGNOSTIC(
+    nameless_metric,
+    "frugal: a metric of this recipe has no name. The compiler's note names its type: "
+    "write `static constexpr std::string_view name = \"...\";` in it.");
+FRUGAL_DIAGNOSTIC(
     one_metric_name,
     "frugal: two metrics of this recipe have one name, or one is called \"loss\", which "
     "is always measured. The compiler's note names them: give one another name.");
-FRUGAL_SENTENCE(metric_is_no_log_key,
-                "frugal: a metric of this recipe has the name of another value in a log's line, "
-                "such as \"step\" or \"seconds\" (all are in frugal/core/run/log_keys.hpp). The "
-                "compiler's note names its type: give it another name.");
+FRUGAL_DIAGNOSTIC(metric_is_no_log_key,
+                  "frugal: a metric of this recipe has the name of another value in a log's line, "
+                  "such as \"step\" or \"seconds\" (all are in frugal/core/run/log_keys.hpp). The "
+                  "compiler's note names its type: give it another name.");
 
 template <class... Ms>
 consteval bool have_own_names() {

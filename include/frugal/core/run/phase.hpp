@@ -15,8 +15,8 @@
 
 namespace frugal {
 
-/// A run at one moment, for a policy that returns to it; see SafePoint::take.
-using RunSnapshot = Snapshot<AnyRun>;
+/// A run at one moment, for a policy that returns to it; see CheckpointPhase::take.
+using RunSnapshot = Snapshot<RunState>;
 
 template <class Context>
 class Phase;
@@ -24,7 +24,7 @@ class Phase;
 namespace detail {
 /// The run behind a phase, for parts of frugal that are compiled once for all recipes.
 template <class Context>
-AnyRun& run_of(Phase<Context> const& phase) {
+RunState& run_of(Phase<Context> const& phase) {
   return phase.run();
 }
 }  // namespace detail
@@ -49,7 +49,7 @@ class Phase {
   /// Wall time of training, including that before a resume.
   double seconds() const { return run_->seconds(); }
   /// Gives the user a one-line recommendation, once. Never throws.
-  void advise(std::string const& text) const { run_->advise(text); }
+  void warn(std::string const& text) const { run_->warn(text); }
   /// Records an event of the run itself; loggers write it with their next line.
   void record(Event event) const { run_->record(std::move(event)); }
   std::vector<Event> const& events() const { return run_->events; }
@@ -76,18 +76,18 @@ class Phase {
   Run<Context>& run() const { return *run_; }
 
  private:
-  friend AnyRun& detail::run_of<Context>(Phase const& phase);
+  friend RunState& detail::run_of<Context>(Phase const& phase);
 
   Run<Context>* run_;
 };
 
 /// A moment at which a run can be saved, because all state is at rest.
 template <class Context>
-struct SafePoint : Phase<Context> {
+struct CheckpointPhase : Phase<Context> {
   using Phase<Context>::Phase;
 
-  Horizon const& horizon() const { return this->run().horizon; }
-  /// The newest 1000; AnyRun::add_validation says what is kept.
+  RunLimits const& horizon() const { return this->run().horizon; }
+  /// The newest 1000; RunState::add_validation says what is kept.
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves training progress and every policy's state (not the module's tensors).
   void persist(StateWriter& archive) {
@@ -95,8 +95,8 @@ struct SafePoint : Phase<Context> {
     this->run().persist(archive);
   }
   void persist(StateReader& archive) { this->run().persist(archive); }
-  /// Snapshots parts of the run; Part::good is everything that going back restores.
-  void take(RunSnapshot& into, Part parts, Copies copies = Copies::on_host) {
+  /// Snapshots parts of the run; Part::resumable is everything that going back restores.
+  void take(RunSnapshot& into, Part parts, CopyTarget copies = CopyTarget::on_host) {
     if (holds(parts, Part::states)) settle_losses();
     into.take(this->run(), parts, copies);
   }
@@ -119,11 +119,12 @@ struct SafePoint : Phase<Context> {
   [[nodiscard]] bool save() {
     if constexpr (detail::provided<service::save, typename Context::policies>) {
       auto& run = this->run();
-      if (!run.at_hand.empty()) {
-        run.unfinished = {std::string(run.at_hand), run.engine->names_of_first(run.telling + 1)};
+      if (!run.current_hook.empty()) {
+        run.unfinished = {std::string(run.current_hook),
+                          run.engine->names_of_first(run.current_subscriber + 1)};
       }
       bool const saved = run.engine->template provider<service::save>().save(*this);
-      if (!run.at_hand.empty()) run.unfinished = {};
+      if (!run.current_hook.empty()) run.unfinished = {};
       return saved;
     } else {
       return false;

@@ -12,7 +12,7 @@
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phase.hpp>
 #include <frugal/core/run/run.hpp>
-#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/window_phases.hpp>
 
 namespace frugal {
@@ -21,13 +21,13 @@ namespace frugal {
 
 /// Before anything reads the module's parameters: a policy may replace its layers.
 template <class Context>
-class Assembly {
+class ModuleSetup {
  public:
-  explicit Assembly(Run<Context>& run) : run_(&run) {}
+  explicit ModuleSetup(Run<Context>& run) : run_(&run) {}
 
   auto& module() const { return run_->module; }
   Settings const& settings() const { return run_->settings; }
-  void advise(std::string const& text) const { run_->advise(text); }
+  void warn(std::string const& text) const { run_->warn(text); }
 
  private:
   Run<Context>* run_;
@@ -41,8 +41,8 @@ struct FitRun : Phase<Context> {
 
 /// Before the first batch: the module is on its device, no state has been used.
 template <class Context>
-struct FitBegin : SafePoint<Context> {
-  using SafePoint<Context>::SafePoint;
+struct FitBegin : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
 
   bool validates() const { return this->run().loop->validates(); }
   /// SettingsError for a factor that is negative or not finite.
@@ -52,7 +52,7 @@ struct FitBegin : SafePoint<Context> {
   /// For optimizers: the first parameter group's own learning rate, for loggers.
   void report_learning_rate(double own) { this->run().rate.base = own; }
   /// Runs forward and backward on some batches, and undoes the effects.
-  std::vector<Check> rehearse(std::size_t batches) { return this->run().loop->rehearse(batches); }
+  std::vector<Check> dry_run(std::size_t batches) { return this->run().loop->dry_run(batches); }
   /// Before the first step, when all policies have begun: measures some batches of each validation
   /// source and forgets the results. Errors that a validation would throw are thrown then.
   void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
@@ -68,14 +68,14 @@ struct FitBegin : SafePoint<Context> {
   /// have been read (Step::scalars). It must live as long as the fit.
   void follow(ScalarSpan& span) { this->run().ledger.follow(span); }
   /// Training continues from a checkpoint made after `seconds` of training.
-  void resumed(Resumed what, double seconds) { this->run().go_on(std::move(what), seconds); }
+  void resumed(Resumed what, double seconds) { this->run().resume_from(std::move(what), seconds); }
 };
 
 /// Every subscriber of fit_begin has been called, and a resumed run is restored: training continues
 /// from this state.
 template <class Context>
-struct Ready : SafePoint<Context> {
-  using SafePoint<Context>::SafePoint;
+struct Ready : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
   /// See WindowBegin.
   void move_to(c10::Device device) { this->run().loop->move_to(device); }
 };
@@ -94,8 +94,8 @@ struct EpochBegin : Phase<Context> {
 
 /// An optimizer step is complete and counted.
 template <class Context>
-struct Step : SafePoint<Context> {
-  using SafePoint<Context>::SafePoint;
+struct Step : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
 
   /// SettingsError for a factor that is negative or not finite.
   void set_learning_rate_factor(double factor) {
@@ -159,8 +159,8 @@ struct EpochEnd : Step<Context> {
 
 /// The run has ended by itself or by a verdict, not by an exception.
 template <class Context>
-struct FitEnd : SafePoint<Context> {
-  using SafePoint<Context>::SafePoint;
+struct FitEnd : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
   std::string const& stopped_by() const { return this->run().ended_by(); }
   bool preempted() const { return this->run().preempted; }
 };
@@ -168,15 +168,15 @@ struct FitEnd : SafePoint<Context> {
 /// A window was aborted and will be retried: restore counters that around_forward, on_loss or
 /// on_backward changed to their values after the previous window.
 template <class Context>
-struct Undo : Phase<Context> {
+struct WindowRetry : Phase<Context> {
   using Phase<Context>::Phase;
 };
 
 /// The run is preempted, to be resumed later; it has been saved, if possible.
 template <class Context>
-struct Preemption : SafePoint<Context> {
+struct Preemption : CheckpointPhase<Context> {
   Preemption(Run<Context>& run, bool begun, bool is_saved, double took)
-      : SafePoint<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
+      : CheckpointPhase<Context>(run), has_begun(begun), saved(is_saved), seconds_of_save(took) {}
 
   bool const has_begun;          ///< false: preempted before there was anything to train or save
   bool const saved;              ///< whether this very moment is saved

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 
 namespace frugal {
 
@@ -21,12 +21,12 @@ struct [[nodiscard]] Report {
   std::string stopped_by;     ///< kind of the policy that ended the run; empty: it ran to its end
   /// The newest 1000 validations, oldest first; only the last one has its tables.
   std::vector<Validation> validations;
-  std::vector<std::string> advice;   ///< recommendations, each once
-  std::optional<Resumed> resumed{};  ///< the checkpoint it resumed from, and the repeated work
-  bool preempted = false;            ///< saved before its end: start it again to resume
-  std::uint64_t skipped = 0;         ///< windows whose gradients overflowed, not in `steps`
-  double seconds_before = 0;         ///< of training, before the checkpoint it resumed from
-  Metrics train_metrics{};           ///< of the training batches, the last ones (TrainMetrics)
+  std::vector<std::string> warnings;     ///< recommendations, each once
+  std::optional<Resumed> resumed{};      ///< the checkpoint it resumed from, and the repeated work
+  bool preempted = false;                ///< saved before its end: start it again to resume
+  std::uint64_t non_finite_windows = 0;  ///< windows whose gradients overflowed, not in `steps`
+  double seconds_before = 0;             ///< of training, before the checkpoint it resumed from
+  Metrics train_metrics{};               ///< of the training batches, the last ones (TrainMetrics)
   std::string unsaved{};  ///< why the end is not saved; empty: it is, or there is no Checkpoint
   /// The user pressed Ctrl-C. `preempted` is set as well, unless the run had ended.
   bool interrupted = false;
@@ -72,11 +72,12 @@ struct [[nodiscard]] Report {
           << " s, " << report.resumed->steps_repeated << " steps repeated, "
           << report.resumed->seconds_lost << " s lost";
     }
-    if (report.skipped != 0) out << "; " << report.skipped << " steps skipped for overflow";
+    if (report.non_finite_windows != 0)
+      out << "; " << report.non_finite_windows << " steps skipped for overflow";
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
     if (report.restored_step) out << "; weights of step " << *report.restored_step << " restored";
     if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;
-    for (std::string const& hint : report.advice) out << "\nadvice: " << hint;
+    for (std::string const& hint : report.warnings) out << "\nwarning: " << hint;
     return out;
   }
 };

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/run/any_run.hpp>
 #include <frugal/core/run/failure.hpp>
-#include <frugal/core/run/horizon.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 
@@ -17,22 +17,22 @@ namespace frugal {
 
 /// A run of one recipe over one type of module. Every phase refers to one.
 template <class Context>
-struct Run : AnyRun {
+struct Run : RunState {
   using Module = typename Context::module_type;
   using Engine = typename Context::engine;
   /// Whether several processes train together.
   static constexpr bool agrees = detail::provided<service::reduce, typename Context::policies>;
 
-  Run(Module& the_module, Settings const& the_settings, Horizon const& the_horizon)
-      : AnyRun{.root = base_module(the_module),
-               .settings = the_settings,
-               .horizon = the_horizon,
-               .ledger = LossLedger(agrees ? LossLedger::Reading::when_agreed
-                                           : LossLedger::Reading::at_once)},
+  Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon)
+      : RunState{.root = base_module(the_module),
+                 .settings = the_settings,
+                 .horizon = the_horizon,
+                 .ledger = LossAccumulator(agrees ? LossAccumulator::Reading::when_agreed
+                                                  : LossAccumulator::Reading::at_once)},
         module(the_module) {}
 
   /// Sets the States of the recipe's policies; must be called before the first event.
-  void attach(Engine& states, LoopCalls& of) {
+  void attach(Engine& states, LoopInterface& of) {
     engine = &states;
     policies = PolicyStates::of(states);
     loop = &of;
@@ -52,7 +52,7 @@ struct Run : AnyRun {
   /// for other processes. Throws the LossError of a bad loss, in every process.
   double mean_loss() {
     if constexpr (agrees) {
-      LossLedger::Sum const here = ledger.sum();
+      LossAccumulator::Sum const here = ledger.sum();
       double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
       double const weight = reduce(Quantity::loss, here.weights);
       if (std::isnan(sum)) refuse_bad_loss();

@@ -16,7 +16,7 @@
 namespace frugal {
 
 template <class Context>
-struct SafePoint;
+struct CheckpointPhase;
 
 /// The values that processes training one model together exchange, and how they are combined.
 enum class Quantity {
@@ -38,38 +38,41 @@ constexpr bool is_verdict(Quantity what) {
 // `provides`; the called members belong to its State, or to its value where noted.
 namespace service {
 
-/// `bool save(SafePoint<Context>&)`     checkpoints this moment; on disk when it returns
+/// `bool save(CheckpointPhase<Context>&)`     checkpoints this moment; on disk when it returns
 /// `double save_seconds() const`        duration of the last checkpoint; 0 before the first
 struct save {
   static constexpr std::string_view name = "save";
   template <class P, class State, class Context>
-  static constexpr bool met = requires(State& state, SafePoint<Context>& at) {
+  static constexpr bool met = requires(State& state, CheckpointPhase<Context>& at) {
     { state.save(at) } -> std::same_as<bool>;
     { state.save_seconds() } -> std::convertible_to<double>;
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::save, and its State lacks the members. "
-                  "Write `bool save(SafePoint<Context>&)` and `double save_seconds() const`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe save the run, and its folder holds one "
-                  "series of checkpoints. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::save, and its State lacks the members. "
+      "Write `bool save(CheckpointPhase<Context>&)` and `double save_seconds() const`.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe save the run, and its folder holds one "
+                    "series of checkpoints. Remove one of them.");
 };
 
-/// `bool recover(SafePoint<Context>&, LossError const&)`  restores the run to a state from which it
+/// `bool recover(CheckpointPhase<Context>&, LossError const&)`  restores the run to a state from which it
 /// can continue; if false, it cannot, and the error ends the run
 struct recover {
   static constexpr std::string_view name = "recover";
   template <class P, class State, class Context>
   static constexpr bool met =
-      requires(State& state, SafePoint<Context>& at, LossError const& error) {
+      requires(State& state, CheckpointPhase<Context>& at, LossError const& error) {
         { state.recover(at, error) } -> std::same_as<bool>;
       };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::recover, and its State lacks the member. "
-                  "Write `bool recover(SafePoint<Context>&, LossError const&)`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe take the run back after a bad loss. Remove "
-                  "one of them.");
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::recover, and its State lacks the member. "
+      "Write `bool recover(CheckpointPhase<Context>&, LossError const&)`.");
+  FRUGAL_DIAGNOSTIC(
+      twice,
+      "frugal: two policies of this recipe take the run back after a bad loss. Remove "
+      "one of them.");
 };
 
 /// `c10::Device start_device(Settings const&) const`  the module's device before the first window;
@@ -80,12 +83,12 @@ struct start_device {
   static constexpr bool met = requires(State const& state, Settings const& settings) {
     { state.start_device(settings) } -> std::same_as<c10::Device>;
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::start_device, and its State lacks the "
-                  "member. Write `c10::Device start_device(Settings const&) const`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe choose the device on which a run starts. "
-                  "Remove one of them.");
+  FRUGAL_DIAGNOSTIC(unmet,
+                    "frugal: this policy provides service::start_device, and its State lacks the "
+                    "member. Write `c10::Device start_device(Settings const&) const`.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe choose the device on which a run starts. "
+                    "Remove one of them.");
 };
 
 /// `template <class Passes> class Executor` in the policy itself: how a window is executed
@@ -94,13 +97,13 @@ struct execution {
   static constexpr std::string_view name = "execution";
   template <class P, class State, class Context>
   static constexpr bool met = requires { typename P::template Executor<int>; };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::execution, and has no executor. Write "
-                  "`template <class Passes> class Executor` in it.");
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(unmet,
+                    "frugal: this policy provides service::execution, and has no executor. Write "
+                    "`template <class Passes> class Executor` in it.");
+  FRUGAL_DIAGNOSTIC(
       twice,
       "frugal: two policies of this recipe each execute windows in their own way (Accumulate<Auto> "
-      "splits them to fit memory, Graph<WholeStep> replays them). Remove one of them.");
+      "splits them to fit memory, CudaGraph<WholeStep> replays them). Remove one of them.");
 };
 
 /// `bool capturing() const`             whether the step is being captured now
@@ -116,11 +119,12 @@ struct capture {
     { state.rate() } -> std::convertible_to<at::Tensor>;
     state.state_has_moved();
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::capture, and its State lacks the members. "
-                  "Write capturing(), defer(f), rate() and state_has_moved().");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe capture the step. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::capture, and its State lacks the members. "
+      "Write capturing(), defer(f), rate() and state_has_moved().");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe capture the step. Remove one of them.");
 };
 
 /// `double reduce(Quantity, double)`          combines one value of each process; all get the same
@@ -135,12 +139,12 @@ struct reduce {
     { state.reduce(Quantity::stop, 0.0) } -> std::same_as<double>;
     { state.reduce(Quantity::overflow, tensor) } -> std::same_as<at::Tensor>;
   };
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::reduce, and its State lacks the members. Write "
       "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe reduce over processes. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(
+      twice, "frugal: two policies of this recipe reduce over processes. Remove one of them.");
 };
 
 /// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
@@ -152,12 +156,13 @@ struct measure {
   static constexpr bool met = requires(State& state, Loss const& loss, at::Tensor const& batch) {
     state.trained_on(loss, batch, true);
   };
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::measure, and its State lacks the member. "
-                  "Write `template <class B> void trained_on(Loss const&, B const&, bool)`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe measure the training batches. Name all "
-                  "metrics in one.");
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::measure, and its State lacks the member. "
+      "Write `template <class B> void trained_on(Loss const&, B const&, bool)`.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe measure the training batches. Name all "
+                    "metrics in one.");
 };
 
 /// Members of the policy: `c10::Device chosen(c10::Device) const`, the device of a fit with that
@@ -168,25 +173,26 @@ struct placement {
   static constexpr bool met = requires(P const& policy, c10::Device device) {
     { policy.chosen(device) } -> std::same_as<c10::Device>;
   };
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::placement, and lacks the members. Write `c10::Device "
       "chosen(c10::Device) const` and `surround<Valid>(train, valid, fit) const` in it.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe place its batches. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe place its batches. Remove one of them.");
 };
 
 /// Member of the policy: `void after_fit(Report const&) const`, called as the very last part of a
 /// fit
-struct ending {
-  static constexpr std::string_view name = "ending";
+struct after_fit {
+  static constexpr std::string_view name = "after_fit";
   template <class P, class State, class Context>
   static constexpr bool met = true;  // called with a Report, which this does not know
-  FRUGAL_SENTENCE(unmet,
-                  "frugal: this policy provides service::ending, and lacks the member. Write `void "
-                  "after_fit(Report const&) const`.");
-  FRUGAL_SENTENCE(twice,
-                  "frugal: two policies of this recipe act after a fit. Remove one of them.");
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::after_fit, and lacks the member. Write `void "
+      "after_fit(Report const&) const`.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe act after a fit. Remove one of them.");
 };
 
 }  // namespace service

@@ -14,7 +14,7 @@ namespace frugal {
 /// The settings of a run that are not part of its recipe.
 struct Settings {
   /// Folder of the run; policies that write files need it. Empty: nothing is written.
-  std::filesystem::path run{};
+  std::filesystem::path run_dir{};
   /// Passes over the training data. Default: as many as `steps` needs, or one without `steps`.
   std::optional<std::uint64_t> epochs{};
   /// Optimizer steps after which the run ends, in whatever epoch.

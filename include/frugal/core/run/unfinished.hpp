@@ -13,8 +13,8 @@ namespace frugal {
 /// An interrupted event: its hook, and which policies have completed it. A resumed run emits it to
 /// all others, even if the recipe has changed.
 struct Unfinished {
-  std::string hook{};               ///< the hook's name; empty: none
-  std::vector<std::string> told{};  ///< scope names of the policies that completed it
+  std::string hook{};                       ///< the hook's name; empty: none
+  std::vector<std::string> completed_by{};  ///< scope names of the policies that completed it
   /// From an older checkpoint, without names: how many policies, in order, have completed it.
   std::optional<std::uint64_t> first{};
 
@@ -29,7 +29,7 @@ struct Unfinished {
     }
     archive.scope("broken_off", [&](auto& inner) {
       inner("hook", hook);
-      inner("told", told);
+      inner("told", completed_by);
     });
   }
 

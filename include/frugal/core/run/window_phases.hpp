@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/norm_ledger.hpp>
+#include <frugal/core/run/norm_accumulator.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phase.hpp>
 #include <frugal/core/run/run.hpp>
@@ -20,8 +20,8 @@ namespace frugal {
 
 /// Before the first batch of a window is read.
 template <class Context>
-struct WindowBegin : SafePoint<Context> {
-  using SafePoint<Context>::SafePoint;
+struct WindowBegin : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
 
   /// Skips the window: its samples are consumed without training, and it is no step.
   void skip() { skipped_ = true; }
@@ -74,7 +74,7 @@ struct Backward : Phase<Context> {
   using Phase<Context>::Phase;
 };
 
-/// A phase whose work a recipe with Graph captures once and replays: the host code does not run
+/// A phase whose work a recipe with CudaGraph captures once and replays: the host code does not run
 /// again.
 template <class Context>
 struct Captured : Phase<Context> {
@@ -161,12 +161,12 @@ struct Update : Captured<Context> {
   void on_host(F f) {
     this->template on_host_as<frugal::Update>(std::move(f));
   }
-  /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with Graph,
+  /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with CudaGraph,
   /// which fills it before each step.
   at::Tensor const& learning_rate_tensor() const {
     return this->run().engine->template provider<service::capture>().rate();
   }
-  /// In a recipe with Graph: tensors that persist over steps have been reallocated, so the captured
+  /// In a recipe with CudaGraph: tensors that persist over steps have been reallocated, so the captured
   /// step must not be replayed.
   void state_has_moved() const {
     if constexpr (captures_steps<typename Context::policies>) {

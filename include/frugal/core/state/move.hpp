@@ -23,7 +23,7 @@ template <class Run>
 void move_run(Run& run, c10::Device to) {
   at::NoGradGuard const no_gradients;
   StateDict state;
-  StateWriter writer(state, Copies::none);
+  StateWriter writer(state, CopyTarget::none);
   run.persist(writer);
   writer.settle();
   run.root.to(to);

@@ -31,7 +31,7 @@ enum class Part : unsigned {
   generators = 16,  ///< those that the run uses on its device
   window = 32,      ///< what the passes of a window change: buffers, counters, losses
   device = 64,      ///< the module's device
-  good = module | states | generators,             ///< everything that going back restores
+  resumable = module | states | generators,        ///< everything that going back restores
   outside = module | modes | device | generators,  ///< everything that belongs to the module's
                                                    ///< owner
   tried = module | modes | slots | generators,     ///< everything that trial steps must leave
@@ -69,7 +69,7 @@ class Snapshot {
   ~Snapshot() = default;
 
   /// `floats`: the type for the module's floating-point tensors, or Undefined for their own.
-  void take(Run& from, Part parts, Copies copies = Copies::on_host,
+  void take(Run& from, Part parts, CopyTarget copies = CopyTarget::on_host,
             at::ScalarType floats = at::ScalarType::Undefined) {
     at::NoGradGuard const no_gradients;
     // The old contents are lost from here on, so report a bad loss first.
@@ -81,11 +81,12 @@ class Snapshot {
     if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
     if (holds(parts, Part::window)) take_window(from);
     bool const waits = holds(parts, Part::module) || keeps_run();
-    if (waits && (copies == Copies::on_host || copies == Copies::none)) wait_for(from.device);
+    if (waits && (copies == CopyTarget::on_host || copies == CopyTarget::none))
+      wait_for(from.device);
   }
 
-  /// Makes this a copy in host memory of a snapshot taken with Copies::live, before the run goes
-  /// on. Reuses the memory of this one. For Part::good.
+  /// Makes this a copy in host memory of a snapshot taken with CopyTarget::live, before the run goes
+  /// on. Reuses the memory of this one. For Part::resumable.
   void copy(Snapshot const& of, c10::Device device) {
     at::NoGradGuard const no_gradients;
     parts_ = of.parts_;
@@ -116,7 +117,7 @@ class Snapshot {
   /// True before the first take() or load.
   bool empty() const { return parts_ == Part{}; }
 
-  /// Saves or loads a snapshot of Part::good, for a policy whose resumed run may have to go back to
+  /// Saves or loads a snapshot of Part::resumable, for a policy whose resumed run may have to go back to
   /// it. Does nothing if the archive is another snapshot's: otherwise each would nest all the
   /// others.
   template <class Archive>
@@ -125,7 +126,7 @@ class Snapshot {
     archive.scope("module", [&](auto& inner) { persist_state_dict(inner, module); });
     archive.scope("run", [&](auto& inner) { persist_state_dict(inner, run); });
     if (!Archive::loading) return;
-    parts_ = module.values.empty() ? Part{} : Part::good;
+    parts_ = module.values.empty() ? Part{} : Part::resumable;
     device_.reset();
   }
 
@@ -137,7 +138,7 @@ class Snapshot {
     guard.getStream(device).synchronize();
   }
   static void copy(StateDict const& from, StateDict& into) {
-    StateWriter writer(into, Copies::on_host);
+    StateWriter writer(into, CopyTarget::on_host);
     for (auto const& [path, tensor] : from.tensors) writer(path, tensor);
     writer.settle();
     into.values = from.values;
@@ -146,7 +147,7 @@ class Snapshot {
 
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
-  void take_module(torch::nn::Module& from, Copies copies, at::ScalarType floats) {
+  void take_module(torch::nn::Module& from, CopyTarget copies, at::ScalarType floats) {
     module.values.clear();
     StateWriter writer(module, copies, floats);
     device_.reset();
@@ -179,7 +180,7 @@ class Snapshot {
                       .fix = "Register parameters and buffers before fit, or in on_module."});
   }
 
-  void take_run(Run& from, Copies copies) {
+  void take_run(Run& from, CopyTarget copies) {
     run.values.clear();
     StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;

@@ -17,7 +17,7 @@
 namespace frugal {
 
 /// How a StateWriter stores tensors.
-enum class Copies {
+enum class CopyTarget {
   on_device,  ///< copied on their own device
   on_host,    ///< copied to host memory, page-locked for device tensors; see settle()
   none,       ///< not copied, if contiguous in host memory; otherwise as on_host
@@ -34,7 +34,7 @@ class StateWriter {
   bool of_a_snapshot = false;  ///< see Snapshot::persist
 
   /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
-  explicit StateWriter(StateDict& memory, Copies copies = Copies::on_device,
+  explicit StateWriter(StateDict& memory, CopyTarget copies = CopyTarget::on_device,
                        at::ScalarType floats = at::ScalarType::Undefined)
       : memory_(memory), copies_(copies), floats_(floats) {}
 
@@ -112,14 +112,14 @@ class StateWriter {
                                     ? floats_
                                     : value.scalar_type();
     // A tensor around foreign memory (from_blob) has no allocator, and may outlive that memory.
-    bool const stays = copies_ == Copies::live ||
-                       (copies_ == Copies::none && value.is_cpu() && value.is_contiguous());
+    bool const stays = copies_ == CopyTarget::live ||
+                       (copies_ == CopyTarget::none && value.is_cpu() && value.is_contiguous());
     if (stays && type == value.scalar_type() && value.has_storage() &&
         value.storage().allocator() != nullptr) {
       kept = value;
       return;
     }
-    bool const there = copies_ == Copies::on_device || copies_ == Copies::live;
+    bool const there = copies_ == CopyTarget::on_device || copies_ == CopyTarget::live;
     at::Device const device = there ? value.device() : at::Device(at::kCPU);
     // Only copies to page-locked memory are asynchronous.
     bool const page_locked = device.is_cpu() && !value.is_cpu();
@@ -130,7 +130,8 @@ class StateWriter {
       return;
     }
     // The tensor at the path may be the run's own.
-    bool const borrowed = copies_ == Copies::live || (copies_ == Copies::none && !page_locked);
+    bool const borrowed =
+        copies_ == CopyTarget::live || (copies_ == CopyTarget::none && !page_locked);
     if (!fits || borrowed) {
       kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
     }
@@ -138,7 +139,7 @@ class StateWriter {
   }
 
   StateDict& memory_;
-  Copies copies_;
+  CopyTarget copies_;
   at::ScalarType floats_;
   detail::ArchivePath path_;
   std::vector<Missing> missing_;

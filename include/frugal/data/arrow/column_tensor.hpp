@@ -25,7 +25,7 @@ namespace detail {
 /// A view of a buffer that keeps it.
 inline at::Tensor over(std::shared_ptr<::arrow::Buffer> buffer, std::int64_t first_byte,
                        std::vector<std::int64_t> const& shape, at::ScalarType type) {
-  // Nothing writes here: batches are read, as those of Resident are.
+  // Nothing writes here: batches are read, as those of TensorDataset are.
   auto* const bytes = const_cast<std::uint8_t*>(buffer->data()) + first_byte;
   return at::from_blob(bytes, shape, [buffer](void*) {}, at::TensorOptions(type));
 }

@@ -44,7 +44,7 @@ namespace frugal {
 /// Order   shuffled over some row groups at a time, a ShardOrder. Its window is the ShuffleWindow
 ///         that is given, or else as many row groups as 256 MiB hold by the footers, at most 16:
 ///         they are in memory together. Another Order may be given, with an effect on how often a
-///         row group is decoded: see ParquetSet, and advice().
+///         row group is decoded: see ParquetSet, and warning().
 /// Errors  those of ParquetSet, of BatchColumns and of the Order. next() tries the same batch again
 ///         after an error: none is left out. DataError if processes share the order and the set
 ///         has left out damaged shards.
@@ -54,7 +54,7 @@ class ParquetBatches {
   using order_type = O;
 
   ParquetBatches(std::vector<std::filesystem::path> const& paths, BatchColumns columns,
-                 Loading loading = {}, ParquetSettings settings = {},
+                 LoaderOptions loading = {}, ParquetSettings settings = {},
                  std::optional<ShuffleWindow> window = std::nullopt)
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(OfFiles(), set_of(paths, columns, settings), columns, loading,
@@ -109,13 +109,13 @@ class ParquetBatches {
 
   /// What to change about files or window, in one sentence; empty if nothing. A fit puts it into
   /// its Report.
-  std::string advice() const {
+  std::string warning() const {
     if (one_group_) {
       return "rows are shuffled within one row group at a time, since 256 MiB do not hold two: "
              "write smaller row groups, or give ParquetBatches a ShuffleWindow and the "
              "cache_bytes for it";
     }
-    return cache_->advice(detail::groups_at_once(order_, index_.groups()));
+    return cache_->warning(detail::groups_at_once(order_, index_.groups()));
   }
 
  private:
@@ -128,7 +128,7 @@ class ParquetBatches {
   /// Keeps `{}` in place of ParquetSettings from being taken for a number of bytes.
   struct OfFiles {};
 
-  ParquetBatches(OfFiles, ParquetSet set, BatchColumns columns, Loading loading,
+  ParquetBatches(OfFiles, ParquetSet set, BatchColumns columns, LoaderOptions loading,
                  std::uint64_t cache_bytes, std::optional<ShuffleWindow> window)
     requires std::same_as<O, ShardOrder>
       : ParquetBatches(set, std::move(columns),
@@ -283,7 +283,7 @@ class ParquetBatches {
   std::optional<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> shapes_;
 };
 
-ParquetBatches(std::vector<std::filesystem::path> const&, BatchColumns, Loading = {},
+ParquetBatches(std::vector<std::filesystem::path> const&, BatchColumns, LoaderOptions = {},
                ParquetSettings = {}, std::optional<ShuffleWindow> = std::nullopt)
     -> ParquetBatches<ShardOrder>;
 

@@ -105,7 +105,7 @@ class ParquetSet {
   std::uint64_t groups() const { return state_->groups.size(); }
   /// What to change if row groups are decoded again and again, for an order that reads from
   /// `at_once` of them at a time; empty otherwise.
-  std::string group_advice(std::uint64_t at_once) const { return state_->cache.advice(at_once); }
+  std::string group_warning(std::uint64_t at_once) const { return state_->cache.warning(at_once); }
   /// Bytes that a decoded row group takes at least, by the footer.
   std::uint64_t group_bytes(std::size_t group) const {
     Group const& which = state_->groups[group];

@@ -117,7 +117,7 @@ class AvroSet {
   std::uint64_t groups() const { return state_->blocks.size(); }
   /// What to change if blocks are decompressed again and again, for an order that reads from
   /// `at_once` of them at a time; empty otherwise.
-  std::string group_advice(std::uint64_t at_once) const { return state_->cache.advice(at_once); }
+  std::string group_warning(std::uint64_t at_once) const { return state_->cache.warning(at_once); }
   /// The schema of the first file, in JSON.
   std::string const& schema() const { return state_->files.front().header.schema; }
 

@@ -127,9 +127,9 @@ class Loader {
   /// Seconds spent in next().
   double waited() const { return meter_.waited(); }
   /// What a run should change; empty where nothing. A fit puts it into its Report.
-  std::string advice() const {
-    std::string const waiting = report().advice();
-    std::string const groups = detail::group_advice(set(), at_once_);
+  std::string warning() const {
+    std::string const waiting = report().warning();
+    std::string const groups = detail::group_warning(set(), at_once_);
     return waiting.empty() || groups.empty() ? waiting + groups : waiting + "; " + groups;
   }
 
@@ -262,7 +262,8 @@ struct RefusedLoader {
 /// A Source over a set of samples: read, transformed and collated by workers, in shuffled or own
 /// order.
 template <class Set, class Collate = Stack>
-auto loader(Set set, Loading loading = {}, Collate collate = {}, LoaderSettings settings = {}) {
+auto loader(Set set, LoaderOptions loading = {}, Collate collate = {},
+            LoaderSettings settings = {}) {
   if constexpr (detail::require_loadable_set<Set, Collate>()) {
     std::string const name = settings.name.empty() ? detail::demangled_name<Set>() : settings.name;
     Pass pass(static_cast<std::uint64_t>(set.size()), loading, name);

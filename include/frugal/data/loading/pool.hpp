@@ -148,7 +148,7 @@ class Pool {
     if (!ready) {
       // Without a job that was dealt, all threads are at jobs of before a seek.
       bool const mine = all.taken < all.dealt;
-      std::shared_ptr<Hand> stuck;
+      std::shared_ptr<WorkerThread> stuck;
       for (auto const& hand : hands_) {
         if (mine ? hand != slot.hand : !hand->busy) continue;
         hand->lost = true;
@@ -187,7 +187,7 @@ class Pool {
 
  private:
   /// A thread of the pool. Flags are under the mutex.
-  struct Hand {
+  struct WorkerThread {
     std::thread thread;
     WorkerProgress progress;
     std::uint64_t era = 0, ticket = 0;
@@ -202,7 +202,7 @@ class Pool {
     State state = empty;
     std::optional<Made> made{};
     std::exception_ptr failure{};
-    std::shared_ptr<Hand> hand{};
+    std::shared_ptr<WorkerThread> hand{};
   };
 
   struct State {
@@ -227,12 +227,12 @@ class Pool {
   };
 
   /// Reports that a thread has ended, whichever way.
-  class Departure {
+  class ExitGuard {
    public:
-    Departure(State& all, Hand& hand) : all_(all), hand_(hand) {}
-    Departure(Departure const&) = delete;
-    Departure& operator=(Departure const&) = delete;
-    ~Departure() {
+    ExitGuard(State& all, WorkerThread& hand) : all_(all), hand_(hand) {}
+    ExitGuard(ExitGuard const&) = delete;
+    ExitGuard& operator=(ExitGuard const&) = delete;
+    ~ExitGuard() {
       std::unique_lock const lock(all_.mutex);
       if (hand_.busy) {
         hand_.busy = false;
@@ -251,11 +251,11 @@ class Pool {
 
    private:
     State& all_;
-    Hand& hand_;
+    WorkerThread& hand_;
   };
 
-  static void run(State& all, std::shared_ptr<Hand> const& hand) {
-    Departure const departure(all, *hand);
+  static void run(State& all, std::shared_ptr<WorkerThread> const& hand) {
+    ExitGuard const departure(all, *hand);
     std::exception_ptr const unentered = thrown_by([&] { all.tasks.enter_thread(); });
     std::unique_lock lock(all.mutex);
     if (unentered) {
@@ -325,7 +325,7 @@ class Pool {
       if (hand && !hand->lost && !hand->gone) continue;
       dismiss(hand.get(), lock);
       hand.reset();
-      auto fresh = std::make_shared<Hand>();
+      auto fresh = std::make_shared<WorkerThread>();
       // Under the lock: the thread counts itself out, and must have been counted in.
       try {
         fresh->thread = signal_free_thread([state = state_, fresh] { run(*state, fresh); });
@@ -343,7 +343,7 @@ class Pool {
   }
 
   /// Dismisses a thread: it ends now, or when its current item is done.
-  void dismiss(Hand* hand, std::unique_lock<std::mutex>& lock) {
+  void dismiss(WorkerThread* hand, std::unique_lock<std::mutex>& lock) {
     if (hand == nullptr || !hand->thread.joinable()) return;
     if (!hand->gone) {
       hand->dismissed = true;
@@ -377,7 +377,7 @@ class Pool {
     return {.kind = Kind::failed, .failure = slot.failure};
   }
 
-  static std::optional<Clock::time_point> begun(Hand const& hand) {
+  static std::optional<Clock::time_point> begun(WorkerThread const& hand) {
     return hand.progress.since.load(std::memory_order_relaxed);
   }
   /// When the first, or the last, of some threads began with what it is at; nothing without any.
@@ -420,7 +420,7 @@ class Pool {
 
   std::shared_ptr<State> state_;
   std::chrono::duration<double> patience_;
-  std::vector<std::shared_ptr<Hand>> hands_;
+  std::vector<std::shared_ptr<WorkerThread>> hands_;
   bool started_ = false;
 };
 

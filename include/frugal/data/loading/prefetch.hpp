@@ -46,7 +46,7 @@ class Prefetch {
   using batch_type = batch_of<S>;
   using order_type = order_type_of<S>;
 
-  explicit Prefetch(S source, Prefetching settings = {})
+  explicit Prefetch(S source, PrefetchOptions settings = {})
       : source_(std::make_shared<S>(std::move(source))), settings_(settings) {
     measure();
   }
@@ -110,10 +110,10 @@ class Prefetch {
   /// not.
   double waited() const { return meter_.waited(); }
   /// What a run should change; empty where nothing. A fit puts it into its Report.
-  std::string advice() const {
+  std::string warning() const {
     LoaderReport report;
     meter_.fill(report);
-    return report.advice(
+    return report.warning(
         "the source of Prefetch makes batches more slowly than they are used, so store the set in "
         "shards, make its functions cheaper, or read it as a set of samples with loader(), which "
         "has several workers");
@@ -153,7 +153,7 @@ class Prefetch {
   }
 
   std::shared_ptr<S> source_;
-  Prefetching settings_;
+  PrefetchOptions settings_;
   std::uint64_t samples_ = 0;
   std::uint64_t batches_ = 0;
   bool hanging_ = false;

@@ -27,7 +27,7 @@ struct LoaderReport {
 
   /// Below 70% utilisation what to do about it, in one sentence; empty otherwise, and in the first
   /// ten steps.
-  std::string advice() const {
+  std::string warning() const {
     auto const [stage, share] = stages.slowest();
     std::string text = "the slow stage is " + std::string(stage) + " (" + percent(share) +
                        " of the workers' time), so ";
@@ -44,11 +44,11 @@ struct LoaderReport {
       text += ", or use more workers (LoaderSettings::workers is " + std::to_string(workers) +
               ", and there are " + std::to_string(cores) + " cores)";
     }
-    return advice(text);
+    return warning(text);
   }
 
   /// The same of a source without stages: `reason` says why it is slow, and what to do.
-  std::string advice(std::string const& reason) const {
+  std::string warning(std::string const& reason) const {
     if (steps < 10 || utilisation() >= 0.7) return {};
     return "training waits for data " + percent(waiting()) + " of the time: fix the data first; " +
            reason;

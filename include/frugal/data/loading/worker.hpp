@@ -32,7 +32,7 @@
 namespace frugal {
 
 /// How far a background worker runs ahead, and how long it is waited for.
-struct Prefetching {
+struct PrefetchOptions {
   std::size_t depth = 4;  ///< finished batches that wait at most, at least 1
   std::chrono::duration<double> patience = std::chrono::seconds(60);  ///< for one batch
   int threads = 1;  ///< cores that one operator of the worker may use; 0: LibTorch's own setting
@@ -157,14 +157,14 @@ template <class T>
 class Worker {
  public:
   /// What an exception of `produce` says, for a WorkerError.
-  using Words = std::string (*)(std::exception const&);
+  using ErrorFormatter = std::string (*)(std::exception const&);
 
   /// `produce()` gives a std::optional<T>, nothing at the end. `place` says in errors where the
   /// items begin. Signals go to the program's own threads.
   template <class Produce>
   Worker(
-      Produce produce, Prefetching const& settings, std::string where,
-      Words words = [](std::exception const& error) { return std::string(error.what()); })
+      Produce produce, PrefetchOptions const& settings, std::string where,
+      ErrorFormatter words = [](std::exception const& error) { return std::string(error.what()); })
       : patience_(checked(settings)),
         where_(std::move(where)),
         words_(words),
@@ -196,7 +196,7 @@ class Worker {
             {.what = "the background worker hangs",
              .where = where(),
              .why = "no batch came for " + seconds() + " s",
-             .fix = "Find what the source waits for, or raise Prefetching::patience."});
+             .fix = "Find what the source waits for, or raise PrefetchOptions::patience."});
     }
     return item;
   }
@@ -298,7 +298,7 @@ class Worker {
            std::chrono::duration_cast<std::chrono::steady_clock::duration>(wait);
   }
 
-  static std::chrono::duration<double> checked(Prefetching const& settings) {
+  static std::chrono::duration<double> checked(PrefetchOptions const& settings) {
     if (settings.depth == 0 || !(settings.patience.count() > 0)) {
       throw SettingsError({.what = "prefetching with depth " + std::to_string(settings.depth) +
                                    " and patience " + std::to_string(settings.patience.count()) +
@@ -314,7 +314,7 @@ class Worker {
 
   std::chrono::duration<double> patience_;
   std::string where_;
-  Words words_;
+  ErrorFormatter words_;
   std::uint64_t given_ = 0;
   bool hangs_ = false;
   bool left_behind_ = false;

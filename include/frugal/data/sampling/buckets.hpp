@@ -44,7 +44,7 @@ class BucketPass {
  public:
   using Slice = Pass::Slice;
 
-  BucketPass(std::uint64_t samples, Loading loading, Buckets buckets, std::string const& name)
+  BucketPass(std::uint64_t samples, LoaderOptions loading, Buckets buckets, std::string const& name)
       : pass_(samples, loading, name), buckets_(std::move(buckets)) {
     if (buckets_.lengths.size() != samples) {
       throw DataError({.what = "there is not one length for each sample",
@@ -86,7 +86,7 @@ class BucketPass {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<Int>(order_[at + i]);
   }
 
-  Loading const& loading() const { return pass_.loading(); }
+  LoaderOptions const& loading() const { return pass_.loading(); }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 

@@ -20,11 +20,11 @@ std::uint64_t groups_at_once(O const& order, std::uint64_t groups) {
 /// What to change about an order that makes a set of tables decode its groups again and again, also
 /// a set within a Transformed; empty for other sets. See GroupCache::advice.
 template <class Set>
-std::string group_advice(Set const& set, std::uint64_t at_once) {
-  if constexpr (requires { set.group_advice(at_once); }) {
-    return set.group_advice(at_once);
+std::string group_warning(Set const& set, std::uint64_t at_once) {
+  if constexpr (requires { set.group_warning(at_once); }) {
+    return set.group_warning(at_once);
   } else if constexpr (requires { set.set(); }) {
-    return group_advice(set.set(), at_once);
+    return group_warning(set.set(), at_once);
   } else {
     return {};
   }
@@ -33,7 +33,7 @@ std::string group_advice(Set const& set, std::uint64_t at_once) {
 /// From how many groups of such a set an order reads at a time; 1 for other sets.
 template <class Set, class O>
 std::uint64_t groups_at_once_of(Set const& set, O const& order) {
-  if constexpr (requires { set.group_advice(std::uint64_t{1}); }) {
+  if constexpr (requires { set.group_warning(std::uint64_t{1}); }) {
     return groups_at_once(order, set.groups());
   } else if constexpr (requires { set.set(); }) {
     return groups_at_once_of(set.set(), order);

@@ -29,7 +29,7 @@ concept Order = requires(O& order, O const& same, Cursor const& cursor, Pass::Sl
   order.indices(slice, out);
   { same.samples() } -> std::convertible_to<std::uint64_t>;
   { same.batches() } -> std::convertible_to<std::uint64_t>;
-  { same.loading() } -> std::convertible_to<Loading const&>;
+  { same.loading() } -> std::convertible_to<LoaderOptions const&>;
 };
 
 namespace detail {

@@ -14,7 +14,7 @@
 namespace frugal {
 
 /// How samples become batches.
-struct Loading {
+struct LoaderOptions {
   std::int64_t batch = 32;  ///< samples per batch, at least 1
   bool shuffle = true;      ///< a new order every epoch, a function of seed and epoch alone
   bool drop_last = false;   ///< leave out the ragged batch at the end of an epoch
@@ -30,13 +30,13 @@ struct Loading {
 class Pass {
  public:
   /// `name` is what errors call the source.
-  Pass(std::uint64_t samples, Loading loading, std::string name)
+  Pass(std::uint64_t samples, LoaderOptions loading, std::string name)
       : loading_(loading), samples_(samples), name_(std::move(name)) {
     if (loading.batch < 1) {
       throw SettingsError({.what = "a batch of " + std::to_string(loading.batch) + " samples",
                            .where = name_,
                            .why = "",
-                           .fix = "Set Loading::batch to 1 or more."});
+                           .fix = "Set LoaderOptions::batch to 1 or more."});
     }
     if (samples == 0) {
       throw EmptySourceError({.what = "the source holds no samples",
@@ -94,7 +94,7 @@ class Pass {
     }
   }
 
-  Loading const& loading() const { return loading_; }
+  LoaderOptions const& loading() const { return loading_; }
   /// Whether the order that was sought is shuffled.
   bool shuffles() const { return shuffles_; }
   std::uint64_t samples() const { return samples_; }
@@ -119,7 +119,7 @@ class Pass {
  private:
   std::uint64_t left() const { return samples_ - position_; }
 
-  Loading loading_;
+  LoaderOptions loading_;
   std::uint64_t samples_;
   std::uint64_t position_ = 0;
   bool shuffles_ = false;

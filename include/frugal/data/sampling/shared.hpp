@@ -25,7 +25,7 @@ struct Rank {
 
 /// An order that several processes share: each global batch is cut into one part for each rank.
 ///
-/// `Loading::batch` is the global batch. The parts are contiguous and differ by one sample at most;
+/// `LoaderOptions::batch` is the global batch. The parts are contiguous and differ by one sample at most;
 /// all ranks have the same number of batches, and no part is empty. A last batch of fewer samples
 /// than ranks is joined to the one before.
 ///
@@ -57,7 +57,7 @@ class Shared {
     if (batch() < world_) {
       throw SettingsError(
           {.what = "a batch of " + std::to_string(batch()) + " samples for " + ranks,
-           .where = "Shared, Loading::batch",
+           .where = "Shared, LoaderOptions::batch",
            .why = "it is the global batch, and a rank would have no sample of it",
            .fix = "Make the batch larger, or use fewer ranks."});
     }
@@ -109,7 +109,7 @@ class Shared {
   /// Global position after the last batch, whichever rank had the samples.
   std::uint64_t consumed() const { return consumed_; }
 
-  Loading const& loading() const { return order_.loading(); }
+  LoaderOptions const& loading() const { return order_.loading(); }
   /// See ShardOrder.
   std::size_t shards_at_once() const
     requires requires(O const& order) { order.shards_at_once(); }

@@ -97,7 +97,7 @@ inline void require_weights(std::span<double const> weights, std::string const& 
 /// An epoch of samples drawn with replacement, each in proportion to its weight: an Order.
 ///
 /// Place i of an epoch is a function of seed, epoch and i, so any place can be sought, and the
-/// batch size may change over a resume. `Loading::shuffle` has no effect.
+/// batch size may change over a resume. `LoaderOptions::shuffle` has no effect.
 ///
 /// Cost    16 bytes a sample; per place one number of the table and 2 random ones.
 /// Errors  SettingsError for a weight that is negative or not finite, and if all are 0; those of
@@ -108,7 +108,7 @@ class WeightedPass {
 
   /// `weights` has one for each sample; an epoch has `draws` samples, or as many as there are
   /// weights.
-  WeightedPass(std::vector<double> const& weights, Loading loading, std::uint64_t draws = 0,
+  WeightedPass(std::vector<double> const& weights, LoaderOptions loading, std::uint64_t draws = 0,
                std::string name = "weighted samples")
       : pass_(draws == 0 ? weights.size() : draws, unshuffled(loading), name) {
     detail::require_weights(weights, name);
@@ -140,7 +140,7 @@ class WeightedPass {
     }
   }
 
-  Loading const& loading() const { return loading_; }
+  LoaderOptions const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
@@ -151,13 +151,13 @@ class WeightedPass {
 
  private:
   static constexpr std::uint64_t stream = draw_stream("frugal: weighted samples");
-  static Loading unshuffled(Loading loading) {
+  static LoaderOptions unshuffled(LoaderOptions loading) {
     loading.shuffle = false;
     return loading;
   }
 
   Pass pass_;
-  Loading loading_;
+  LoaderOptions loading_;
   Cursor cursor_{};
   detail::AliasTable table_;
   std::uint64_t weights_hash_ = 0;

@@ -60,7 +60,7 @@ class ShardOrder {
 
   /// `sizes` are the samples of each shard, in the order in which the set has them; `name` is what
   /// errors call the set.
-  ShardOrder(std::vector<std::uint64_t> const& sizes, Loading loading, ShuffleWindow window,
+  ShardOrder(std::vector<std::uint64_t> const& sizes, LoaderOptions loading, ShuffleWindow window,
              std::string const& name)
       : loading_(loading), window_(window), begins_(sums(sizes)), pass_(make_pass(name)) {
     if (window.shards == 0) {
@@ -72,7 +72,7 @@ class ShardOrder {
     arrange();
   }
   template <ShardedSet S>
-  ShardOrder(S const& set, Loading loading, ShuffleWindow window = {},
+  ShardOrder(S const& set, LoaderOptions loading, ShuffleWindow window = {},
              std::string const& name = "ShardOrder")
       : ShardOrder(std::vector<std::uint64_t>(set.shard_sizes()), loading, window, name) {}
 
@@ -101,7 +101,7 @@ class ShardOrder {
     }
   }
 
-  Loading const& loading() const { return loading_; }
+  LoaderOptions const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
   /// Windows of an epoch.
@@ -138,7 +138,7 @@ class ShardOrder {
   }
 
   Pass make_pass(std::string const& name) const {
-    Loading loading = loading_;
+    LoaderOptions loading = loading_;
     loading.shuffle = false;
     return Pass(begins_.back(), loading, name);
   }
@@ -205,7 +205,7 @@ class ShardOrder {
     }
   }
 
-  Loading loading_;
+  LoaderOptions loading_;
   ShuffleWindow window_;
   std::vector<std::uint64_t> begins_;  // samples before each shard of the set, and all
   Pass pass_;                          // checks cursors, and cuts batches

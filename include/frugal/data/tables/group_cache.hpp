@@ -72,7 +72,7 @@ class GroupCache {
   /// What to change if groups are decoded again and again, because the order reads from `at_once`
   /// of them at a time and the cache holds fewer; empty if it holds them, or none was decoded again
   /// yet.
-  std::string advice(std::uint64_t at_once) const {
+  std::string warning(std::uint64_t at_once) const {
     std::lock_guard const lock(mutex_);
     if (at_once < 2 || decoded_ <= at_once) return {};
     std::uint64_t const needed = at_once * (decoded_bytes_ / decoded_);

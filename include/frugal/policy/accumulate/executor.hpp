@@ -36,13 +36,15 @@ class SplitExecutor {
   explicit SplitExecutor(Passes& passes) : run_(passes.run()), passes_(passes) {}
 
   template <class Train>
-  Trained train(Train& source) {
+  StepOutcome train(Train& source) {
     auto batch = source.next();
-    if (!batch) return Trained::nothing;
+    if (!batch) return StepOutcome::nothing;
     passes_.open();
     in_parts(
         *batch,
-        [this](Batch& part, InWindow where) { passes_.template train<Audience::all>(part, where); },
+        [this](Batch& part, MicroBatchIndex where) {
+          passes_.template train<HookScope::all>(part, where);
+        },
         [this] { undo(); });
     passes_.keep(std::move(*batch));
     return passes_.finish();
@@ -51,7 +53,7 @@ class SplitExecutor {
   at::Tensor reevaluate() {
     return passes_.reevaluate([this](auto const& batches, auto const& pass) {
       // clang 19 does not see the use of this in an unqualified name
-      this->in_parts(batches.front(), [&](Batch& part, InWindow) { pass(part); }, [] {});
+      this->in_parts(batches.front(), [&](Batch& part, MicroBatchIndex) { pass(part); }, [] {});
     });
   }
 
@@ -75,7 +77,7 @@ class SplitExecutor {
     std::int64_t found = 0;
     // The snapshot lies in host memory: a search for the device's memory must not fill it.
     std::int64_t const live = HostMeter::live();
-    Snapshot<AnyRun> before;
+    Snapshot<RunState> before;
     before.take(run_, Part::tried);
     std::int64_t const held = HostMeter::live() - live;
     split.trying(true);
@@ -85,7 +87,7 @@ class SplitExecutor {
       std::int64_t const some = std::min(samples, 2 * each);
       return attempt(batch_narrow(*batch, 0, some));
     };
-    undone(before, static_cast<AnyRun&>(run_), [&] {
+    undone(before, static_cast<RunState&>(run_), [&] {
       found = prober.find(Phase<Context>(run_), samples, held, step,
                           [&] { before.restore(run_, Part::slots); });
       undo();
@@ -100,12 +102,12 @@ class SplitExecutor {
     passes_.open();
     in_parts(
         batch,
-        [this](Batch& part, InWindow where) {
-          passes_.template train<Audience::slots>(part, where);
+        [this](Batch& part, MicroBatchIndex where) {
+          passes_.template train<HookScope::slots>(part, where);
         },
         [] {});
     passes_.keep(std::move(batch));
-    passes_.template update<Audience::slots>();
+    passes_.template update<HookScope::slots>();
     return passes_.release();
   }
 
@@ -125,7 +127,7 @@ class SplitExecutor {
         for (std::int64_t i = 0; i < parts.count; ++i) {
           Batch part =
               parts.count == 1 ? batch : batch_narrow(batch, parts.begin(i), parts.size(i));
-          pass(part, InWindow{.first = i == 0, .last = i + 1 == parts.count});
+          pass(part, MicroBatchIndex{.first = i == 0, .last = i + 1 == parts.count});
         }
         done = true;
       } catch (...) {
@@ -148,13 +150,13 @@ class SplitExecutor {
   }
 
   void undo() {
-    Undo<Context> phase(run_);
+    WindowRetry<Context> phase(run_);
     run_.engine->template emit<on::undo>(phase);
   }
 
   Run<Context>& run_;
   Passes& passes_;
-  Snapshot<AnyRun> start_;
+  Snapshot<RunState> start_;
 };
 
 }  // namespace frugal::detail

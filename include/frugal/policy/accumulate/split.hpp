@@ -63,7 +63,7 @@ inline bool trains_batch_norm(torch::nn::Module& module) {
 /// was given that size.
 template <>
 struct Accumulate<Auto> {
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       and_audit,
       "frugal: Accumulate<Auto> splits a step as memory allows, so two runs under Audit<BitExact> "
       "may add up in different orders. Write Accumulate<N>, or remove Audit.");
@@ -132,7 +132,7 @@ class Accumulate<Auto>::State {
   void split(Phase<Context> const& phase) {
     if (trying_ || std::exchange(split_before_, true)) return;
     if (detail::trains_batch_norm(base_module(phase.module()))) {
-      phase.advise(
+      phase.warn(
           "Accumulate<Auto>: BatchNorm takes its statistics of each micro-batch and not of the "
           "whole batch, so this run differs from one with whole batches; GroupNorm and LayerNorm "
           "do not depend on the batch");
@@ -150,9 +150,9 @@ class Accumulate<Auto>::State {
     phase.record({"split",
                   {{"samples", static_cast<std::uint64_t>(samples_)},
                    {"before", static_cast<std::uint64_t>(before)}}});
-    phase.advise("Accumulate<Auto>: memory ran out at step " +
-                 std::to_string(phase.counters().step) + " with " + std::to_string(before) +
-                 " samples; from there on a micro-batch has at most " + std::to_string(samples_));
+    phase.warn("Accumulate<Auto>: memory ran out at step " + std::to_string(phase.counters().step) +
+               " with " + std::to_string(before) +
+               " samples; from there on a micro-batch has at most " + std::to_string(samples_));
   }
 
   template <class Archive>

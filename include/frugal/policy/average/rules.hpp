@@ -7,7 +7,7 @@
 
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/core/run/horizon.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/options.hpp>
 
@@ -63,7 +63,7 @@ struct from {
 /// `weight(taken)`    the share of the current weights in the new average, if the old one contains
 ///                   `taken` weights; the old average has the rest
 /// `steady`           optional; it averages from the first step on, with a constant weight, so that
-///                   Graph can capture it
+///                   CudaGraph can capture it
 /// `check()`          throws SettingsError for invalid run-time settings
 template <class Rule>
 concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
@@ -119,7 +119,7 @@ struct Swa {
   void check() const {}
 
   /// For a start in steps or epochs that the run does not reach; otherwise empty.
-  std::string outlook(Horizon const& horizon) const {
+  std::string outlook(RunLimits const& horizon) const {
     using Unit = typename Start::unit;
     std::string const from = std::to_string(Start::count);
     if constexpr (std::same_as<Unit, OptimizerStep>) {

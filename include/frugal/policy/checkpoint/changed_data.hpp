@@ -61,7 +61,7 @@ inline std::vector<std::string> changed_data(std::map<std::string, std::string> 
                            "Checkpoint::changed_data to {" +
                            names +
                            "} to continue with these, set Checkpoint::resume to Resume::Weights "
-                           "to take the weights alone, or give another Settings::run."});
+                           "to take the weights alone, or give another Settings::run_dir."});
 }
 
 }  // namespace frugal::detail

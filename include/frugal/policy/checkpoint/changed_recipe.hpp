@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <frugal/core/compose/scope.hpp>
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
@@ -55,9 +55,10 @@ inline void require_rules(RecipeRules const& rules) {
                     .fix = std::move(fix)});
 }
 [[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why) {
-  refuse_checkpoint(where, std::move(why),
-                    "Resume with the model, recipe and seed that saved it, set Checkpoint::resume "
-                    "to Resume::Weights to take the weights alone, or give another Settings::run.");
+  refuse_checkpoint(
+      where, std::move(why),
+      "Resume with the model, recipe and seed that saved it, set Checkpoint::resume "
+      "to Resume::Weights to take the weights alone, or give another Settings::run_dir.");
 }
 /// Where the recipe differs. `kind`: whose part it is; the optimizer's must match.
 [[noreturn]] inline void refuse_recipe(std::filesystem::path const& where, std::string_view kind,
@@ -68,7 +69,7 @@ inline void require_rules(RecipeRules const& rules) {
       "Resume with the recipe that saved it, set Checkpoint::changed_recipe to "
       "ChangedRecipe::KeepWhatFits to keep the model, the optimizer and what else fits, set "
       "Checkpoint::resume to Resume::Weights to take the weights alone, or give another "
-      "Settings::run.");
+      "Settings::run_dir.");
 }
 
 /// "EarlyStop" of "policies/EarlyStop/best"; nothing for a path that is no policy's.
@@ -108,8 +109,9 @@ inline std::vector<SlotChange> changed_slots(StateFile const& state, Slots const
 class FittingStates {
  public:
   /// `changed`: of the slots of `recipe`, those that differ.
-  FittingStates(AnyRun& run, StateReader& reader, StateDict const& memory, RecipeRules const& rules,
-                Slots const& recipe, std::vector<SlotChange> const& changed)
+  FittingStates(RunState& run, StateReader& reader, StateDict const& memory,
+                RecipeRules const& rules, Slots const& recipe,
+                std::vector<SlotChange> const& changed)
       : run_(run), reader_(reader), rules_(rules) {
     for (SlotChange const& each : changed) {
       replaced_.insert(each.slot);
@@ -197,7 +199,7 @@ class FittingStates {
                           "fresh, or resume with the recipe that saved it.");
   }
 
-  AnyRun& run_;
+  RunState& run_;
   StateReader& reader_;
   RecipeRules const& rules_;
   std::vector<std::string> changes_;

@@ -38,7 +38,7 @@ inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run)
   detail::refuse_run(
       run, "the run has no complete checkpoint",
       newest.damaged.empty() ? "its folder has no checkpoint" : newest.damaged.front().why,
-      "Give the Settings::run of a recipe with Checkpoint.");
+      "Give the Settings::run_dir of a recipe with Checkpoint.");
 }
 
 /// The folder of the checkpoint with the best value of a metric, among those on disk (Keep,

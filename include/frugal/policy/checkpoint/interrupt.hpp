@@ -10,7 +10,7 @@
 #include <string>
 
 #include <frugal/base/signal_handlers.hpp>
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 
 namespace frugal::detail {
 
@@ -82,7 +82,7 @@ class InterruptSignal {
 };
 
 /// Reports the state of a run that Ctrl-C has ended, in one line on stderr.
-inline void report_interrupted(AnyRun const& run, bool has_begun) {
+inline void report_interrupted(RunState const& run, bool has_begun) {
   std::string line = "frugal: Ctrl-C: ";
   std::string const step = std::to_string(run.counters.step);
   if (!has_begun) {

@@ -154,8 +154,9 @@ inline void require_checkpoint_settings(Settings const& settings, double share,
     throw SettingsError(
         {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});
   };
-  if (settings.run.empty()) {
-    fail("Checkpoint has nowhere to write", "Settings::run", "Set Settings::run to a folder.");
+  if (settings.run_dir.empty()) {
+    fail("Checkpoint has nowhere to write", "Settings::run_dir",
+         "Set Settings::run_dir to a folder.");
   }
   if (!(share > 0 && share < 1)) {
     fail("the fraction of time for checkpoints is " + std::to_string(share), "Checkpoint::share",

@@ -23,15 +23,15 @@
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/generators.hpp>
-#include <frugal/core/run/any_run.hpp>
 #include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
-#include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
@@ -180,13 +180,13 @@ inline void require_counters(Counters const& counters, std::filesystem::path con
   };
   require("sample", counters.sample, most);
   require("token", counters.token, most);
-  require("passed_over", counters.passed_over, most);
+  require("passed_over", counters.skipped_windows, most);
   require("micro_batch", counters.micro_batch, most);
   require("position", counters.position, most);
   // Each step has a micro-batch, and so has each epoch, unless a policy passed its windows over.
   require("step", counters.step, counters.micro_batch);
-  require("skipped", counters.skipped, counters.micro_batch - counters.step);
-  require("epoch", counters.epoch, counters.micro_batch + counters.passed_over);
+  require("skipped", counters.non_finite_windows, counters.micro_batch - counters.step);
+  require("epoch", counters.epoch, counters.micro_batch + counters.skipped_windows);
   require("window_micro_batches", counters.window_micro_batches, counters.micro_batch);
   require("window_samples", counters.window_samples, counters.sample);
   require("window_tokens", counters.window_tokens, counters.token);
@@ -222,8 +222,8 @@ struct LoadedRun {
 /// StateError names the first difference. The module does not change before everything fits.
 ///
 /// The checkpoint may come from another kind of device and have that one's generator: the run
-/// continues, with an advice. `moves`: StartOn has announced the move, and there is no advice.
-inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& rules, bool moves,
+/// continues, with a warning. `moves`: StartOn has announced the move, and there is no advice.
+inline LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules const& rules, bool moves,
                           SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
   StateFile const state = read_state(checkpoint);
@@ -265,7 +265,7 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
     } else {
       run.persist(reader);
     }
-    reader.scope("run", [&](auto& inner) { run.persist_advice(inner); });
+    reader.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
     persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
     if (error.fault().where == state_path.string()) throw;
@@ -286,32 +286,32 @@ inline LoadedRun load_run(AnyRun& run, Slots const& recipe, RecipeRules const& r
                  "for which this recipe has no place");
   }
   copy_weights(run.root, weights);
-  for (std::string const& doubt : doubts) run.advise(doubt);
+  for (std::string const& doubt : doubts) run.warn(doubt);
   if (!loaded.differences.empty()) {
-    run.advise("the checkpoint has another recipe; this run keeps what fits: " +
-               joined(loaded.differences));
+    run.warn("the checkpoint has another recipe; this run keeps what fits: " +
+             joined(loaded.differences));
   }
   if (!other_data.empty()) {
-    run.advise(
+    run.warn(
         "the checkpoint was made with other data, as Checkpoint::changed_data "
         "allows: " +
         joined(other_data));
     loaded.differences.insert(loaded.differences.end(), other_data.begin(), other_data.end());
   }
   if (!reader.forgotten().empty()) {
-    run.advise(
+    run.warn(
         "the validation data are others, so the best values on the former ones are forgotten: " +
         joined({reader.forgotten().begin(), reader.forgotten().end()}));
   }
-  compare_circumstances(run, state.circumstances);
+  compare_environments(run, state.environment);
   if (std::string const here = kind_of_device(run.settings.device); saved_on != here && !moves) {
-    run.advise("the checkpoint was saved on " + saved_on + " and this run continues on " + here +
-               ": random draws there, such as dropout, differ from those of the other device, and "
-               "sums differ in their last bits");
+    run.warn("the checkpoint was saved on " + saved_on + " and this run continues on " + here +
+             ": random draws there, such as dropout, differ from those of the other device, and "
+             "sums differ in their last bits");
   }
   if (!state.weights.empty()) {
-    run.advise("the checkpoint's weights were stored as " + state.weights +
-               ": this run is not bitwise identical to one that was not stopped");
+    run.warn("the checkpoint's weights were stored as " + state.weights +
+             ": this run is not bitwise identical to one that was not stopped");
   }
   return loaded;
 }

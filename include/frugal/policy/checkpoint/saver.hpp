@@ -23,8 +23,8 @@
 #include <frugal/checkpoint/removal.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
-#include <frugal/core/run/any_run.hpp>
 #include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
@@ -60,16 +60,16 @@ class Saver {
 
   explicit Saver(Options options)
       : options_(std::move(options)),
-        snapshot_(options_.async ? Copies::on_host : Copies::none, options_.weights) {}
+        snapshot_(options_.async ? CopyTarget::on_host : CopyTarget::none, options_.weights) {}
 
   /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
   /// called, in any thread, when report_failure() wants to be.
-  void begin(AnyRun& run, Slots recipe, bool moves, std::function<void()> wake) {
+  void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
     snapshot_.begin(run.root);
-    directory_ = std::make_unique<RunDirectory>(run.settings.run, lock_run_folder(run));
-    for (std::string const& note : directory_->notes()) run.advise(note);
+    directory_ = std::make_unique<RunDirectory>(run.settings.run_dir, lock_run_folder(run));
+    for (std::string const& note : directory_->notes()) run.warn(note);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
     // In the order of the log: a resume cuts it first.
     for (Damage const& unfit : resume(run, moves)) {
@@ -79,19 +79,19 @@ class Saver {
     if (!options_.retention.best.empty()) {
       former_ = FormerValidation(directory_->list().whole, run.data);
     }
-    std::filesystem::path const beats = run.settings.run / "heartbeat";
+    std::filesystem::path const beats = run.settings.run_dir / "heartbeat";
     heartbeat_ = std::make_unique<Heartbeat>(beats);
     if (!heartbeat_->open()) {
-      run.advise(beats.string() + " cannot be written (" + why_of(beats, errno) +
-                 "): after a kill nobody knows how many steps were lost");
+      run.warn(beats.string() + " cannot be written (" + why_of(beats, errno) +
+               "): after a kill nobody knows how many steps were lost");
     }
     if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
   }
 
-  void beat(AnyRun const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
+  void beat(RunState const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
 
   /// Whether a checkpoint of this moment is on disk, or being written.
-  bool has_saved(AnyRun const& run) const { return saved_ && *saved_ == moment_of(run); }
+  bool has_saved(RunState const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
   void forget_last() {
     saved_.reset();
@@ -116,7 +116,7 @@ class Saver {
   /// Returns its cost when the step may continue; nothing if it could not be written. Calls
   /// `begins` once the result of the save before is known.
   template <class Begins>
-  std::optional<SaveCost> save(AnyRun& run, Begins const& begins) {
+  std::optional<SaveCost> save(RunState& run, Begins const& begins) {
     auto const start = Clock::now();
     if (writer_) {
       writer_->wait();  // the snapshot is still being written from
@@ -128,7 +128,7 @@ class Saver {
     snapshot_.take(run, recipe_);
     if (writer_) {
       writer_->submit([this] { write(); });
-    } else if (!bears(run, [this] { write(); })) {
+    } else if (!tolerate_failure(run, [this] { write(); })) {
       return std::nullopt;
     }
     saved_ = moment_of(run);
@@ -138,12 +138,12 @@ class Saver {
   }
 
   /// Throws or reports what the writing thread has thrown since the last call.
-  void report_failure(AnyRun& run) {
+  void report_failure(RunState& run) {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
     if (!failure) return;
     failed_ = true;
     saved_.reset();
-    bears(run, [&] {
+    tolerate_failure(run, [&] {
       try {
         std::rethrow_exception(failure);
       } catch (NonFiniteWeightsError const&) {
@@ -154,7 +154,7 @@ class Saver {
   }
 
   /// Waits for the disk, and records in the report whether this moment is saved.
-  void finish(AnyRun& run) {
+  void finish(RunState& run) {
     if (writer_) {
       writer_->wait();
       report_failure(run);
@@ -201,12 +201,12 @@ class Saver {
     std::uint64_t validations;
     bool operator==(Moment const&) const = default;
   };
-  static Moment moment_of(AnyRun const& run) {
+  static Moment moment_of(RunState const& run) {
     return {run.counters, run.unfinished.hook, run.judged.validations};
   }
 
   /// Returns the checkpoints of this run that are whole and were passed over.
-  std::vector<Damage> resume(AnyRun& run, bool moves) {
+  std::vector<Damage> resume(RunState& run, bool moves) {
     if (options_.resume == Resume::Never) return {};
     NewestValid newest = directory_->newest_valid([this](SavedCheckpoint const& checkpoint) {
       return first_bad_in(checkpoint, snapshot_.finite());
@@ -215,7 +215,7 @@ class Saver {
     auto const report = [&](std::vector<Damage> const& all, std::string_view what) {
       for (Damage const& damage : all) {
         damaged.push_back(damage.folder.string() + ": " + damage.why);
-        run.advise("a checkpoint is " + std::string(what) + " and was not used: " + damaged.back());
+        run.warn("a checkpoint is " + std::string(what) + " and was not used: " + damaged.back());
       }
     };
     report(newest.damaged, "damaged");
@@ -249,8 +249,8 @@ class Saver {
     if (!start.returned_to.empty()) returned_to_ = start.returned_to;
     if (!start.lost.empty()) {
       Removal const done = directory_->remove(start.lost);
-      run.advise("the run returned to " + start.checkpoint->folder.string() + ": " +
-                 std::to_string(done.removed.size()) + " newer checkpoints were removed");
+      run.warn("the run returned to " + start.checkpoint->folder.string() + ": " +
+               std::to_string(done.removed.size()) + " newer checkpoints were removed");
     }
     return std::move(newest.unfit);
   }
@@ -265,7 +265,7 @@ class Saver {
                       .fix = "Name an earlier checkpoint."});
   }
 
-  void resume_exactly(AnyRun& run, bool moves, SavedCheckpoint const& checkpoint,
+  void resume_exactly(RunState& run, bool moves, SavedCheckpoint const& checkpoint,
                       std::vector<std::string> damaged) {
     LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
     Resumed what{.from = checkpoint.folder.string(),
@@ -274,7 +274,7 @@ class Saver {
                  .seconds_lost = 0,
                  .damaged = std::move(damaged),
                  .changed = loaded.differences};
-    auto const last = Heartbeat::read(run.settings.run / "heartbeat");
+    auto const last = Heartbeat::read(run.settings.run_dir / "heartbeat");
     if (last && last->step > what.step) {
       what.steps_repeated = last->step - what.step;
       what.seconds_lost = std::max(0.0, last->seconds - loaded.seconds);
@@ -284,19 +284,19 @@ class Saver {
                  {"steps_repeated", what.steps_repeated},
                  {"seconds_lost", what.seconds_lost}}};
     if (!what.changed.empty()) event.fields.emplace_back("changed", joined(what.changed));
-    run.go_on(std::move(what), loaded.seconds);
+    run.resume_from(std::move(what), loaded.seconds);
     run.record(event);  // at the step and the time at which the run resumes
     saved_ = moment_of(run);
   }
 
-  static void take_weights(AnyRun& run, std::filesystem::path const& file) {
+  static void take_weights(RunState& run, std::filesystem::path const& file) {
     LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file));
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
-      run.advise("weights of " + file.string() + ": '" + name + "' is not in the file");
+      run.warn("weights of " + file.string() + ": '" + name + "' is not in the file");
     }
     for (std::string const& name : loaded.unexpected) {
-      run.advise("weights of " + file.string() + ": '" + name + "' is not in the module");
+      run.warn("weights of " + file.string() + ": '" + name + "' is not in the module");
     }
   }
 
@@ -307,15 +307,15 @@ class Saver {
   }
 
   /// Call it while nothing is being written.
-  void advise_of_leftovers(AnyRun& run) {
+  void advise_of_leftovers(RunState& run) {
     for (Damage const& each : directory_->take_leftovers()) {
-      run.advise("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
+      run.warn("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
   }
 
   /// Throws a job's StoreError, or reports it, according to on_failure. False after an error.
   template <class Job>
-  bool bears(AnyRun& run, Job&& job) {
+  bool tolerate_failure(RunState& run, Job&& job) {
     try {
       job();
       return true;
@@ -333,17 +333,17 @@ class Saver {
 
   // One line for all of them: the last one, and their number, since each names another folder. A
   // resumed run continues the count.
-  void advise_of_failure(AnyRun& run) {
+  void advise_of_failure(RunState& run) {
     static constexpr char const* begin = "a checkpoint was not written: ";
     std::string line = begin + failure_;
     if (++failures_ > 1) line += " (" + std::to_string(failures_) + " times)";
-    for (std::string& known : run.advice) {
+    for (std::string& known : run.warnings) {
       if (known.starts_with(begin)) {
         known = std::move(line);
         return;
       }
     }
-    run.advise(line);
+    run.warn(line);
   }
 
   Options options_;

@@ -15,13 +15,13 @@
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
-#include <frugal/policy/checkpoint/circumstances.hpp>
+#include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -38,23 +38,23 @@ namespace frugal::detail {
 class StoredSnapshot {
  public:
   /// `weights`: a type of 16 bits for the module's floating-point tensors, or Undefined.
-  StoredSnapshot(Copies copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
+  StoredSnapshot(CopyTarget copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
   /// Call it when the fit begins, before a resume.
   void begin(torch::nn::Module& module) { finite_.begin(module); }
   FiniteState const& finite() const { return finite_; }
 
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
-  void take(AnyRun& run, Slots const& recipe) {
+  void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
-    state_.take(run, Part::good, copies_, weights_);
+    state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
-    record.scope("run", [&](auto& inner) { run.persist_advice(inner); });
+    record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
     header_ = {.seed = run.settings.seed,
                .seconds = run.seconds(),
                .recipe = {},
                .weights = {},
-               .circumstances = circumstances_of(run),
+               .environment = environment_of(run),
                .data = run.data,
                .values = {}};
     for (auto const& [slot, filling] : recipe) header_.recipe.emplace(slot, filling.name);
@@ -116,7 +116,7 @@ class StoredSnapshot {
  private:
   /// The averages' paths in the state, by the names of the module's tensors: both names of a tied
   /// tensor have its average.
-  void note_averages(AnyRun& run) {
+  void note_averages(RunState& run) {
     averages_.clear();
     validated_ = run.averaged != 0;
     auto const first = state_.run.tensors.lower_bound(std::string(averages_path));
@@ -155,9 +155,9 @@ class StoredSnapshot {
                       .fix = "Use WeightsIn<BF16>, which has the range of float."});
   }
 
-  Copies copies_;
+  CopyTarget copies_;
   at::ScalarType weights_;
-  Snapshot<AnyRun> state_;
+  Snapshot<RunState> state_;
   StateFile header_;
   FiniteState finite_;
   LossError::Window at_{};  ///< the moment; which window has made a weight bad is not known

@@ -62,7 +62,7 @@ inline Start return_to(RunDirectory const& directory, std::optional<SavedCheckpo
          .why = std::to_string(lost.size()) + " are newer; the newest is " +
                 lost.front().folder.filename().string(),
          .fix = "Set Checkpoint::on_newer to OnNewer::Remove to remove them, or give another "
-                "Settings::run to continue there and keep this run as it is."});
+                "Settings::run_dir to continue there and keep this run as it is."});
   }
   return {.checkpoint = std::move(chosen), .returned_to = name, .lost = std::move(lost)};
 }

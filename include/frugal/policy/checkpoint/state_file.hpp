@@ -31,7 +31,7 @@ namespace frugal::detail {
 struct StateFile {
   static constexpr char const* file_name = "state.json";
   /// 2 does not say which data it was trained on. 1 also has a recipe as the compiler spelt it, no
-  /// circumstances, and a member for each item of a list.
+  /// environment, and a member for each item of a list.
   static constexpr std::uint64_t newest_version = 3;
 
   std::uint64_t version = newest_version;
@@ -39,8 +39,8 @@ struct StateFile {
   double seconds = 0;                         ///< of training so far
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
-  std::map<std::string, std::uint64_t> circumstances{};  ///< see circumstances.hpp
-  std::map<std::string, std::string> data{};             ///< see DataIdentity
+  std::map<std::string, std::uint64_t> environment{};  ///< see environment.hpp
+  std::map<std::string, std::string> data{};           ///< see DataIdentity
   std::map<std::string, StateDict::Value> values;
 
   std::string text() const {
@@ -50,8 +50,8 @@ struct StateFile {
     append(out, seconds);
     out += ",\n \"weights\": ";
     append(out, weights);
-    out += ",\n \"circumstances\": ";
-    append_members(out, circumstances, [&](std::uint64_t value) { append(out, value); });
+    out += ",\n \"environment\": ";
+    append_members(out, environment, [&](std::uint64_t value) { append(out, value); });
     out += ",\n \"data\": ";
     append_members(out, data, [&](std::string const& value) { append(out, value); });
     out += ",\n \"recipe\": ";
@@ -79,7 +79,7 @@ struct StateFile {
                               .fix = "Update frugal, or set Checkpoint::resume to "
                                      "Resume::Weights."});
     }
-    fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "circumstances",
+    fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "environment",
                       "data", "values"});
     StateFile out;
     out.version = fields.number(all, "version");
@@ -92,10 +92,10 @@ struct StateFile {
     out.seconds = *seconds.as_double();
     out.weights = fields.text(all, "weights");
     if (out.version >= 2) {
-      for (Json const& each : fields.object(all, "circumstances")) {
+      for (Json const& each : fields.object(all, "environment")) {
         auto const value = each.as_unsigned();
         if (!value) fields.fail("\"" + std::string(each.name()) + "\" is not a whole number");
-        out.circumstances.emplace(each.name(), *value);
+        out.environment.emplace(each.name(), *value);
       }
     }
     if (out.version >= 3) {

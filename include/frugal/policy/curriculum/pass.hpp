@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
@@ -39,13 +39,15 @@ class CurriculumPass {
 
   /// The recipe that trains on this order has the policy, which knows what else must fit.
   using trained_with = kinds::curriculum;
-  FRUGAL_SENTENCE(trained_without,
-                  "frugal: this training source gives the easy samples first, and the recipe does "
-                  "not say so. Add "
-                  "the policy it was made with, as in Curriculum<By<Length>, LinearPace<5>>{}.");
+  FRUGAL_DIAGNOSTIC(
+      trained_without,
+      "frugal: this training source gives the easy samples first, and the recipe does "
+      "not say so. Add "
+      "the policy it was made with, as in Curriculum<By<Length>, LinearPace<5>>{}.");
 
   /// `scores` has one for each sample; the lowest is the easiest.
-  CurriculumPass(std::span<double const> scores, Loading loading, std::string name = "curriculum")
+  CurriculumPass(std::span<double const> scores, LoaderOptions loading,
+                 std::string name = "curriculum")
       : pass_(scores.size(), loading, name), easiest_(scores.size()) {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       if (!std::isnan(scores[i])) continue;
@@ -80,7 +82,7 @@ class CurriculumPass {
     }
   }
 
-  Loading const& loading() const { return pass_.loading(); }
+  LoaderOptions const& loading() const { return pass_.loading(); }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
 
@@ -21,7 +21,7 @@ class BestWeights {
   double value() const { return value_; }
 
   /// Copies the module's tensors. A second call reuses the memory.
-  void take(AnyRun& run, double value) {
+  void take(RunState& run, double value) {
     kept_.take(run, Part::module);
     value_ = value;
     step_ = run.counters.step;
@@ -32,7 +32,7 @@ class BestWeights {
   void forget() { empty_ = true; }
 
   /// Restores them into the module, on its current device; the report names their step.
-  void restore(AnyRun& run) {
+  void restore(RunState& run) {
     kept_.restore(run, Part::module);
     run.restored_step = step_;
   }
@@ -63,7 +63,7 @@ class BestWeights {
   }
 
  private:
-  Snapshot<AnyRun> kept_;
+  Snapshot<RunState> kept_;
   double value_ = 0;
   std::uint64_t step_ = 0;
   bool empty_ = true;

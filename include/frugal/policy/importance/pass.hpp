@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/compose/sentence.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
@@ -54,12 +54,12 @@ class ImportancePass {
  public:
   using Slice = Pass::Slice;
   using trained_with = kinds::importance;
-  FRUGAL_SENTENCE(
+  FRUGAL_DIAGNOSTIC(
       trained_without,
       "frugal: this training source draws its samples by importance, and the recipe does "
       "not keep their losses. Add the policy it was made with.");
 
-  ImportancePass(std::shared_ptr<ImportanceTable> table, Loading loading)
+  ImportancePass(std::shared_ptr<ImportanceTable> table, LoaderOptions loading)
       : pass_(table->samples(), unshuffled(loading), "importance sampling"),
         loading_(loading),
         table_(std::move(table)) {
@@ -83,7 +83,7 @@ class ImportancePass {
     }
   }
 
-  Loading const& loading() const { return loading_; }
+  LoaderOptions const& loading() const { return loading_; }
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
@@ -93,13 +93,13 @@ class ImportancePass {
   }
 
  private:
-  static Loading unshuffled(Loading loading) {
+  static LoaderOptions unshuffled(LoaderOptions loading) {
     loading.shuffle = false;
     return loading;
   }
 
   Pass pass_;
-  Loading loading_;
+  LoaderOptions loading_;
   Cursor cursor_{};
   std::shared_ptr<ImportanceTable> table_;
 };

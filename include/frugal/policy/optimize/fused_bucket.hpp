@@ -55,7 +55,7 @@ class FusedBucket {
     if (!rule.has_first_step()) {
       rule.apply(step);
     } else if (flag && !counters_.all_surely_begun()) {
-      step_as_the_device_knows(rule, step);
+      step_with_device_flags(rule, step);
     } else if (counters_.mixed()) {
       apply_to(rule, step, true, flag, [&](std::size_t i) { return !counters_.has_begun(i); });
       apply_to(rule, step, false, flag, [&](std::size_t i) { return counters_.has_begun(i); });
@@ -167,7 +167,7 @@ class FusedBucket {
   /// kernels are called for each counter's parameters, and a flag on the device disables one of
   /// them.
   template <class Rule, class Rate>
-  void step_as_the_device_knows(Rule const& rule, FusedStep<Rate> const& step) {
+  void step_with_device_flags(Rule const& rule, FusedStep<Rate> const& step) {
     for (at::Tensor const& counter : counters_.counting()) {
       // The counter includes this step already, unless the step overflows.
       at::Tensor const begun = counter.gt(1).to(at::kFloat);

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include <frugal/core/run/ledger.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
 
 namespace frugal::detail {
 

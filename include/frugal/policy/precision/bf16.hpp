@@ -25,7 +25,7 @@ struct BF16 {
 ///         measure. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without BF16, which recommends FP16; on a CPU without BF16
-///         instructions a note in Report::advice.
+///         instructions a note in Report::warnings.
 /// Source  Micikevicius et al., "Mixed precision training" (2018); torch.autocast.
 template <>
 struct Precision<BF16> {
@@ -50,7 +50,7 @@ struct Precision<BF16> {
 
     void on_fit_begin(FitBegin<Context>& phase) {
       detail::require_bf16(detail::capability_of(phase.settings().device));
-      if (phase.settings().device.is_cpu() && !caution().empty()) phase.advise(caution());
+      if (phase.settings().device.is_cpu() && !caution().empty()) phase.warn(caution());
     }
 
     template <class Next>

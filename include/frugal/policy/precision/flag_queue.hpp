@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include <frugal/core/run/ledger.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
 
 namespace frugal::detail {
 

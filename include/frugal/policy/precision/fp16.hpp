@@ -38,7 +38,7 @@ struct FP16 {
 /// Source  Micikevicius et al., "Mixed precision training" (2018); torch.amp.GradScaler.
 ///
 /// A window in which a gradient or a loss overflows is no optimizer step: the weights, the
-/// optimizer's state and count, the schedule and every cadence are unchanged; Counters::skipped
+/// optimizer's state and count, the schedule and every cadence are unchanged; Counters::non_finite_windows
 /// counts it. Such a loss is in no mean.
 template <>
 struct Precision<FP16> {
@@ -75,9 +75,9 @@ struct Precision<FP16> {
       require_weights(phase.parameters());
       scale_.begin(phase.parameters().tensors.front().device());
       skipped_.begin(phase);
-      if (device.is_cpu() && !caution().empty()) phase.advise(caution());
+      if (device.is_cpu() && !caution().empty()) phase.warn(caution());
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
-      if (!on_gpu.empty()) phase.advise(on_gpu);
+      if (!on_gpu.empty()) phase.warn(on_gpu);
     }
 
     template <class Next>

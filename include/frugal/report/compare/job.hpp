@@ -55,10 +55,10 @@ struct CompareSettings {
                            .fix = "Give the job a source after the one that it trains on."});
     }
     std::error_code unknown;
-    if (!settings.run.empty() && std::filesystem::exists(settings.run, unknown) &&
-        !std::filesystem::is_empty(settings.run, unknown)) {
+    if (!settings.run_dir.empty() && std::filesystem::exists(settings.run_dir, unknown) &&
+        !std::filesystem::is_empty(settings.run_dir, unknown)) {
       throw SettingsError({.what = "the folder of the comparison is not empty",
-                           .where = settings.run.string(),
+                           .where = settings.run_dir.string(),
                            .why = "a recipe with Checkpoint would resume from an earlier run",
                            .fix = "Name another folder, or delete this one."});
     }

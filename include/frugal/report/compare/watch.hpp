@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/run/any_run.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
@@ -42,7 +42,7 @@ struct Clocks {
 /// recipe. It waits for a device after the first step, before validations and at the end. Takes the
 /// metrics of the last validation if they are those of the final weights.
 struct CompareWatch {
-  struct kind : observer_kind {
+  struct kind : optional_kind {
     static constexpr std::string_view name = "CompareWatch";
     static constexpr int rank = 9;  // what the other policies do in a step is part of it
   };
@@ -90,7 +90,7 @@ struct CompareWatch {
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
-      AnyRun const& run = run_of(phase);
+      RunState const& run = run_of(phase);
       if (run.is_judged()) {
         for (auto const& [name, value] : run.validations.back().metrics) {
           trial_->metrics.emplace_back(name, value);

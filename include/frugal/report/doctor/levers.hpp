@@ -113,13 +113,15 @@ class Levers {
 
   void device() {
     if (trains_on_gpu()) {
-      use("Device<>", "copies the next batch during the current step", "policy/device.md");
-      use("Graph<WholeStep>", "one launch per step, where small kernels wait for the host",
-          "policy/graph.md");
+      use("DevicePrefetch<>", "copies the next batch during the current step",
+          "policy/device_prefetch.md");
+      use("CudaGraph<WholeStep>", "one launch per step, where small kernels wait for the host",
+          "policy/cuda_graph.md");
       return;
     }
-    use("KeepMemory", "on a CPU, freed memory is kept for the next step", "policy/keep_memory.md");
-    avoid("Device<>, Graph", "there is no GPU that LibTorch can use", "gpu.md");
+    use("RetainHostMemory", "on a CPU, freed memory is kept for the next step",
+        "policy/retain_host_memory.md");
+    avoid("DevicePrefetch<>, CudaGraph", "there is no GPU that LibTorch can use", "gpu.md");
   }
 
   void memory() {

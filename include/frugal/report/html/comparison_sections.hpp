@@ -21,7 +21,7 @@ namespace frugal::html {
 namespace parts {
 
 template <class Has>
-bool any_run(std::vector<RunFolder> const& runs, Has const& has) {
+bool run_state(std::vector<RunFolder> const& runs, Has const& has) {
   return std::any_of(runs.begin(), runs.end(), has);
 }
 
@@ -46,9 +46,10 @@ inline void add_plan(Page::Row& row, std::optional<double> planned, std::optiona
 }  // namespace parts
 
 inline void write_plans(Page& page, std::vector<RunFolder> const& runs) {
-  if (!parts::any_run(runs, [](RunFolder const& run) { return run.log.event("plan") != nullptr; }))
+  if (!parts::run_state(runs,
+                        [](RunFolder const& run) { return run.log.event("plan") != nullptr; }))
     return;
-  bool const money = parts::any_run(runs, [](RunFolder const& run) {
+  bool const money = parts::run_state(runs, [](RunFolder const& run) {
     LogLine const* const plan = run.log.event("plan");
     return plan != nullptr && plan->number("dollars_planned").has_value();
   });
@@ -99,7 +100,7 @@ inline void write_all_interruptions(Page& page, std::vector<RunFolder> const& ru
 
 /// Writes the hot spots of each run's last profiled window.
 inline void write_all_hot_spots(Page& page, std::vector<RunFolder> const& runs) {
-  if (!parts::any_run(runs, [](RunFolder const& run) { return !run.windows.empty(); })) return;
+  if (!parts::run_state(runs, [](RunFolder const& run) { return !run.windows.empty(); })) return;
   std::vector<Page::Row> rows;
   for (RunFolder const& run : runs) {
     Page::Row row{Page::escaped(run.name), no_value, no_value, no_value, no_value, no_value};
@@ -124,7 +125,7 @@ inline void write_all_hot_spots(Page& page, std::vector<RunFolder> const& runs) 
 }
 
 inline void write_all_duplicates(Page& page, std::vector<RunFolder> const& runs) {
-  if (!parts::any_run(runs, [](RunFolder const& run) { return run.duplicates.has_value(); }))
+  if (!parts::run_state(runs, [](RunFolder const& run) { return run.duplicates.has_value(); }))
     return;
   std::vector<Page::Row> rows;
   for (RunFolder const& run : runs) {

@@ -65,7 +65,7 @@ inline RunFolder read_run_folder(std::filesystem::path const& path) {
                      .where = path.string(),
                      .why = std::filesystem::exists(path, failure) ? "it is no folder"
                                                                    : "there is no such folder",
-                     .fix = "Give the folder that Settings::run names."});
+                     .fix = "Give the folder that Settings::run_dir names."});
   }
   RunFolder run{.path = path, .name = {}, .log = read_run_log(path / "metrics.jsonl")};
   std::filesystem::path const whole = std::filesystem::absolute(path, failure).lexically_normal();

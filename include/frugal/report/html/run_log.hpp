@@ -211,7 +211,7 @@ inline RunLog read_run_log(std::filesystem::path const& path) {
                       .fix = std::move(fix)});
   };
   constexpr char const* fix =
-      "Add Log<> to the recipe, and give the folder that Settings::run names.";
+      "Add Log<> to the recipe, and give the folder that Settings::run_dir names.";
   std::error_code failure;
   if (!std::filesystem::is_regular_file(path, failure)) {
     bool const there = std::filesystem::exists(path, failure);

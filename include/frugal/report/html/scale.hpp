@@ -15,7 +15,7 @@ namespace frugal::html {
 /// A step between ticks that people can read: 1, 2 or 5 times a power of ten; for bytes powers of
 /// two; for times also 15 s, 30 min, 6 h and their like.
 ///
-/// Source  P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems, 1990.
+/// Source  P. Heckbert, "Nice Numbers for CudaGraph Labels", Graphics Gems, 1990.
 inline double nice_step(double rough, Unit unit) {
   if (!(rough > 0) || !std::isfinite(rough)) return 1;
   if (unit == Unit::bytes && rough > 1) return std::exp2(std::ceil(std::log2(rough)));

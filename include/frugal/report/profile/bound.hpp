@@ -120,7 +120,7 @@ inline std::string advice_for(Bound bound, Division const& step, bool on_acceler
       if (on_accelerator) {
         return percent(step.launch) +
                " of the step is spent launching kernels while the device is idle. Replay the step "
-               "with Graph (docs/policy/graph.md), or use larger batches "
+               "with CudaGraph (docs/policy/cuda_graph.md), or use larger batches "
                "(docs/policy/auto_batch.md).";
       }
       return percent(step.short_calls) +

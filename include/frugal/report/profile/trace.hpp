@@ -39,7 +39,7 @@ struct Trace {
   std::vector<TracedEvent> events{};
   std::vector<MemoryChange> memory{};
   bool on_accelerator = false;  ///< the step's work is done by a device, not by the host
-  /// Seconds of the window that the source has waited for data, where ranges cannot tell (Graph).
+  /// Seconds of the window that the source has waited for data, where ranges cannot tell (CudaGraph).
   double waited_seconds = 0;
 };
 

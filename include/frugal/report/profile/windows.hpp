@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/report/profile/hot_spots_file.hpp>
 #include <frugal/report/profile/kineto_window.hpp>
 #include <frugal/report/profile/step_ranges.hpp>
@@ -56,22 +56,22 @@ class ProfileWindows {
   std::vector<WindowProfile> const& found() const { return found_; }
 
   /// Training goes on from here. Files are written if the run has a folder.
-  void begin(AnyRun& run) {
+  void begin(RunState& run) {
     // Kineto does so only if it is told to. Setting the variable would race with other threads.
     if (plan_.graph && run.device.is_cuda() && tears_cupti_down()) {
       give_up(run,
               "TEARDOWN_CUPTI is 1. After CUPTI has been torn down, setting it up again fails next "
-              "to CUDA graphs. Unset it, or remove Graph or Profile.");
+              "to CUDA graphs. Unset it, or remove CudaGraph or Profile.");
     }
-    if (run.settings.run.empty()) return;
-    folder_ = run.settings.run / "profile";
+    if (run.settings.run_dir.empty()) return;
+    folder_ = run.settings.run_dir / "profile";
     remove_parts(folder_);
     file_.emplace(folder_ / "hot_spots.json");
     if (run.counters.step != 0) file_->resume_at(run.counters.step);
   }
 
   /// `step_seconds`: of a step without profiler, 0 if unknown.
-  void start(AnyRun& run, double step_seconds, std::optional<double> waited) {
+  void start(RunState& run, double step_seconds, std::optional<double> waited) {
     auto const before = Clock::now();
     try {
       window_ = KinetoWindow::open(run.device, plan_.memory);
@@ -84,7 +84,7 @@ class ProfileWindows {
                      "time. Remove the other one, or Profile.");
     }
     if (plan_.nvtx && !StepRanges::has_nvtx()) {
-      run.advise(
+      run.warn(
           "Profile<Nvtx>: this program has no LibTorch with CUDA, so there are no NVTX "
           "ranges; the trace has the same ranges");
     }
@@ -103,7 +103,7 @@ class ProfileWindows {
   }
 
   /// Ends the window and analyses it; null if that failed.
-  WindowProfile const* finish(AnyRun& run, std::optional<double> waited) {
+  WindowProfile const* finish(RunState& run, std::optional<double> waited) {
     auto const before = Clock::now();
     try {
       window_->drain();
@@ -169,8 +169,8 @@ class ProfileWindows {
                              range_seconds(found, watch::range::checkpoint));
   }
 
-  void keep_trace(AnyRun& run, WindowProfile& found, std::vector<watch::MemoryPoint> const& memory,
-                  std::uint64_t began) {
+  void keep_trace(RunState& run, WindowProfile& found,
+                  std::vector<watch::MemoryPoint> const& memory, std::uint64_t began) {
     if (folder_.empty() || kept_ >= plan_.traces) return;
     std::string const name = "step-" + std::to_string(found.step) + ".trace.json";
     std::filesystem::path const raw = folder_ / (name + ".kineto.part");
@@ -187,14 +187,14 @@ class ProfileWindows {
     found.trace = "profile/" + name;
   }
 
-  void advise_of_folder(AnyRun& run) const {
-    run.advise("Profile: " + folder_.string() +
-               " cannot be written. The windows are analysed, and their files are missing. Check "
-               "its permissions and the free space.");
+  void advise_of_folder(RunState& run) const {
+    run.warn("Profile: " + folder_.string() +
+             " cannot be written. The windows are analysed, and their files are missing. Check "
+             "its permissions and the free space.");
   }
-  void give_up(AnyRun& run, std::string const& why) {
+  void give_up(RunState& run, std::string const& why) {
     // LibTorch's errors carry a stack trace from the second line on.
-    run.advise("Profile: " + why.substr(0, why.find('\n')) + " There are no further windows.");
+    run.warn("Profile: " + why.substr(0, why.find('\n')) + " There are no further windows.");
     over_ = true;
     discard();
   }

@@ -12,7 +12,7 @@
 #include <frugal/base/memory.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/scalar_ledger.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
@@ -45,7 +45,8 @@ class MetricCollector {
     record.add("loss", phase.last_loss()).add("lr_factor", phase.learning_rate_factor());
     if (auto const rate = phase.learning_rate()) record.add("learning_rate", *rate);
     if (phase.gradient_norm().known()) record.add("gradient_norm", phase.gradient_norm().value());
-    if (phase.counters().skipped != 0) record.add("skipped", phase.counters().skipped);
+    if (phase.counters().non_finite_windows != 0)
+      record.add("skipped", phase.counters().non_finite_windows);
     add_measured(record, phase, since_step_);
     return record;
   }

@@ -181,7 +181,7 @@ class Exposition {
     work("epochs", at.epoch, at_.epoch);
     work("samples", at.sample, at_.sample);
     work("tokens", at.token, at_.token);
-    work("skipped_windows", at.skipped, at_.skipped);
+    work("skipped_windows", at.non_finite_windows, at_.non_finite_windows);
     work("training_seconds", record.seconds, seconds_);
     at_ = at;
     seconds_ = record.seconds;

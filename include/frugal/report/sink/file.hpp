@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <frugal/base/io_error.hpp>
-#include <frugal/core/run/any_run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/report/log/file.hpp>
@@ -25,15 +25,15 @@ namespace frugal::detail {
 /// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
 /// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
 /// created.
-inline std::filesystem::path sink_path(std::filesystem::path const& path, AnyRun& run_of_it,
+inline std::filesystem::path sink_path(std::filesystem::path const& path, RunState& run_of_it,
                                        std::string_view name, std::string_view policy) {
-  std::filesystem::path const& run = run_of_it.settings.run;
+  std::filesystem::path const& run = run_of_it.settings.run_dir;
   if (path.empty() && run.empty()) {
     throw SettingsError(
         {.what = std::string(policy) + " has nowhere to write",
          .where = std::string(policy) + "::path",
-         .why = "neither it nor Settings::run is set",
-         .fix = "Set Settings::run to a folder, or " + std::string(policy) + "::path."});
+         .why = "neither it nor Settings::run_dir is set",
+         .fix = "Set Settings::run_dir to a folder, or " + std::string(policy) + "::path."});
   }
   std::filesystem::path const file = path.empty() ? run / name : path;
   if (!file.has_parent_path()) return file;

@@ -23,7 +23,7 @@ namespace frugal::detail {
 using sink_listens = list<on::fit_begin, on::ready, on::step, on::validated, on::epoch_end,
                           on::fit_end, on::recorded>;
 using sink_after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
-                        kinds::budget, kinds::burn_rate, kinds::smoke>;
+                        kinds::budget, kinds::burn_rate, kinds::dry_run>;
 using sink_before = list<kinds::schedule>;
 
 /// When the state of a sink is saved or loaded.
@@ -111,7 +111,7 @@ class SinkState {
       archive.scope("sink", [&](auto& inner) { sink_.persist(inner, now); });
     }
     if constexpr (Archive::loading && requires { sink_.lacks(); }) {
-      if (std::string const lost = sink_.lacks(); !lost.empty()) run_->advise(lost);
+      if (std::string const lost = sink_.lacks(); !lost.empty()) run_->warn(lost);
     }
   }
 
@@ -161,17 +161,17 @@ class SinkState {
   void failed(std::string const& why) {
     if (so_far_.lost++ != 0) return;
     so_far_.first_failure = why;
-    run_->advise(std::string(name_) + " could not write at step " +
-                 std::to_string(run_->counters.step) + " (" + why +
-                 "): the run continues, each later record is tried again, and lost ones are "
-                 "counted in its outcome");
+    run_->warn(std::string(name_) + " could not write at step " +
+               std::to_string(run_->counters.step) + " (" + why +
+               "): the run continues, each later record is tried again, and lost ones are "
+               "counted in its outcome");
   }
 
   std::shared_ptr<void> lock_;
   Sink sink_;
   Outcome<SinkOutcome> const* outcome_;
   std::string_view name_;
-  AnyRun* run_ = nullptr;
+  RunState* run_ = nullptr;
   MetricCollector collector_;
   std::optional<MetricRecord> begin_;
   SinkOutcome so_far_;

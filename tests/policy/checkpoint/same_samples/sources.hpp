@@ -16,7 +16,6 @@
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/range.hpp>
-#include <frugal/data/resident.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -29,6 +28,7 @@
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 
 #include <ATen/ATen.h>
 
@@ -143,7 +143,7 @@ class AnyOrder {
   void indices(Slice slice, std::span<std::uint64_t> out) { held_->indices(slice, out); }
   std::uint64_t samples() const { return held_->samples(); }
   std::uint64_t batches() const { return held_->batches(); }
-  frugal::Loading const& loading() const { return held_->loading(); }
+  frugal::LoaderOptions const& loading() const { return held_->loading(); }
   std::uint64_t consumed() const { return held_->consumed(); }
   void identify(DataIdentity& to) const { held_->identify(to); }
 
@@ -158,7 +158,7 @@ class AnyOrder {
     virtual void indices(Slice slice, std::span<std::uint64_t> out) = 0;
     virtual std::uint64_t samples() const = 0;
     virtual std::uint64_t batches() const = 0;
-    virtual frugal::Loading const& loading() const = 0;
+    virtual frugal::LoaderOptions const& loading() const = 0;
     virtual std::uint64_t consumed() const = 0;
     virtual void identify(DataIdentity& to) const = 0;
   };
@@ -177,7 +177,7 @@ class AnyOrder {
     void indices(Slice slice, std::span<std::uint64_t> out) override { order.indices(slice, out); }
     std::uint64_t samples() const override { return order.samples(); }
     std::uint64_t batches() const override { return order.batches(); }
-    frugal::Loading const& loading() const override { return order.loading(); }
+    frugal::LoaderOptions const& loading() const override { return order.loading(); }
     std::uint64_t consumed() const override {
       if constexpr (requires { order.consumed(); }) {
         return order.consumed();
@@ -213,7 +213,7 @@ struct Spec {
   Store store = Store::resident;
   Sorted order = Sorted::pass;
   std::vector<Ids> shards{};  ///< the numbers of the samples; stores without shards join them
-  frugal::Loading loading{};
+  frugal::LoaderOptions loading{};
   frugal::ShuffleWindow window{};
   std::int64_t pool = 2;
   std::uint64_t weights = 1;  ///< seed of the weights
@@ -386,8 +386,9 @@ inline AnySource base_of(Spec const& spec, fs::path const& folder) {
   auto const count = static_cast<std::int64_t>(ids.size());
   switch (spec.store) {
     case Store::resident:
-      return AnySource(std::in_place, frugal::Resident(at::tensor(ids, at::kLong).view({-1, 1}),
-                                                       at::zeros({count}), spec.loading));
+      return AnySource(std::in_place,
+                       frugal::TensorDataset(at::tensor(ids, at::kLong).view({-1, 1}),
+                                             at::zeros({count}), spec.loading));
     case Store::samples: {
       std::vector<Batch> samples;
       for (std::int64_t const id : ids) {

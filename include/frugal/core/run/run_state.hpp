@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/event.hpp>
+#include <frugal/core/run/gauges.hpp>
+#include <frugal/core/run/gradient_norm.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/learning_rate.hpp>
+#include <frugal/core/run/loop_interface.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/policy_states.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/settings.hpp>
+#include <frugal/core/run/speed.hpp>
+#include <frugal/core/run/unfinished.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// The state of a run that belongs to no policy, independent of module type and recipe. Rare
+/// operations (begin, dry run, save, resume, move) are written against this, so that a file
+/// compiles them once for all its recipes.
+struct RunState {
+  torch::nn::Module& root;  ///< the module itself, behind its holder or pointer
+  Settings const& settings;
+  RunLimits horizon{};
+  /// What the training data and their order are (DataIdentity); filled by a policy that saves.
+  std::map<std::string, std::string> data{};
+  Parameters parameters = Parameters::of(root);
+  Counters counters{};
+  LearningRate rate{};
+  LossAccumulator ledger{};
+  LossError::Window window{};  ///< the last one whose gradients were gathered
+  GradientList gradients{};
+  GradientNorm gradient_norm{};
+  Overflow overflow{};
+  std::optional<Speed> speed{};           ///< the last measurement of a policy
+  Gauges gauges{};                        ///< the last values that policies have measured
+  std::vector<Validation> validations{};  ///< the newest: see add_validation()
+  Judged judged{};                        ///< the weights that the last of them measured
+  /// Number of weights in the average that a validation would measure now; 0: it would measure the
+  /// trained weights.
+  std::uint64_t averaged = 0;
+  Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
+  std::string stopped_by{};    ///< kind of the first policy that asked to stop
+  double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or the
+                                                                 ///< current part of it
+  Unfinished unfinished{};
+  std::vector<std::string> warnings{};
+  std::vector<Event> events{};  ///< for loggers, oldest first
+  bool tells_events = false;
+  std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
+                                               ///< is
+  std::shared_ptr<void> folder_lock{};         ///< of Settings::run_dir, once a policy writes there
+  std::optional<Resumed> resumed{};
+  bool preempted = false;    ///< the run was preempted; its state is saved if possible
+  bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
+  std::string unsaved{};     ///< why the last requested save failed
+  /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
+  std::optional<std::uint64_t> restored_step{};
+  WallClock::time_point began = WallClock::now();
+  double seconds_before = 0;  ///< of training, in earlier processes
+
+  c10::Device device = settings.device;  ///< where batches are placed now
+  bool is_preempting = false;            ///< preempt after the current event
+  bool epoch_begun = false;              ///< on_epoch_begin has been emitted for this epoch
+  std::string_view current_hook{};       ///< the current event that may be interrupted; empty
+                                         ///< between events
+  std::size_t current_subscriber = 0;    ///< position, in order, of the subscriber being called
+  std::string preempted_by{};            ///< kind of the first policy that requested the preemption
+  PolicyStates policies{};
+  LoopInterface* loop = nullptr;     ///< set before the first event
+  at::Tensor window_loss{};          ///< only for optimizers that reevaluate
+  std::size_t validation_trial = 0;  ///< validation batches to try before the first step
+
+  /// Every checkpoint has all validations that the run keeps, so their number is bounded.
+  static constexpr std::size_t most_validations = 1000;
+
+  void add_validation(Metrics metrics) {
+    validations.push_back({counters.epoch, counters.step, std::move(metrics)});
+    judged = {judged.validations + 1, counters.micro_batch, averaged};
+    bound_validations();
+  }
+  /// Whether the metrics of the last validation are those of the current weights.
+  bool is_judged() const {
+    return judged.validations != 0 && judged.micro_batch == counters.micro_batch &&
+           judged.averaged == averaged;
+  }
+
+  /// Wall time of training, including that before a resume.
+  double seconds() const {
+    std::chrono::duration<double> const spent = WallClock::now() - began;
+    return seconds_before + spent.count();
+  }
+
+  /// Kind of the policy that stopped or preempted the run; empty if it ran to its end. Not saved: a
+  /// preempted run has not ended.
+  std::string const& ended_by() const {
+    return stopped_by.empty() && preempted ? preempted_by : stopped_by;
+  }
+
+  /// Emits a one-line recommendation, once however often it is repeated. Never throws.
+  void warn(std::string const& text) {
+    for (std::string const& known : warnings) {
+      if (known == text) return;
+    }
+    warnings.push_back(text);
+  }
+
+  /// The same of a warning with measurements: it takes the place of what says the same up to the first
+  /// digit, as an earlier start of the run has measured it.
+  void warn_measured(std::string const& text) {
+    auto const words = [](std::string const& of) {
+      return std::string_view(of).substr(0, of.find_first_of("0123456789"));
+    };
+    for (std::string& known : warnings) {
+      if (words(known) != words(text)) continue;
+      known = text;
+      return;
+    }
+    warnings.push_back(text);
+  }
+
+  /// Records an event of the run itself, for loggers.
+  void record(Event event) {
+    event.at = counters;
+    event.seconds = seconds();
+    events.push_back(std::move(event));
+    if (loop == nullptr || tells_events) return;
+    // An event recorded meanwhile is delivered after this one.
+    tells_events = true;
+    try {
+      for (std::size_t i = events.size() - 1; i < events.size(); ++i) {
+        Event const next = events[i];
+        loop->recorded(next);
+      }
+    } catch (...) {
+      tells_events = false;
+      throw;
+    }
+    tells_events = false;
+  }
+
+  /// Discards what a failed window, or the code after it, has left.
+  void discard_window() {
+    parameters.reset_gradients();
+    gradients.clear();
+    ledger.reset();
+    overflow = {};
+    unfinished = {};
+    current_hook = {};
+  }
+  /// Clears the stop or preemption, after the run has gone back to before it.
+  void clear_stop() {
+    is_preempting = false;
+    stopped_by.clear();
+    preempted_by.clear();
+  }
+
+  /// Records that the user, not the machine, requested the end, with Ctrl-C.
+  void interrupted_by_user() {
+    interrupted = true;
+    preempted_by = "Ctrl-C";
+  }
+
+  /// Training continues from a checkpoint made after `seconds` of training.
+  void resume_from(Resumed from, double seconds) {
+    resumed = std::move(from);
+    seconds_before = seconds;
+    began = WallClock::now();
+  }
+
+  /// Saves everything but the module's own tensors and the generators: training progress, and each
+  /// policy's state in its own scope.
+  void persist(StateWriter& archive) {
+    ledger.require_good();
+    persist_all(archive);
+  }
+  void persist(StateReader& archive) { persist_all(archive); }
+  /// The part of persist() that is no policy's.
+  template <class Archive>
+  void persist_progress(Archive& archive) {
+    archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
+    archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
+    archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
+    unfinished.persist(archive);
+    archive.scope("run", [&](auto& inner) { persist_record(inner); });
+  }
+
+  /// Recommendations are saved apart from the run's state, which a rollback may restore: none is
+  /// repeated. On loading, those already given by this process are kept too.
+  template <class Archive>
+  void persist_warnings(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (!archive.holds("advice")) return;  // the checkpoint of an earlier version
+      std::vector<std::string> const here = std::exchange(warnings, {});
+      archive("advice", warnings);
+      for (std::string const& text : here) warn(text);
+    } else {
+      archive("advice", warnings);
+    }
+  }
+
+ private:
+  /// Only the last validation keeps its tables: a confusion matrix takes 8 bytes for each pair of
+  /// classes.
+  void bound_validations() {
+    if (validations.size() > most_validations) {
+      validations.erase(validations.begin(), validations.end() - most_validations);
+    }
+    for (std::size_t i = 0; i + 1 < validations.size(); ++i) validations[i].metrics.drop_tables();
+  }
+
+  template <class Archive>
+  void persist_judged(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (archive.moves_to()) return;
+      bound_validations();  // an earlier version kept all
+      judged = {.validations = validations.size()};
+      if (!validations.empty() && validations.back().step == counters.step) {
+        judged.micro_batch = counters.micro_batch;
+      }
+      if (!archive.has("judged")) return;  // the checkpoint of an earlier version
+    }
+    archive.scope("judged", [&](auto& inner) { judged.persist(inner); });
+  }
+
+  template <class Archive>
+  void persist_train_metrics(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (archive.moves_to()) return;
+      train_metrics = {};
+      if (!archive.has("train_metrics")) return;  // nothing was measured
+    } else {
+      if (train_metrics.metrics.empty()) return;
+    }
+    archive.scope("train_metrics", [&](auto& inner) { train_metrics.persist(inner); });
+  }
+
+  template <class Archive>
+  void persist_epoch_begun(Archive& archive) {
+    if constexpr (Archive::loading) {
+      epoch_begun = counters.position != 0;
+      if (!archive.holds("epoch_begun")) return;  // the checkpoint of an earlier version
+    }
+    archive("epoch_begun", epoch_begun);
+  }
+
+  template <class Archive>
+  void persist_all(Archive& archive) {
+    persist_progress(archive);
+    archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
+  }
+
+  /// Saves or loads the report's data about the whole run, over all its processes.
+  template <class Archive>
+  void persist_record(Archive& archive) {
+    archive("stopped_by", stopped_by);
+    archive("epoch_loss", epoch_loss);
+    persist_epoch_begun(archive);
+    persist_train_metrics(archive);
+    std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
+    archive("validations", count);
+    if (Archive::loading) validations.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (Archive::loading) validations.emplace_back();  // one by one: the count may be damaged
+      archive.scope("validation." + std::to_string(i),
+                    [&](auto& inner) { validations[i].persist(inner); });
+    }
+    persist_judged(archive);
+  }
+};
+
+}  // namespace frugal
