@@ -136,10 +136,6 @@ class Rollback<Options...>::State {
     Counters const& now = phase.counters();
     // A move to another device loads everything persisted: keep the state from before the move.
     if (kept_step_ == nothing) keep(phase);
-    if (now.step == bad_step_) {
-      bad_step_ = nothing;
-      bad_.add(now.epoch, now.position);
-    }
     at_ = {now.epoch, now.position, now.step};
     if (bad_.has(now.epoch, now.position)) phase.skip();
   }
@@ -180,10 +176,6 @@ class Rollback<Options...>::State {
   void persist(Archive& archive) {
     if (busy_) return;  // the policy's own knowledge is not part of the state it restores
     archive("returns", returns_);
-    if constexpr (Archive::loading) {
-      // Older checkpoints store a step, because windows were not yet identified by position.
-      if (archive.holds("bad_step")) archive("bad_step", bad_step_);
-    }
     mean_.persist(archive);
     bad_.persist(archive);
     persist_good(archive);
@@ -288,8 +280,7 @@ class Rollback<Options...>::State {
   RunSnapshot live_;  ///< the run's own tensors, while they are looked at
   std::uint64_t kept_step_ = nothing;
   std::uint64_t step_ = 0;
-  LossError::Window at_{};            ///< the current window
-  std::uint64_t bad_step_ = nothing;  ///< from an old checkpoint
+  LossError::Window at_{};  ///< the current window
   detail::BadWindows bad_;
   int returns_ = 0;
   detail::LossMean mean_;

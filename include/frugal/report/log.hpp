@@ -153,17 +153,8 @@ struct Log {
       }
       place.persist(archive);
       base_ = archive.of_a_snapshot ? place.mark : place.base;
-      if constexpr (Archive::loading) {
-        // The checkpoint of an earlier version.
-        if (file_ && !archive.holds("tail")) place.mark = file_->mark_at(place.mark.size);
-      }
       std::string waiting = waiting_.text();
-      if constexpr (Archive::loading) {
-        waiting.clear();
-        if (archive.holds("waiting")) archive("waiting", waiting);
-      } else {
-        archive("waiting", waiting);
-      }
+      archive("waiting", waiting);
       archive("ended_at", ended_at_);
       collector_.persist(archive);
       if (!file_) return;

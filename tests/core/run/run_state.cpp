@@ -62,7 +62,7 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   run.counters.step = 7;
   run.rate.scale = 0.25;
   run.stopped_by = "EarlyStop";
-  run.unfinished = {.hook = "on_step", .told = {"Log", "Log.1"}};
+  run.unfinished = {.hook = "on_step", .completed_by = {"Log", "Log.1"}};
   run.validations.resize(1);
   run.validations[0].step = 5;
   run.validations[0].metrics.set("loss", 0.5);
@@ -80,7 +80,7 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   CHECK(other.rate.scale == 0.25);
   CHECK(other.stopped_by == "EarlyStop");
   CHECK(other.unfinished.hook == "on_step");
-  CHECK(other.unfinished.told == std::vector<std::string>{"Log", "Log.1"});
+  CHECK(other.unfinished.completed_by == std::vector<std::string>{"Log", "Log.1"});
   REQUIRE(other.validations.size() == 1);
   CHECK(other.validations[0].metrics["loss"] == 0.5);
   CHECK(saved(other) == memory);
@@ -142,32 +142,6 @@ TEST_CASE("a validation is of the current weights until training or the average 
   run.averaged = 2;
   ++run.counters.micro_batch;  // of a window that was skipped: buffers have moved
   CHECK_FALSE(run.is_judged());
-}
-
-TEST_CASE(
-    "validations of a checkpoint of an earlier version are bounded, and judged by their step") {
-  torch::nn::Linear module(2, 1);
-  frugal::Settings const settings;
-  States mine;
-  RunState run{.root = *module, .settings = settings};
-  run.policies = PolicyStates::of(mine);
-  run.counters.step = 5;
-  run.counters.micro_batch = 9;
-  for (std::uint64_t step : {4U, 5U}) {
-    run.validations.push_back({.epoch = 0, .step = step, .metrics = {}});
-    run.validations.back().metrics.set_table("confusion_matrix", at::eye(3));
-  }
-  StateDict memory = saved(run);
-  std::erase_if(memory.values,
-                [](auto const& entry) { return entry.first.starts_with("run/judged/"); });
-  RunState other{.root = *module, .settings = settings};
-  other.policies = PolicyStates::of(mine);
-  StateReader reader(memory);
-  other.persist(reader);
-  CHECK(other.judged.validations == 2);
-  CHECK(other.is_judged());
-  CHECK_FALSE(other.validations[0].metrics.has_table("confusion_matrix"));
-  CHECK(other.validations[1].metrics.has_table("confusion_matrix"));
 }
 
 TEST_CASE("a recommendation is given once, and an event has its step and time") {
@@ -247,17 +221,6 @@ TEST_CASE("advice with a measurement takes the place of what an earlier start ha
   CHECK(run.warnings ==
         std::vector<std::string>{"training waits for data 58% of the time: use more workers",
                                  "a faster disk", "training waits for a device 58% of the time"});
-}
-
-TEST_CASE("a run saved before advice existed loads as well, and keeps its own") {
-  torch::nn::Linear module(2, 1);
-  frugal::Settings const settings;
-  RunState run{.root = *module, .settings = settings};
-  run.warn("more memory");
-  StateDict const nothing;
-  StateReader reader(nothing);
-  run.persist_warnings(reader);
-  CHECK(run.warnings == std::vector<std::string>{"more memory"});
 }
 
 TEST_CASE("a run that goes back keeps the advice given since") {

@@ -5,7 +5,6 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@ using frugal::StateWriter;
 using frugal::Unfinished;
 
 Unfinished loaded(StateDict const& memory) {
-  Unfinished unfinished{.hook = "stale", .told = {"stale"}, .first = 9};
+  Unfinished unfinished{.hook = "stale", .completed_by = {"stale"}};
   StateReader reader(memory);
   unfinished.persist(reader);
   CHECK_FALSE(reader.unread());
@@ -26,28 +25,13 @@ Unfinished loaded(StateDict const& memory) {
 
 TEST_CASE(
     "an interrupted event is saved by the names of its hook and of the subscribers that saw it") {
-  Unfinished saved{.hook = "on_step", .told = {"Log", "Log.1"}};
+  Unfinished saved{.hook = "on_step", .completed_by = {"Log", "Log.1"}};
   StateDict memory;
   StateWriter writer(memory);
   saved.persist(writer);
   Unfinished const here = loaded(memory);
   CHECK(here.hook == "on_step");
-  CHECK(here.told == std::vector<std::string>{"Log", "Log.1"});
-  CHECK_FALSE(here.first);
-}
-
-TEST_CASE("a checkpoint with numbers instead of names identifies the interrupted event") {
-  auto const numbered = [](std::uint64_t hook, std::uint64_t subscriber) {
-    StateDict memory;
-    memory.values["unfinished/hook"] = hook;
-    memory.values["unfinished/subscriber"] = subscriber;
-    return loaded(memory);
-  };
-  CHECK(numbered(7, 3).hook == "on_step");
-  CHECK(numbered(7, 3).first == 3);
-  CHECK(numbered(7, 3).told.empty());
-  CHECK(numbered(10, 0).hook == "on_epoch_end");
-  CHECK(numbered(std::uint64_t(-1), 0).hook.empty());
+  CHECK(here.completed_by == std::vector<std::string>{"Log", "Log.1"});
 }
 
 }  // namespace frugal_test::run_unfinished

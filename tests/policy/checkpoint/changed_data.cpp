@@ -255,16 +255,4 @@ TEST_CASE("a checkpoint with a place that no run can have is refused, although i
   CHECK_THROWS_AS(with("counters/epoch", std::uint64_t{1} << 63), fr::FormatError);
 }
 
-TEST_CASE("a checkpoint of an earlier version says nothing of its data, and resumes") {
-  TemporaryFolder const folder;
-  train(Own{}, folder.path(), 9);
-  seal(folder.path(), [](nlohmann::json& state) {
-    state.at("version") = 2;
-    state.erase("data");
-  });
-  fr::Report report;
-  train(shards(2), folder.path(), 11, {}, &report);
-  CHECK(report.resumed);
-}
-
 }  // namespace frugal_test::policy_checkpoint_changed_data

@@ -26,8 +26,8 @@ using frugal::Every;
 using Optimizer = frugal::Optimize<frugal::AdamW>;
 using Weights = frugal::Checkpoint<Every<1000>>;
 
-/// Saves a checkpoint again as an earlier version would have saved it: with NaN in the last number
-/// of a file of tensors.
+/// Saves a checkpoint again as no save of a run does: with NaN in the last number of a file of
+/// tensors.
 void poison(std::filesystem::path const& run, std::string const& name) {
   frugal::RunDirectory directory(run);
   frugal::SavedCheckpoint const old = *directory.newest_valid().checkpoint;
@@ -163,74 +163,6 @@ TEST_CASE("a checkpoint of another run is refused with the first difference name
   CHECK(refusal(job, Optimizer{}, frugal::Accumulate<2>{}, saves,
                 frugal::EarlyStop<frugal::Patience<3>>{}) ==
         "'policies/EarlyStop/best': it was not saved");
-}
-
-/// Rewrites the newest checkpoint of a folder in the format before version 2 of state.json.
-void write_version_1(std::filesystem::path const& folder, frugal::detail::Slots const& recipe) {
-  frugal::RunDirectory directory(folder);
-  frugal::SavedCheckpoint const saved = *directory.newest_valid().checkpoint;
-  auto state = nlohmann::json::parse(text_of(saved.folder / "state.json"));
-  state.at("version") = 1;
-  REQUIRE(state.erase("environment") == 1);
-  REQUIRE(state.erase("data") == 1);
-  for (auto const& [slot, filling] : recipe) state.at("recipe").at(slot) = filling.compiled;
-  auto& values = state.at("values");
-  for (char const* const name :
-       {"run/advice", "policies/Checkpoint/failures", "policies/Log/tail"}) {
-    REQUIRE(values.erase(name) == 1);
-  }
-  std::string const text = state.dump();
-  auto writer = directory.begin(saved.step());
-  for (char const* const name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
-    std::string const bytes =
-        name == std::string("state.json") ? text : text_of(saved.folder / name);
-    writer.add(name, [&](auto& sink) { sink.write(bytes_of(bytes)); });
-  }
-  directory.commit(writer, saved.manifest.metrics);
-}
-
-TEST_CASE("a checkpoint of the previous version resumes with the same bits and without advice") {
-  using namespace frugal::literals;
-  TemporaryFolder const folder;
-  frugal::ClipNorm<0.5_r> const clip;
-  frugal::Checkpoint<Every<4>> const saves;
-  Job job{.folder = folder / "whole"};
-  Outcome const whole = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
-  job.folder = folder / "old";
-  job.dies_at = 11;
-  run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
-  write_version_1(job.folder,
-                  frugal::detail::slots_of(frugal::list<Optimizer, frugal::ClipNorm<0.5_r>>{}));
-  job.dies_at = 0;
-  Outcome const resumed = run(job, Optimizer{}, clip, frugal::Log<Every<2>>{}, saves);
-  REQUIRE(resumed.report.resumed);
-  CHECK(resumed.report.resumed->step == 8);
-  CHECK(resumed.report.warnings.empty());
-  CHECK(same_bits(resumed.tensors, whole.tensors));
-  auto const steps = [](std::filesystem::path const& log) {
-    std::vector<int> found;
-    for (std::string const& line : lines_of(text_of(log))) {
-      auto const json = nlohmann::json::parse(line);
-      if (json.at("event") == "step") found.push_back(json.at("step"));
-    }
-    return found;
-  };
-  CHECK(steps(folder / "old" / "metrics.jsonl") == steps(folder / "whole" / "metrics.jsonl"));
-}
-
-TEST_CASE("one of the previous version with another compiler's spelling resumes, with advice") {
-  using namespace frugal::literals;
-  TemporaryFolder const folder;
-  frugal::ClipNorm<0.5_r> const clip;
-  Job job{.folder = folder.path(), .dies_at = 11};
-  run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
-  frugal::detail::Slots spelt{{"Clip", {"", "ClipNorm<(Rational){1l,2l}>"}}};
-  write_version_1(job.folder, spelt);
-  job.dies_at = 0;
-  Outcome const resumed =
-      run(job, Optimizer{}, clip, frugal::Log<>{}, frugal::Checkpoint<Every<4>>{});
-  REQUIRE(resumed.report.resumed);
-  CHECK(advises(resumed.report, "Clip is ClipNorm<(Rational){1l,2l}> there"));
 }
 
 TEST_CASE("another number of threads is reported at a resume") {
@@ -472,44 +404,29 @@ TEST_CASE("counters that no run reaches are refused, with their bound") {
   }
 }
 
-TEST_CASE("a checkpoint with a state of version 1 resumes with the same bits") {
-  TemporaryFolder const folder;
-  using Saves = frugal::Checkpoint<Every<4>, frugal::KeepBest<>>;
-  Outcome const whole = run({.folder = folder / "whole"}, Optimizer{}, Saves{});
-  Job job{.folder = folder / "old", .dies_at = 20};
-  CHECK(run(job, Optimizer{}, Saves{}).died);
-  std::size_t lists = 0;
-  forge(job.folder, [&](Files& files) {
+auto with_version(std::uint64_t version) {
+  return [=](Files& files) {
     auto state = nlohmann::json::parse(files.at("state.json"));
-    nlohmann::json values = nlohmann::json::object();
-    for (auto const& [path, value] : state.at("values").items()) {
-      values[path] = value.is_array() ? nlohmann::json(value.size()) : value;
-      if (!value.is_array()) continue;
-      ++lists;
-      for (std::size_t i = 0; i < value.size(); ++i)
-        values[path + "." + std::to_string(i)] = value[i];
-    }
-    state["values"] = values;
-    state["version"] = 1;
+    state["version"] = version;
     files["state.json"] = state.dump();
-  });
-  CHECK(lists > 0);
-  job.dies_at = 0;
-  Outcome const resumed = run(job, Optimizer{}, Saves{});
-  CHECK(resumed.report.resumed);
-  CHECK(same_bits(resumed.tensors, whole.tensors));
+  };
 }
 
 TEST_CASE("a state of a newer version is refused, not skipped") {
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{});
-  forge(folder.path(), [](Files& files) {
-    auto state = nlohmann::json::parse(files.at("state.json"));
-    state["version"] = frugal::detail::StateFile::newest_version + 1;
-    files["state.json"] = state.dump();
-  });
+  forge(folder.path(), with_version(frugal::detail::StateFile::newest_version + 1));
   CHECK_THROWS_AS(run(job, Optimizer{}, frugal::Checkpoint<Every<4>>{}), frugal::NewerFormatError);
+}
+
+TEST_CASE("a state of an older version is refused, with the file and the version") {
+  std::string const text =
+      said_of_forged(with_version(frugal::detail::StateFile::newest_version - 1));
+  CAPTURE(text);
+  CHECK(text.find("the state of the checkpoint has an older format") != std::string::npos);
+  CHECK(text.find("/state.json)") != std::string::npos);
+  CHECK(text.find("its version is 2") != std::string::npos);
 }
 
 TEST_CASE("Resume::Weights takes the weights alone and begins at step 0") {

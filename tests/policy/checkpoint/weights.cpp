@@ -163,47 +163,4 @@ TEST_CASE("a run begins with the validated weights of another one, or with those
   }
 }
 
-/// Writes the newest checkpoint again, with the averages where an earlier version kept them.
-void write_as_before(std::filesystem::path const& folder) {
-  frugal::RunDirectory directory(folder);
-  auto const from = *directory.newest_valid().checkpoint;
-  auto const rest = frugal::Safetensors::open(from.folder / "optimizer.safetensors");
-  auto const averages = frugal::Safetensors::open(from.folder / "averaged.safetensors");
-  Mlp const module({.dropout = 0.3, .norm = true});
-  std::vector<std::string> names;
-  for (auto const& item : module.named_parameters()) {
-    names.push_back("policies/Average/weights/" + item.key());
-  }
-  std::vector<frugal::TensorView> views;
-  for (std::size_t i = 0; i < rest.size(); ++i) views.push_back(rest[i]);
-  for (std::string const& name : names) {
-    frugal::TensorView view = averages.at(name.substr(name.rfind('/') + 1));
-    view.name = name;
-    views.push_back(view);
-  }
-  frugal::SafetensorsWriter const state(std::move(views), {{"format", "pt"}}, "as before");
-  frugal::CheckpointWriter writer = directory.begin(from.step());
-  for (char const* const name : {"model.safetensors", "state.json"}) {
-    writer.add(name, [&](auto& sink) { sink.write(bytes_of(text_of(from.folder / name))); });
-  }
-  writer.add("optimizer.safetensors", [&](auto& sink) { state.write(sink); });
-  directory.commit(writer);
-}
-
-TEST_CASE("a checkpoint of an earlier version resumes, and must be told which weights are meant") {
-  TemporaryFolder const folder;
-  Tensors const average = run_with_average(folder.path(), frugal::Average<frugal::Ema<0.9_r>>{});
-  Tensors const trained = loaded(folder.path(), Weights::trained);
-  write_as_before(folder.path());
-  Mlp module({.norm = true});
-  CHECK_THROWS_WITH_AS(
-      frugal::load_weights(module, folder.path()),
-      doctest::Contains("it is not known which weights of the checkpoint were validated"),
-      frugal::StoreError);
-  CHECK_THROWS_AS(frugal::load_weights(module, folder.path(), Weights::averaged),
-                  frugal::StoreError);
-  CHECK(same_bits(loaded(folder.path(), Weights::trained), trained));
-  CHECK(same_bits(run_with_average(folder.path(), frugal::Average<frugal::Ema<0.9_r>>{}), average));
-}
-
 }  // namespace frugal_test::policy_checkpoint_weights

@@ -100,7 +100,6 @@ class Fit final : FitParts<Context, Objective, Train, Valid> {
     stop_on(run_.stopped_by.empty() ? flow::proceed : flow::stop);
     with_recovery([this] {
       Unfinished left = std::exchange(run_.unfinished, {});
-      if (left.first) left.completed_by = Engine::names_of_first(*left.first);
       if (left.hook == on::step::name)
         emit_interruptible<on::step, Step<Context>>(std::move(left.completed_by));
       if (left.hook == on::epoch_end::name) {

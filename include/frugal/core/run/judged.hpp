@@ -26,7 +26,7 @@ struct Judged {
 
   template <class Archive>
   void persist(Archive& archive) {
-    // An earlier version has no place for it, and does without.
+    // A library without a place for it does without.
     bool dispensable = true;
     archive("dispensable", dispensable);
     archive("validations", validations);

@@ -214,7 +214,6 @@ struct RunState {
   template <class Archive>
   void persist_warnings(Archive& archive) {
     if constexpr (Archive::loading) {
-      if (!archive.holds("advice")) return;  // the checkpoint of an earlier version
       std::vector<std::string> const here = std::exchange(warnings, {});
       archive("advice", warnings);
       for (std::string const& text : here) warn(text);
@@ -234,20 +233,6 @@ struct RunState {
   }
 
   template <class Archive>
-  void persist_judged(Archive& archive) {
-    if constexpr (Archive::loading) {
-      if (archive.moves_to()) return;
-      bound_validations();  // an earlier version kept all
-      judged = {.validations = validations.size()};
-      if (!validations.empty() && validations.back().step == counters.step) {
-        judged.micro_batch = counters.micro_batch;
-      }
-      if (!archive.has("judged")) return;  // the checkpoint of an earlier version
-    }
-    archive.scope("judged", [&](auto& inner) { judged.persist(inner); });
-  }
-
-  template <class Archive>
   void persist_train_metrics(Archive& archive) {
     if constexpr (Archive::loading) {
       if (archive.moves_to()) return;
@@ -257,15 +242,6 @@ struct RunState {
       if (train_metrics.metrics.empty()) return;
     }
     archive.scope("train_metrics", [&](auto& inner) { train_metrics.persist(inner); });
-  }
-
-  template <class Archive>
-  void persist_epoch_begun(Archive& archive) {
-    if constexpr (Archive::loading) {
-      epoch_begun = counters.position != 0;
-      if (!archive.holds("epoch_begun")) return;  // the checkpoint of an earlier version
-    }
-    archive("epoch_begun", epoch_begun);
   }
 
   template <class Archive>
@@ -279,7 +255,7 @@ struct RunState {
   void persist_record(Archive& archive) {
     archive("stopped_by", stopped_by);
     archive("epoch_loss", epoch_loss);
-    persist_epoch_begun(archive);
+    archive("epoch_begun", epoch_begun);
     persist_train_metrics(archive);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);
@@ -289,7 +265,7 @@ struct RunState {
       archive.scope("validation." + std::to_string(i),
                     [&](auto& inner) { validations[i].persist(inner); });
     }
-    persist_judged(archive);
+    archive.scope("judged", [&](auto& inner) { judged.persist(inner); });
   }
 };
 

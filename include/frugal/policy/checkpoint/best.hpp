@@ -20,16 +20,14 @@ class BestSoFar {
  public:
   explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
 
-  /// Whether a metric is better than ever before. A NaN never is; any number is better than a NaN.
+  /// Whether a metric is better than ever before. A NaN never is.
   bool look(Metrics const& measured) {
     bool improved = false;
     for (BestBy const& best : metrics_) {
       double const value = measured[best.metric];
       if (std::isnan(value)) continue;
       auto const [known, first] = values_.try_emplace(best.metric, value);
-      // A checkpoint of an earlier version may have a NaN as the best value.
-      bool const better = std::isnan(known->second) ||
-                          (best.highest ? value > known->second : value < known->second);
+      bool const better = best.highest ? value > known->second : value < known->second;
       if (!first && !better) continue;
       known->second = value;
       improved = improved_ = true;

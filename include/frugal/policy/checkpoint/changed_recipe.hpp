@@ -85,20 +85,14 @@ struct SlotChange {
   std::string slot;
   std::string there;
   std::string here;
-  NameFits fits;  ///< perhaps: an earlier version has spelt it as its compiler does
 };
 
 inline std::vector<SlotChange> changed_slots(StateFile const& state, Slots const& recipe) {
   std::vector<SlotChange> changes;
-  bool const old = state.version < 2;
   for (auto const& [slot, here] : recipe) {
     auto const saved = state.recipe.find(slot);
     std::string const there = saved == state.recipe.end() ? "nothing" : saved->second;
-    NameFits const fits = old                  ? fits_old_name(there, here)
-                          : there == here.name ? NameFits::yes
-                                               : NameFits::no;
-    if (fits == NameFits::yes) continue;
-    changes.push_back({slot, there, old ? here.compiled : here.name, fits});
+    if (there != here) changes.push_back({slot, there, here});
   }
   return changes;
 }

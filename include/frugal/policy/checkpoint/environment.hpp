@@ -25,7 +25,7 @@ inline Environment environment_of(RunState const& run) {
   return all;
 }
 
-/// Reports each difference that matters. Checkpoints of earlier versions have nothing to compare.
+/// Reports each difference that matters. A source may not know how long an epoch is.
 inline void compare_environments(RunState& run, Environment const& saved) {
   Environment const here = environment_of(run);
   auto const differs = [&](char const* name) {

@@ -27,8 +27,7 @@ constexpr std::string_view bare_name(std::string_view name) {
   return name.starts_with(own) ? name.substr(own.size()) : name;
 }
 
-/// A type as versions before 2 of state.json have it: as the compiler of that program spelt it,
-/// with what compilers were known to differ in taken out.
+/// A type as the compiler spells it, with what compilers are known to differ in taken out.
 constexpr std::string portable_name(std::string_view name) {
   std::string out;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -134,38 +133,18 @@ constexpr std::string recipe_name() {
   }
 }
 
-/// The policy in a slot.
-struct SlotName {
-  std::string name;      ///< as recipe_name has it
-  std::string compiled;  ///< as portable_name has it
-};
-
-/// The policy in each slot of a recipe, by the slot's kind.
-using Slots = std::map<std::string, SlotName>;
+/// The name of the policy in each slot of a recipe, by the slot's kind.
+using Slots = std::map<std::string, std::string>;
 
 /// Another policy in a slot makes another run; of observers only the persisted state is compared.
 template <class... Ps>
 Slots slots_of(list<Ps...>) {
   Slots slots;
   auto const add = [&]<class P>(std::type_identity<P>) {
-    if constexpr (P::kind::slot) {
-      using Canonical = typename canonical_of<P>::type;
-      slots.emplace(P::kind::name,
-                    SlotName{recipe_name<P>(), portable_name(type_name<Canonical>())});
-    }
+    if constexpr (P::kind::slot) slots.emplace(P::kind::name, recipe_name<P>());
   };
   (add(std::type_identity<Ps>{}), ...);
   return slots;
-}
-
-/// Whether a name saved by a version before 2 fits. If it contains a value as a compiler spells it,
-/// only the policy's bare name is compared.
-enum class NameFits { no, perhaps, yes };
-inline NameFits fits_old_name(std::string_view saved, SlotName const& here) {
-  if (saved == here.compiled || saved == here.name) return NameFits::yes;
-  bool const spelt = saved.find_first_of("{(\"") != std::string_view::npos ||
-                     here.compiled.find_first_of("{(\"") != std::string::npos;
-  return spelt && bare_name(saved) == bare_name(here.compiled) ? NameFits::perhaps : NameFits::no;
 }
 
 }  // namespace frugal::detail

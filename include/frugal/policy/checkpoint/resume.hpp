@@ -79,27 +79,15 @@ inline std::string forget_other_generators(StateDict& memory, c10::Device device
   return saved_on;
 }
 
-/// Throws at the first slot that differs and must not. Leaves those that may differ. Returns a line
-/// for each slot that cannot be compared, because an earlier version saved its compiler's spelling.
-inline std::vector<std::string> require_recipe(std::vector<SlotChange>& slots,
-                                               RecipeRules const& rules,
-                                               std::filesystem::path const& where) {
-  std::vector<std::string> doubts;
-  std::erase_if(slots, [&](SlotChange const& each) {
+/// Throws at the first slot that differs and must not.
+inline void require_recipe(std::vector<SlotChange> const& slots, RecipeRules const& rules,
+                           std::filesystem::path const& where) {
+  for (SlotChange const& each : slots) {
+    if (rules.keeps() && each.slot != kinds::optimizer::name) continue;
     std::string why = each.slot;
     why.append(" is ").append(each.there).append(" there and ").append(each.here).append(" here");
-    if (each.fits == NameFits::no) {
-      bool const may_differ = rules.keeps() && each.slot != kinds::optimizer::name;
-      if (!may_differ) refuse_recipe(where, each.slot, std::move(why));
-      return false;
-    }
-    doubts.push_back(
-        "the checkpoint was written by frugal before version 2 of state.json, which "
-        "spelt a recipe as its compiler does: " +
-        why + ". If that is not the same, stop this run");
-    return true;
-  });
-  return doubts;
+    refuse_recipe(where, each.slot, std::move(why));
+  }
 }
 
 /// For a value of the checkpoint that this run lacks, or the reverse.
@@ -193,8 +181,8 @@ inline void require_counters(Counters const& counters, std::filesystem::path con
   require("window_skipped", counters.window_skipped, 1);
 }
 
-/// Why a run must not resume a checkpoint, which an earlier version wrote: the first of its tensors
-/// that is not finite and has to be. Empty if there is none.
+/// Why a run must not resume a checkpoint: the first of its tensors that is not finite and has to
+/// be. Empty if there is none. No save writes such a tensor; another program may.
 inline std::string first_bad_in(SavedCheckpoint const& checkpoint, FiniteState const& finite) {
   auto const look = [&](char const* name, auto const& covers) -> std::string {
     Safetensors const file = Safetensors::open(file_of(checkpoint, name));
@@ -231,13 +219,12 @@ inline LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules const&
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
   }
-  std::vector<SlotChange> slots = changed_slots(state, recipe);
-  std::vector<std::string> const doubts = require_recipe(slots, rules, state_path);
+  std::vector<SlotChange> const slots = changed_slots(state, recipe);
+  require_recipe(slots, rules, state_path);
   Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
   std::vector<std::string> const other_data =
-      state.version < 3 ? std::vector<std::string>{}
-                        : changed_data(run.data, state.data, rules.changed_data, state_path);
+      changed_data(run.data, state.data, rules.changed_data, state_path);
 
   Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
   StateDict memory;
@@ -286,7 +273,6 @@ inline LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules const&
                  "for which this recipe has no place");
   }
   copy_weights(run.root, weights);
-  for (std::string const& doubt : doubts) run.warn(doubt);
   if (!loaded.differences.empty()) {
     run.warn("the checkpoint has another recipe; this run keeps what fits: " +
              joined(loaded.differences));

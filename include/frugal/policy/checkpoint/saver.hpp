@@ -171,9 +171,6 @@ class Saver {
   void persist(Archive& archive) {
     persist_return(archive);
     std::uint64_t failures = failures_;  // NOLINT(misc-const-correctness): loading fills it
-    if constexpr (Archive::loading) {
-      if (!archive.holds("failures")) return;  // the checkpoint of an earlier version
-    }
     archive("failures", failures);
     // Rollback returns to an earlier step, but failures since then still count.
     failures_ = std::max(failures_, failures);

@@ -52,12 +52,11 @@ class StoredSnapshot {
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
     header_ = {.seed = run.settings.seed,
                .seconds = run.seconds(),
-               .recipe = {},
+               .recipe = recipe,
                .weights = {},
                .environment = environment_of(run),
                .data = run.data,
                .values = {}};
-    for (auto const& [slot, filling] : recipe) header_.recipe.emplace(slot, filling.name);
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
     at_ = {run.counters.epoch, LossError::Window::elsewhere, run.counters.step};
     files_ = run.files;

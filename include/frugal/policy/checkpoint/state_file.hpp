@@ -26,15 +26,12 @@ namespace frugal::detail {
 
 /// state.json of a checkpoint: what the run was, and every persisted value that is no tensor, by
 /// path. Numbers keep their bits: doubles are written with as many digits as they need, and those
-/// that JSON has no word for as {"bits": "7ff8000000000000"}. A list of numbers is an array; in
-/// files of version 1 it is its length, and a member for each item.
+/// that JSON has no word for as {"bits": "7ff8000000000000"}. A list of numbers is an array.
 struct StateFile {
   static constexpr char const* file_name = "state.json";
-  /// 2 does not say which data it was trained on. 1 also has a recipe as the compiler spelt it, no
-  /// environment, and a member for each item of a list.
+  /// The only version that is read: no release has written another one.
   static constexpr std::uint64_t newest_version = 3;
 
-  std::uint64_t version = newest_version;
   std::uint64_t seed = 0;
   double seconds = 0;                         ///< of training so far
   std::map<std::string, std::string> recipe;  ///< what fills each slot
@@ -61,7 +58,8 @@ struct StateFile {
     return out += "\n}\n";
   }
 
-  /// FormatError naming the file for what is not so, NewerFormatError for a newer version.
+  /// FormatError naming the file for what is not so and for an older version, NewerFormatError for
+  /// a newer one.
   static StateFile parse(std::string_view text, std::filesystem::path const& where) {
     JsonFields const fields({.what = "the state of a checkpoint cannot be read",
                              .where = where.string(),
@@ -74,15 +72,24 @@ struct StateFile {
       throw NewerFormatError({.what = "the state of the checkpoint has a newer format",
                               .where = where.string(),
                               .why = "its version is " + std::to_string(written) +
-                                     ", and this library reads versions up to " +
+                                     ", and this library reads version " +
                                      std::to_string(newest_version),
                               .fix = "Update frugal, or set Checkpoint::resume to "
                                      "Resume::Weights."});
     }
+    if (written < newest_version) {
+      throw FormatError({.what = "the state of the checkpoint has an older format",
+                         .where = where.string(),
+                         .why = "its version is " + std::to_string(written) +
+                                ", written by an unreleased version of frugal, and this library "
+                                "reads version " +
+                                std::to_string(newest_version),
+                         .fix = "Use another checkpoint, or set Checkpoint::resume to "
+                                "Resume::Weights."});
+    }
     fields.only(all, {"format", "version", "seed", "seconds", "weights", "recipe", "environment",
                       "data", "values"});
     StateFile out;
-    out.version = fields.number(all, "version");
     // Any 64 bits, unlike what JsonFields::number counts.
     Json const& seed = fields.member(all, "seed");
     if (!seed.as_unsigned()) fields.fail(seed, "\"seed\" is not a whole number");
@@ -91,22 +98,18 @@ struct StateFile {
     if (!seconds.as_double()) fields.fail(seconds, "\"seconds\" is not a number");
     out.seconds = *seconds.as_double();
     out.weights = fields.text(all, "weights");
-    if (out.version >= 2) {
-      for (Json const& each : fields.object(all, "environment")) {
-        auto const value = each.as_unsigned();
-        if (!value) fields.fail("\"" + std::string(each.name()) + "\" is not a whole number");
-        out.environment.emplace(each.name(), *value);
-      }
+    for (Json const& each : fields.object(all, "environment")) {
+      auto const value = each.as_unsigned();
+      if (!value) fields.fail("\"" + std::string(each.name()) + "\" is not a whole number");
+      out.environment.emplace(each.name(), *value);
     }
-    if (out.version >= 3) {
-      for (Json const& each : fields.object(all, "data")) {
-        StateDict::Value value =
-            value_of(fields, each);  // a text, perhaps with bytes that are none
-        auto* const words = std::get_if<std::string>(&value);
-        if (words == nullptr)
-          fields.fail(each, "the data's \"" + each.name() + "\" is not a string");
-        out.data.emplace(each.name(), std::move(*words));
+    for (Json const& each : fields.object(all, "data")) {
+      StateDict::Value value = value_of(fields, each);  // a text, perhaps with bytes that are none
+      auto* const words = std::get_if<std::string>(&value);
+      if (words == nullptr) {
+        fields.fail(each, "the data's \"" + each.name() + "\" is not a string");
       }
+      out.data.emplace(each.name(), std::move(*words));
     }
     for (Json const& name : fields.object(all, "recipe")) {
       if (!name.is(Json::Kind::text)) {
@@ -114,22 +117,20 @@ struct StateFile {
       }
       out.recipe.emplace(name.name(), name.text());
     }
-    for (Json const& value : fields.object(all, "values")) {
-      out.add(fields, value, written);
-    }
+    for (Json const& value : fields.object(all, "values")) out.add(fields, value);
     return out;
   }
 
  private:
   static constexpr std::size_t width = 100;  ///< of a line with an array
 
-  void add(JsonFields const& fields, Json const& value, std::uint64_t of_version) {
+  void add(JsonFields const& fields, Json const& value) {
     auto const put = [&](std::string path, StateDict::Value item) {
       if (!values.emplace(std::move(path), std::move(item)).second) {
         fields.fail(value, "\"" + value.name() + "\" is there twice");
       }
     };
-    if (of_version < 2 || !value.is(Json::Kind::array) || value.items().empty()) {
+    if (!value.is(Json::Kind::array) || value.items().empty()) {
       return put(value.name(), value_of(fields, value));
     }
     put(value.name(), std::uint64_t{value.items().size()});

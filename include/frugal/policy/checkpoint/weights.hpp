@@ -97,31 +97,16 @@ inline bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
 }
 
 /// The file with these weights of a checkpoint. StoreError if it has no averages and they are asked
-/// for, or if it is of an earlier version that did not note which weights it has validated.
+/// for.
 inline std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which) {
   auto const trained = file_of(checkpoint, "model.safetensors");
   if (which == Weights::trained) return trained;
-  auto const fail = [&](std::string why, std::string fix) {
-    throw StoreError(
-        {.what = which == Weights::averaged
-                     ? "the checkpoint has no file of averaged weights"
-                     : "it is not known which weights of the checkpoint were validated",
-         .where = checkpoint.folder.string(),
-         .why = std::move(why),
-         .fix = std::move(fix)});
-  };
   if (!has_file(checkpoint, averages_file)) {
-    auto const state = checkpoint.folder / "optimizer.safetensors";
-    if (has_file(checkpoint, state.filename().string())) {
-      Safetensors const tensors = Safetensors::open(state);
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (!tensors[i].name.starts_with(averages_path)) continue;
-        fail("an earlier version of frugal wrote it, and keeps the averages in " + state.string(),
-             "Give Weights::trained, or resume the run: Average then has the averages.");
-      }
-    }
     if (which == Weights::validated) return trained;
-    fail("its recipe had no Average, or no average yet", "Give Weights::validated.");
+    throw StoreError({.what = "the checkpoint has no file of averaged weights",
+                      .where = checkpoint.folder.string(),
+                      .why = "its recipe had no Average, or no average yet",
+                      .fix = "Give Weights::validated."});
   }
   auto const averaged = checkpoint.folder / averages_file;
   bool const validated = Safetensors::open(averaged).metadata(validated_key) == "true";

@@ -65,7 +65,7 @@ class BadWindows {
   };
   static constexpr Place nobody{nothing, nothing};
 
-  // Written only during a search: a checkpoint of an earlier version has none.
+  // Written only during a search.
   template <class Archive>
   void persist_search(Archive& archive) {
     if constexpr (Archive::loading) {

@@ -30,10 +30,6 @@ class LossMean {
   void persist(Archive& archive) {
     archive("mean", value_);
     archive("losses", count_);
-    if constexpr (Archive::loading) {
-      magnitude_ = std::abs(value_);
-      if (!archive.holds("magnitude")) return;  // the checkpoint of an earlier version
-    }
     archive("magnitude", magnitude_);
   }
 

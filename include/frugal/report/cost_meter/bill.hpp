@@ -96,13 +96,7 @@ struct Bill {
     archive("joules", joules);
     archive("lost_seconds", lost_seconds);
     archive("lost_amount", lost_amount);
-    if constexpr (Archive::loading) {
-      // A checkpoint of an earlier version has none.
-      if (archive.holds("lost_unpriced_seconds"))
-        archive("lost_unpriced_seconds", lost_unpriced_seconds);
-    } else {
-      archive("lost_unpriced_seconds", lost_unpriced_seconds);
-    }
+    archive("lost_unpriced_seconds", lost_unpriced_seconds);
     archive("per_hour", per_hour);
     archive("resumes", resumes);
   }

@@ -46,18 +46,15 @@ class LogFile {
     template <class Archive>
     void persist(Archive& archive) {
       archive("size", mark.size);
-      if (!Archive::loading || holds(archive, "tail")) archive("tail", mark.tail);
-      if (Archive::loading ? !holds(archive, "base_size") : base.size == 0) return;
+      archive("tail", mark.tail);
+      if constexpr (Archive::loading) {
+        if (!archive.holds("base_size")) return;
+      } else {
+        if (base.size == 0) return;
+      }
       archive("base_size", base.size);
       archive("base_tail", base.tail);
       archive("since", since);
-    }
-
-   private:
-    template <class Archive>
-    static bool holds(Archive const& archive, char const* name) {
-      if constexpr (Archive::loading) return archive.holds(name);
-      return true;
     }
   };
 

@@ -83,9 +83,9 @@ class MetricCollector {
 
   template <class Archive>
   void persist(Archive& archive) {
-    persist_train_metrics_of(archive);
-    persist_span(archive, "since_step", since_step_);
-    persist_span(archive, "since_epoch", since_epoch_);
+    archive("train_metrics_of", train_metrics_of_);
+    archive.scope("since_step", [&](auto& inner) { since_step_.persist(inner); });
+    archive.scope("since_epoch", [&](auto& inner) { since_epoch_.persist(inner); });
   }
 
  private:
@@ -128,21 +128,6 @@ class MetricCollector {
     if (speed.flops_per_second) record.add("flops_per_second", *speed.flops_per_second);
     if (speed.utilisation) record.add("utilisation", *speed.utilisation);
     if (speed.data_wait) record.add("data_wait", *speed.data_wait);
-  }
-
-  template <class Archive>
-  void persist_train_metrics_of(Archive& archive) {
-    if constexpr (Archive::loading) {
-      if (!archive.holds("train_metrics_of")) return;  // the checkpoint of an earlier version
-    }
-    archive("train_metrics_of", train_metrics_of_);
-  }
-  template <class Archive>
-  static void persist_span(Archive& archive, std::string const& name, ScalarSpan& span) {
-    if constexpr (Archive::loading) {
-      if (!archive.has(name)) return;  // the checkpoint of an earlier version
-    }
-    archive.scope(name, [&](auto& inner) { span.persist(inner); });
   }
 
   ScalarSpan since_step_;   ///< of the objective's scalars, since the last record of a step

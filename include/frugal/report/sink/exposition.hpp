@@ -112,9 +112,7 @@ class Exposition {
     std::vector<std::string> names, fields, became;
     std::vector<double> values;
     std::vector<std::uint64_t> kinds;
-    if constexpr (Archive::loading) {
-      if (!archive.holds("names")) return;  // the checkpoint of an earlier version
-    } else {
+    if constexpr (!Archive::loading) {
       for (auto const& [name, family] : families_) {
         auto const value = family.values.find("");
         std::string const plain = name.substr(prefix.size());
