@@ -65,7 +65,7 @@ file(GLOB frugal_find_modules "${PROJECT_SOURCE_DIR}/cmake/Find*.cmake")
 install(FILES
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" "${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
   ${frugal_find_modules} cmake/FrugalComponents.cmake cmake/FrugalDependencies.cmake
-  cmake/FrugalPrecompile.cmake
+  cmake/FrugalPrecompile.cmake cmake/FrugalCompiled.cmake
   DESTINATION "${frugal_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")
 

@@ -16,7 +16,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::sig_atomic_t volatile interrupted = 0;
 
 using Images = torch::data::datasets::MNIST;
 
@@ -67,7 +67,8 @@ int main() {
       auto const which = order.narrow(0, at, std::min(batch, samples - at));
       auto const data = train.images().index_select(0, which);
       auto const target = train.targets().index_select(0, which);
-      for (auto& group : optimizer.param_groups()) group.options().set_lr(rate * factor(step, steps));
+      for (auto& group : optimizer.param_groups())
+        group.options().set_lr(rate * factor(step, steps));
       optimizer.zero_grad();
       auto const loss = nn::functional::cross_entropy(net->forward(data), target);
       loss.backward();

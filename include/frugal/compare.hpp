@@ -20,6 +20,7 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/run/judged.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/report/audit.hpp>
@@ -69,7 +70,7 @@ struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
 };
 
 /// A failure in one line: LibTorch's have a stack after the first.
-inline std::string failure_text(std::exception const& error) {
+FRUGAL_INLINE std::string failure_text(std::exception const& error) {
   std::string_view const text = error.what();
   return std::string(text.substr(0, text.find('\n')));
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// The four parts of an error: what happened, where, why, and what to do about it.
@@ -25,7 +27,7 @@ class Error : public std::runtime_error {
   Fault const& fault() const noexcept { return fault_; }
 
  private:
-  static std::string sentence(Fault const& fault) {
+  FRUGAL_INLINE static std::string sentence(Fault const& fault) {
     std::string text = "frugal: " + fault.what;
     if (!fault.where.empty()) text += " (" + fault.where + ")";
     if (!fault.why.empty()) text += ": " + fault.why;

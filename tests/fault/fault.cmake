@@ -65,7 +65,7 @@ endif()
 # N-th case.
 find_package(CLI11 REQUIRED)
 frugal_executable(fault_train "${CMAKE_CURRENT_LIST_DIR}/train.cpp")
-frugal_torch_program(fault_train)
+frugal_compiled_program(fault_train)
 target_link_libraries(fault_train PRIVATE CLI11::CLI11 ${CMAKE_DL_LIBS})
 target_include_directories(fault_train PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
 add_dependencies(test_programs fault_train)

@@ -458,9 +458,10 @@ TEST_CASE("a folder that cannot be written costs the files, not the run and not 
   auto const read = run_large(folder.path(), windows(), 2);
   CHECK(read.report.steps == 40);
   CHECK(read.windows.size() == 2);
-  CHECK(std::count_if(read.report.warnings.begin(), read.report.warnings.end(), [](auto const& each) {
-          return each.find("cannot be written") != std::string::npos;
-        }) == 1);
+  CHECK(
+      std::count_if(read.report.warnings.begin(), read.report.warnings.end(), [](auto const& each) {
+        return each.find("cannot be written") != std::string::npos;
+      }) == 1);
 }
 
 TEST_CASE("parts of files that a kill has left are gone when the next process begins") {

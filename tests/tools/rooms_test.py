@@ -43,7 +43,7 @@ MAY_INCLUDE = {
     "report/sink": {"base", "core/compose", "core/libtorch", "core/run", "core/state", "policy", "report/log"},
     "report/throughput": {"base"},
 }
-FOR_ALL = {"error.hpp", "version.hpp"}
+FOR_ALL = {"error.hpp", "inline.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
 # itself may include sampling/, whose orders they use, and no other.
 DATA_MAY_INCLUDE = {

@@ -7,6 +7,8 @@
 #include <new>
 #include <span>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Collects written bytes into blocks fit for O_DIRECT: aligned in memory, in whole sectors.
@@ -21,7 +23,7 @@ class BlockBuffer {
   ~BlockBuffer() { ::operator delete(bytes_, alignment); }
 
   /// Takes as many bytes as fit, and returns the rest.
-  std::span<std::byte const> take(std::span<std::byte const> bytes) {
+  FRUGAL_INLINE std::span<std::byte const> take(std::span<std::byte const> bytes) {
     std::size_t const count = std::min(bytes.size(), capacity - size_);
     if (count != 0) std::memcpy(bytes_ + size_, bytes.data(), count);
     size_ += count;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -98,7 +99,7 @@ class ChildProcess {
 
   /// Waits until the program ends or is late. Call once. The destructor kills a late program with
   /// all of its children; they also die if this process is killed.
-  ProcessEnd wait() {
+  FRUGAL_INLINE ProcessEnd wait() {
     ProcessEnd out;
     while (true) {
       std::array<pollfd, 2> wanted{{{.fd = end_.get(), .events = POLLIN, .revents = 0},
@@ -133,21 +134,21 @@ class ChildProcess {
     int code;
   };
 
-  static std::pair<Descriptor, Descriptor> pipe_of(std::string const& command) {
+  FRUGAL_INLINE static std::pair<Descriptor, Descriptor> pipe_of(std::string const& command) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw io_error("pipe2", command, errno);
     return {Descriptor(ends[0]), Descriptor(ends[1])};
   }
 
-  static void tell(int pipe, ProcessEnd::How how, int code) {
+  FRUGAL_INLINE static void tell(int pipe, ProcessEnd::How how, int code) {
     Message const message{.how = how, .code = code};
     (void)!::write(pipe, &message, sizeof message);  // on failure it is not read
   }
 
   /// The watcher, and in its child the program. Between fork and exec only async-signal-safe calls
   /// are allowed: another thread may have held any lock.
-  [[noreturn]] static void watch(char** arguments, ProcessLimits const& limits, int says,
-                                 int ends) {
+  [[noreturn]] FRUGAL_INLINE static void watch(char** arguments, ProcessLimits const& limits,
+                                               int says, int ends) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGCHLD, SIG_DFL);  // for both: programs rely on the default too
@@ -188,7 +189,7 @@ class ChildProcess {
 
   /// Milliseconds until the deadline, rounded up, for poll(); of a program that can be stopped,
   /// until it is time to look whether it is.
-  int left() const {
+  FRUGAL_INLINE int left() const {
     auto const left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     return static_cast<int>(
@@ -196,7 +197,7 @@ class ChildProcess {
   }
 
   /// Reads what is available. False at the end, and when nothing more is available now.
-  bool listen(std::string& text) const {
+  FRUGAL_INLINE bool listen(std::string& text) const {
     std::array<char, 4096> piece;
     ssize_t const got = ::read(said_.get(), piece.data(), piece.size());
     if (got < 0) return errno == EINTR;
@@ -209,7 +210,7 @@ class ChildProcess {
   void kill() const {
     if (watcher_ > 0) ::kill(-watcher_, SIGKILL);
   }
-  void reap() {
+  FRUGAL_INLINE void reap() {
     // If SIGCHLD is ignored, this also waits, and then returns ECHILD.
     while (watcher_ > 0 && ::waitpid(watcher_, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -7,11 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 /// Text that fits a terminal: paragraphs and tables whose lines break between words.
 namespace frugal::watch {
 
 /// Lines of at most `width` characters; a word that is longer has a line of its own.
-inline std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+FRUGAL_INLINE std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines;
   std::string line;
   while (!text.empty()) {
@@ -33,8 +35,8 @@ inline std::vector<std::string> wrapped(std::string_view text, std::size_t width
 /// A table with two spaces between columns. Each column is as wide as its widest cell, but no wider
 /// than `widths` says; the cells of one that is cut break between words. All rows have as many
 /// cells as `widths`.
-inline std::string columns(std::vector<std::vector<std::string>> const& rows,
-                           std::vector<std::size_t> widths) {
+FRUGAL_INLINE std::string columns(std::vector<std::vector<std::string>> const& rows,
+                                  std::vector<std::size_t> widths) {
   std::vector<std::vector<std::vector<std::string>>> cells;
   for (std::vector<std::string> const& row : rows) {
     auto& lines = cells.emplace_back();

@@ -3,6 +3,7 @@
 
 #include <frugal/base/child_process.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <signal.h>
 
@@ -22,7 +23,7 @@ using Command = std::vector<std::string>;
 namespace detail {
 
 /// The command with {key} replaced in every argument, also within one.
-inline Command filled(Command command, std::map<std::string, std::string> const& values) {
+FRUGAL_INLINE Command filled(Command command, std::map<std::string, std::string> const& values) {
   for (std::string& argument : command) {
     std::string out;
     for (std::size_t at = 0; at < argument.size();) {
@@ -42,7 +43,7 @@ inline Command filled(Command command, std::map<std::string, std::string> const&
   return command;
 }
 
-inline std::string words_of(Command const& command) {
+FRUGAL_INLINE std::string words_of(Command const& command) {
   std::string out;
   for (std::string const& argument : command) out += (out.empty() ? "" : " ") + argument;
   return out;
@@ -50,7 +51,7 @@ inline std::string words_of(Command const& command) {
 
 /// Runs a command and waits for it. Empty if it exits with 0 in time; otherwise why it failed,
 /// which quotes the end of its output.
-inline std::string failure_of(Command const& command, ProcessLimits const& limits = {}) {
+FRUGAL_INLINE std::string failure_of(Command const& command, ProcessLimits const& limits = {}) {
   if (command.empty()) return "it is empty";
   ProcessEnd const end = ChildProcess(command, limits).wait();
   std::string how;
@@ -82,7 +83,7 @@ inline std::string failure_of(Command const& command, ProcessLimits const& limit
 }
 
 /// Runs a command; throws StoreError if it fails.
-inline void run_command(Command const& command, ProcessLimits const& limits = {}) {
+FRUGAL_INLINE void run_command(Command const& command, ProcessLimits const& limits = {}) {
   std::string why = failure_of(command, limits);
   if (why.empty()) return;
   throw StoreError({.what = "a command of the archive failed",

@@ -3,6 +3,7 @@
 
 #include <frugal/base/block_buffer.hpp>
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,7 +54,7 @@ class File {
 
   /// Appends all bytes. Write-back starts at once, so that sync() has less to wait for; the tail of
   /// a file with reserve() waits for sync().
-  void write(std::span<std::byte const> bytes) {
+  FRUGAL_INLINE void write(std::span<std::byte const> bytes) {
     require_sound();
     if (!blocks_) {
       put(bytes);
@@ -66,7 +67,7 @@ class File {
   }
 
   /// Reads up to bytes.size(); less only at the end of the file.
-  std::size_t read(std::span<std::byte> bytes) {
+  FRUGAL_INLINE std::size_t read(std::span<std::byte> bytes) {
     require_sound();
     std::size_t got = 0;
     while (got < bytes.size()) {
@@ -80,7 +81,7 @@ class File {
   }
 
   /// Current size of the file in bytes.
-  std::uint64_t size() const {
+  FRUGAL_INLINE std::uint64_t size() const {
     struct stat status{};
     if (::fstat(descriptor_, &status) != 0) throw detail::io_error("fstat", path_, errno);
     return static_cast<std::uint64_t>(status.st_size);
@@ -91,7 +92,7 @@ class File {
   ///
   /// Large files are then written past the page cache (O_DIRECT). The disk takes them at its own
   /// pace, no second copy is made, and the data that the run reads stays cached.
-  void reserve(std::uint64_t bytes) {
+  FRUGAL_INLINE void reserve(std::uint64_t bytes) {
     require_sound();
     if (bytes == 0 || bytes > std::uint64_t{std::numeric_limits<off_t>::max()}) return;
     int result = 0;
@@ -108,7 +109,7 @@ class File {
 
   /// Waits until everything written is on disk. EINTR says nothing about the data, so the call is
   /// retried; any other failure is final.
-  void sync() {
+  FRUGAL_INLINE void sync() {
     require_sound();
     put_the_rest();
     int result = 0;
@@ -119,7 +120,7 @@ class File {
   }
 
   /// Some file systems report a failed write only here.
-  void close() {
+  FRUGAL_INLINE void close() {
     if (!failure_) put_the_rest();
     int const descriptor = std::exchange(descriptor_, -1);
     int const result = descriptor < 0 ? 0 : ::close(descriptor);
@@ -135,7 +136,7 @@ class File {
  private:
   static constexpr std::uint64_t worth_blocks = 2 * detail::BlockBuffer::capacity;
 
-  void put(std::span<std::byte const> bytes) {
+  FRUGAL_INLINE void put(std::span<std::byte const> bytes) {
     while (!bytes.empty()) {
       ssize_t const wrote = ::write(descriptor_, bytes.data(), bytes.size());
       if (wrote < 0 && errno == EINTR) continue;
@@ -152,14 +153,14 @@ class File {
     }
   }
 
-  void put_blocks() {
+  FRUGAL_INLINE void put_blocks() {
     put(blocks_->filled());
     blocks_->clear();
     if (!direct_) begin_write_back();
   }
 
   /// Writes the remainder, which is not a whole number of sectors.
-  void put_the_rest() {
+  FRUGAL_INLINE void put_the_rest() {
     if (!blocks_) return;
     if (direct_) set_direct(false);
     put_blocks();
@@ -167,7 +168,7 @@ class File {
   }
 
   /// Switches O_DIRECT on or off. False if the file system refuses.
-  bool set_direct(bool wanted) {
+  FRUGAL_INLINE bool set_direct(bool wanted) {
     int const flags = ::fcntl(descriptor_, F_GETFL);
     int const changed = wanted ? flags | O_DIRECT : flags & ~O_DIRECT;
     if (flags < 0 || ::fcntl(descriptor_, F_SETFL, changed) != 0) return false;
@@ -176,7 +177,7 @@ class File {
   }
 
   /// By default the kernel waits for seconds, or for a share of all memory, before it writes back.
-  void begin_write_back() noexcept {
+  FRUGAL_INLINE void begin_write_back() noexcept {
     constexpr off_t step = off_t{8} << 20;
     if (written_ - handed_over_ < step) return;
     // Ignoring the result loses no error: sync() reports what the disk could not take.
@@ -192,7 +193,7 @@ class File {
     if (descriptor_ < 0) throw detail::io_error("open", path_, errno);
   }
 
-  [[noreturn]] void fail(char const* call, int code) {
+  [[noreturn]] FRUGAL_INLINE void fail(char const* call, int code) {
     failure_ = detail::io_error(call, path_, code);
     throw *failure_;
   }

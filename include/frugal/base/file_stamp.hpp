@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/file_id.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -18,7 +19,7 @@ struct FileStamp {
 
   bool operator==(FileStamp const&) const = default;
 
-  static FileStamp of(struct stat const& status) {
+  FRUGAL_INLINE static FileStamp of(struct stat const& status) {
     auto const nanoseconds = [](timespec const& time) {
       return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
     };

@@ -3,6 +3,7 @@
 
 #include <frugal/base/in_order.hpp>
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <stdio.h>  // renameat2
@@ -18,7 +19,7 @@ namespace frugal {
 
 /// Makes a folder's entries durable: everything created, renamed or removed in it. File systems
 /// without fsync of folders return EINVAL, which is ignored.
-inline void sync_folder(std::filesystem::path const& path) {
+FRUGAL_INLINE void sync_folder(std::filesystem::path const& path) {
   int descriptor = -1;
   do {
     descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,7 +42,8 @@ inline void rename_path(std::filesystem::path const& from, std::filesystem::path
 /// Renames to a name that must be free. Returns false, and does nothing, if the name is taken.
 /// Never replaces anything, unless the file system lacks renameat2 and another process takes the
 /// name between the check and the rename.
-inline bool rename_to_free(std::filesystem::path const& from, std::filesystem::path const& to) {
+FRUGAL_INLINE bool rename_to_free(std::filesystem::path const& from,
+                                  std::filesystem::path const& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno == EEXIST) return false;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) {
@@ -54,7 +56,8 @@ inline bool rename_to_free(std::filesystem::path const& from, std::filesystem::p
 }
 
 /// Exchanges two names atomically. Returns false, and does nothing, if the file system cannot.
-inline bool exchange_paths(std::filesystem::path const& one, std::filesystem::path const& other) {
+FRUGAL_INLINE bool exchange_paths(std::filesystem::path const& one,
+                                  std::filesystem::path const& other) {
   if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) {
     return true;
   }
@@ -69,8 +72,8 @@ inline void create_folder(std::filesystem::path const& path) {
 
 namespace detail {
 
-inline void create_folders_to(std::filesystem::path const& path,
-                              std::filesystem::path const& wanted) {
+FRUGAL_INLINE void create_folders_to(std::filesystem::path const& path,
+                                     std::filesystem::path const& wanted) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::is_directory(path, ignored)) return;
   std::filesystem::path const above =
@@ -94,7 +97,7 @@ inline void create_folders(std::filesystem::path const& path) {
 
 /// The entries of a folder, sorted by name; empty if the folder does not exist. StoreError if it
 /// cannot be read: that must not look like an empty folder.
-inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const& folder) {
+FRUGAL_INLINE std::vector<std::filesystem::path> entries_of(std::filesystem::path const& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code failure;
   do {
@@ -113,7 +116,7 @@ inline std::vector<std::filesystem::path> entries_of(std::filesystem::path const
 }
 
 /// Removes a file, or a folder with its contents. A missing path is ignored.
-inline void remove_tree(std::filesystem::path const& path) {
+FRUGAL_INLINE void remove_tree(std::filesystem::path const& path) {
   std::error_code failure;
   do {
     std::filesystem::remove_all(path, failure);

@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Incremental XXH3, 64 bits; the result does not depend on how the bytes are split. It detects
@@ -42,7 +44,7 @@ class Hash {
 };
 
 /// 16 lower-case hexadecimal digits.
-inline std::string hex_of(std::uint64_t hash) {
+FRUGAL_INLINE std::string hex_of(std::uint64_t hash) {
   std::string text(16, '0');
   for (std::size_t i = text.size(); i-- > 0; hash >>= 4) text[i] = "0123456789abcdef"[hash & 15];
   return text;

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace frugal::detail {
 
 /// The text for HTML: markup, quotes and control characters escaped, bytes that are no UTF-8
 /// replaced. Safe between tags and in quoted attributes.
-inline std::string as_html(std::string_view text) {
+FRUGAL_INLINE std::string as_html(std::string_view text) {
   std::string out;
   for (char const c : as_utf8(text)) {
     switch (c) {
@@ -45,7 +46,7 @@ inline std::string as_html(std::string_view text) {
 }
 
 /// 1234567 as 1,234,567.
-inline std::string grouped(std::uint64_t number) {
+FRUGAL_INLINE std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
   return text;
@@ -56,7 +57,7 @@ inline std::string percent_of(std::uint64_t part, std::uint64_t of) {
 }
 
 /// The first bytes of a text, not cut within a UTF-8 character.
-inline std::string beginning(std::string text, std::size_t bytes) {
+FRUGAL_INLINE std::string beginning(std::string text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0U) == 0x80) --bytes;
   return text.substr(0, bytes) + " \xe2\x80\xa6";

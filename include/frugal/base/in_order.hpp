@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// The positions of `count` items in sorted order; `before(a, b)` compares the items at two
 /// positions.
-inline std::vector<std::size_t> positions_in_order(
+FRUGAL_INLINE std::vector<std::size_t> positions_in_order(
     std::size_t count, std::function<bool(std::size_t, std::size_t)> const& before) {
   std::vector<std::size_t> positions(count);
   for (std::size_t i = 0; i < count; ++i) positions[i] = i;

@@ -3,6 +3,7 @@
 
 #include <frugal/base/permissions.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -25,7 +26,7 @@ struct IoError : StoreError {
 namespace frugal::detail {
 
 /// The fix for a file-system errno, as a sentence.
-inline std::string fix_of(int code) {
+FRUGAL_INLINE std::string fix_of(int code) {
   switch (code) {
     case ENOSPC:
       return "Make room on that disk, keep fewer checkpoints, or set a run directory on another "
@@ -74,7 +75,7 @@ constexpr bool no_such_file(int code) {
 }
 
 /// The text of an errno, with the owner and the mode of what refuses where that is the reason.
-inline std::string why_of(std::filesystem::path const& path, int code) {
+FRUGAL_INLINE std::string why_of(std::filesystem::path const& path, int code) {
   std::error_code ignored, followed;
   if (code == ELOOP && std::filesystem::is_symlink(path, ignored)) {
     // A link in a circle has the same code, also where links are followed.
@@ -90,7 +91,7 @@ inline std::string why_of(std::filesystem::path const& path, int code) {
 }
 
 /// The error of a call that failed with errno `code`.
-inline IoError io_error(std::string_view call, std::filesystem::path const& path, int code) {
+FRUGAL_INLINE IoError io_error(std::string_view call, std::filesystem::path const& path, int code) {
   return IoError({.what = "the call " + std::string(call) + " failed",
                   .where = path.string(),
                   .why = why_of(path, code),
@@ -99,7 +100,7 @@ inline IoError io_error(std::string_view call, std::filesystem::path const& path
 }
 
 /// The first folder on the way to a path that does not exist; the path itself if all do.
-inline std::filesystem::path first_missing(std::filesystem::path const& path) {
+FRUGAL_INLINE std::filesystem::path first_missing(std::filesystem::path const& path) {
   std::filesystem::path at;
   std::error_code failure;
   for (std::filesystem::path const& part : path) {
@@ -111,8 +112,8 @@ inline std::filesystem::path first_missing(std::filesystem::path const& path) {
 
 /// The error of a folder that is wanted and cannot be made, or is none: `failed` is the folder, of
 /// those that lead to it, at which that failed.
-inline IoError folder_error(std::filesystem::path const& wanted,
-                            std::filesystem::path const& failed, int code) {
+FRUGAL_INLINE IoError folder_error(std::filesystem::path const& wanted,
+                                   std::filesystem::path const& failed, int code) {
   std::error_code ignored;
   bool const is_file = (code == EEXIST || code == ENOTDIR) &&
                        std::filesystem::exists(nearest_existing(failed), ignored) &&

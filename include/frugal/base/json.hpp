@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_events.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -38,7 +39,7 @@ class Json {
   std::vector<Json> const& items() const { return items_; }
 
   /// The first member with that name, if this is an object that has one.
-  Json const* find(std::string_view name) const {
+  FRUGAL_INLINE Json const* find(std::string_view name) const {
     if (kind_ != Kind::object) return nullptr;
     auto const found = std::find_if(items_.begin(), items_.end(),
                                     [&](Json const& item) { return item.name_ == name; });
@@ -77,24 +78,24 @@ class Json::Builder : public NumbersAsWritten {
   explicit Builder(JsonStream const& stream) : stream_(stream) {}
 
   bool Null() { return add(of(Kind::null, 4)); }
-  bool Bool(bool truth) {
+  FRUGAL_INLINE bool Bool(bool truth) {
     Json value = of(Kind::boolean, truth ? 4 : 5);
     value.truth_ = truth;
     return add(std::move(value));
   }
-  bool RawNumber(char const*, unsigned size, bool) {
+  FRUGAL_INLINE bool RawNumber(char const*, unsigned size, bool) {
     Json value = of(Kind::number, size);
     value.text_ = stream_.last(size);
     return add(std::move(value));
   }
-  bool String(char const* text, unsigned size, bool) {
+  FRUGAL_INLINE bool String(char const* text, unsigned size, bool) {
     if (!is_json_text({text, size})) return false;
     Json value = of(Kind::text, 0);
     value.at_ = stream_.text_began() - 1;
     value.text_.assign(text, size);
     return add(std::move(value));
   }
-  bool Key(char const* text, unsigned size, bool) {
+  FRUGAL_INLINE bool Key(char const* text, unsigned size, bool) {
     name_.assign(text, size);
     return is_json_text(name_);
   }
@@ -109,13 +110,13 @@ class Json::Builder : public NumbersAsWritten {
   static constexpr std::size_t deepest = 64;
 
   /// A value whose token is the last `size` bytes.
-  Json of(Kind kind, std::size_t size) const {
+  FRUGAL_INLINE Json of(Kind kind, std::size_t size) const {
     Json value;
     value.kind_ = kind;
     value.at_ = stream_.Tell() - size;
     return value;
   }
-  bool add(Json value) {
+  FRUGAL_INLINE bool add(Json value) {
     value.name_ = std::exchange(name_, {});
     if (open_.empty()) {
       open_.push_back(std::move(value));
@@ -124,13 +125,13 @@ class Json::Builder : public NumbersAsWritten {
     }
     return true;
   }
-  bool open(Kind kind) {
+  FRUGAL_INLINE bool open(Kind kind) {
     if (open_.size() == deepest) return false;
     open_.push_back(of(kind, 1));
     open_.back().name_ = std::exchange(name_, {});
     return true;
   }
-  bool close() {
+  FRUGAL_INLINE bool close() {
     if (open_.size() == 1) return true;
     Json value = std::move(open_.back());
     open_.pop_back();
@@ -143,7 +144,7 @@ class Json::Builder : public NumbersAsWritten {
   std::string name_;        // of the next member
 };
 
-inline std::optional<Json> Json::parse(std::string text, JsonError* error) {
+FRUGAL_INLINE std::optional<Json> Json::parse(std::string text, JsonError* error) {
   JsonStream stream(text.data(), text.size());
   Builder builder(stream);
   if (auto fault = parse_json(stream, builder)) {

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +26,7 @@ class JsonFields {
   explicit JsonFields(Fault fault) : fault_(std::move(fault)) {}
 
   /// Parses an object whose "format" is `format`.
-  Json parse(std::string_view text, std::string_view format) const {
+  FRUGAL_INLINE Json parse(std::string_view text, std::string_view format) const {
     JsonError error;
     std::optional<Json> all = Json::parse(std::string(text), &error);
     if (!all) fail_at(error.at, "it is not a JSON object");
@@ -39,14 +40,14 @@ class JsonFields {
   }
 
   /// The version, at least 1. The caller checks for versions newer than it knows.
-  std::uint64_t version(Json const& all) const {
+  FRUGAL_INLINE std::uint64_t version(Json const& all) const {
     std::uint64_t const found = number(all, "version");
     if (found == 0) fail(member(all, "version"), "there was never a version 0");
     return found;
   }
 
   /// Refuses unknown and duplicate members: an unknown member cannot be judged.
-  void only(Json const& parent, std::initializer_list<std::string_view> names) const {
+  FRUGAL_INLINE void only(Json const& parent, std::initializer_list<std::string_view> names) const {
     for (Json const& item : members(parent)) {
       if (std::find(names.begin(), names.end(), item.name()) == names.end()) {
         fail(item, "\"" + item.name() + "\" is not known");
@@ -54,7 +55,7 @@ class JsonFields {
     }
   }
 
-  Json const& member(Json const& parent, char const* name) const {
+  FRUGAL_INLINE Json const& member(Json const& parent, char const* name) const {
     if (!parent.is(Json::Kind::object)) {
       fail(parent, "an object is missing where \"" + std::string(name) + "\" goes");
     }
@@ -63,21 +64,21 @@ class JsonFields {
     return *found;
   }
 
-  std::vector<Json> const& array(Json const& parent, char const* name) const {
+  FRUGAL_INLINE std::vector<Json> const& array(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
     if (!value.is(Json::Kind::array)) fail(value, "\"" + std::string(name) + "\" is not an array");
     return value.items();
   }
 
   /// The members of an object; their names are unique.
-  std::vector<Json> const& object(Json const& parent, char const* name) const {
+  FRUGAL_INLINE std::vector<Json> const& object(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
     if (!value.is(Json::Kind::object))
       fail(value, "\"" + std::string(name) + "\" is not an object");
     return members(value);
   }
 
-  std::uint64_t number(Json const& parent, char const* name) const {
+  FRUGAL_INLINE std::uint64_t number(Json const& parent, char const* name) const {
     Json const& found = member(parent, name);
     auto const value = found.as_unsigned();
     if (!value || *value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
@@ -92,13 +93,13 @@ class JsonFields {
   }
 
   /// Empty if it is not a string; no valid name is empty.
-  std::string text(Json const& parent, char const* name) const {
+  FRUGAL_INLINE std::string text(Json const& parent, char const* name) const {
     Json const& value = member(parent, name);
     return value.is(Json::Kind::text) ? value.text() : std::string();
   }
 
   /// A hash in the form of hex_of.
-  std::uint64_t hash(Json const& parent, char const* name) const {
+  FRUGAL_INLINE std::uint64_t hash(Json const& parent, char const* name) const {
     std::uint64_t out = 0;
     Json const& value = member(parent, name);
     std::string const digits = text(parent, name);
@@ -112,7 +113,7 @@ class JsonFields {
   }
 
   /// Throws a fault of the whole file.
-  [[noreturn]] void fail(std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::string why) const {
     Fault fault = fault_;
     fault.why = std::move(why);
     throw FormatError(std::move(fault));
@@ -123,7 +124,7 @@ class JsonFields {
   }
 
  private:
-  std::vector<Json> const& members(Json const& parent) const {
+  FRUGAL_INLINE std::vector<Json> const& members(Json const& parent) const {
     std::set<std::string_view> names;
     for (Json const& item : parent.items()) {
       if (!names.insert(item.name()).second) fail(item, "\"" + item.name() + "\" is there twice");
@@ -131,7 +132,7 @@ class JsonFields {
     return parent.items();
   }
 
-  [[noreturn]] void fail_at(std::size_t byte, std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail_at(std::size_t byte, std::string why) const {
     Fault fault = fault_;
     fault.where += ", byte " + std::to_string(byte);
     fault.why = std::move(why);

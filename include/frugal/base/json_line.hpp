@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/inline.hpp>
 
 #include <concepts>
 #include <string>
@@ -14,7 +15,7 @@ namespace frugal::detail {
 /// UTF-8 become U+FFFD, so that any path or error text gives a readable line.
 class JsonLine {
  public:
-  JsonLine& add(std::string_view key, std::string_view text) {
+  FRUGAL_INLINE JsonLine& add(std::string_view key, std::string_view text) {
     name(key);
     append_json(line_, as_utf8(text));
     return *this;
@@ -25,20 +26,20 @@ class JsonLine {
     line_ += std::to_string(number);
     return *this;
   }
-  JsonLine& add(std::string_view key, double number) {
+  FRUGAL_INLINE JsonLine& add(std::string_view key, double number) {
     name(key);
     append_json(line_, number);
     return *this;
   }
 
   /// The object, with a line feed.
-  std::string str() && {
+  FRUGAL_INLINE std::string str() && {
     line_ += line_.empty() ? "{}\n" : "}\n";
     return std::move(line_);
   }
 
  private:
-  void name(std::string_view key) {
+  FRUGAL_INLINE void name(std::string_view key) {
     line_ += line_.empty() ? '{' : ',';
     append_json(line_, as_utf8(key));
     line_ += ':';

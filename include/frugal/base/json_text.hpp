@@ -9,13 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/inline.hpp>
+
 // Writes JSON by hand: otherwise everything that includes the checkpoint writer would pay for a
 // JSON library, which takes as long to compile as all the rest. Reading uses a library.
 namespace frugal::detail {
 
 /// Length in bytes of the first character of `text`, or nothing if it is not UTF-8 (The Unicode
 /// Standard, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
-inline std::optional<std::size_t> utf8_character(std::string_view text) {
+FRUGAL_INLINE std::optional<std::size_t> utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
   };
@@ -40,7 +42,7 @@ inline std::optional<std::size_t> utf8_character(std::string_view text) {
   return std::nullopt;
 }
 
-inline bool is_utf8(std::string_view text) {
+FRUGAL_INLINE bool is_utf8(std::string_view text) {
   auto const is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   // Most text is pure ASCII.
   auto at = std::find_if_not(text.begin(), text.end(), is_ascii);
@@ -53,7 +55,7 @@ inline bool is_utf8(std::string_view text) {
 }
 
 /// The text, with each byte that is not part of a valid character replaced by U+FFFD.
-inline std::string as_utf8(std::string_view text) {
+FRUGAL_INLINE std::string as_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     auto const size = utf8_character(text);
@@ -65,7 +67,7 @@ inline std::string as_utf8(std::string_view text) {
 
 /// Appends a JSON string. `text` must be UTF-8. Escapes only what RFC 8259, section 7, requires, in
 /// the short form where one exists, as most writers do.
-inline void append_json(std::string& out, std::string_view text) {
+FRUGAL_INLINE void append_json(std::string& out, std::string_view text) {
   constexpr std::string_view special = "\b\f\n\r\t\"\\";
   constexpr std::string_view letters = "bfnrt\"\\";
   constexpr std::string_view digits = "0123456789abcdef";
@@ -93,7 +95,7 @@ inline void append_json(std::string& out, std::string_view text) {
 
 /// Appends the shortest digits that read back as the same double; null for a non-finite number,
 /// which JSON cannot express.
-inline void append_json(std::string& out, double number) {
+FRUGAL_INLINE void append_json(std::string& out, double number) {
   if (!std::isfinite(number)) {
     out += "null";
     return;

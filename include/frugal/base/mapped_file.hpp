@@ -3,6 +3,7 @@
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -77,7 +78,7 @@ class MappedFile {
   std::span<std::byte const> bytes() const noexcept { return {data_, size_}; }
 
  private:
-  static int open(std::filesystem::path const& path) {
+  FRUGAL_INLINE static int open(std::filesystem::path const& path) {
     int file = -1;
     do {
       file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -86,7 +87,8 @@ class MappedFile {
     return file;
   }
 
-  [[noreturn]] static void fail(int file, std::filesystem::path const& path, char const* call) {
+  [[noreturn]] FRUGAL_INLINE static void fail(int file, std::filesystem::path const& path,
+                                              char const* call) {
     int const code = errno;
     if (file >= 0) ::close(file);
     throw detail::io_error(call, path, code);

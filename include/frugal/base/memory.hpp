@@ -12,13 +12,15 @@
 #include <optional>
 #include <string_view>
 
+#include <frugal/inline.hpp>
+
 /// Memory of this process, as the kernel counts it. Cheap enough for a progress bar: one small file
 /// of /proc, no allocation. Nothing here throws; what cannot be read is nothing.
 namespace frugal::watch {
 
 namespace detail {
 
-inline std::optional<std::uint64_t> number_at(std::string_view text) {
+FRUGAL_INLINE std::optional<std::uint64_t> number_at(std::string_view text) {
   std::size_t const first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   text.remove_prefix(first);
@@ -46,8 +48,8 @@ std::string_view read_small(char const* path, std::array<char, N>& buffer) {
 }  // namespace detail
 
 /// TensorDataset bytes in the text of /proc/self/statm, whose second number is resident pages.
-inline std::optional<std::uint64_t> resident_bytes_in(std::string_view statm,
-                                                      std::uint64_t page_bytes) {
+FRUGAL_INLINE std::optional<std::uint64_t> resident_bytes_in(std::string_view statm,
+                                                             std::uint64_t page_bytes) {
   if (!detail::number_at(statm)) return {};
   std::size_t const space = statm.find(' ', statm.find_first_not_of(' '));
   if (space == std::string_view::npos) return {};
@@ -57,7 +59,7 @@ inline std::optional<std::uint64_t> resident_bytes_in(std::string_view statm,
 }
 
 /// Peak resident bytes in the text of /proc/self/status: the line "VmHWM:   1234 kB".
-inline std::optional<std::uint64_t> peak_resident_bytes_in(std::string_view status) {
+FRUGAL_INLINE std::optional<std::uint64_t> peak_resident_bytes_in(std::string_view status) {
   constexpr std::string_view name = "VmHWM:";
   std::size_t at = status.find(name);
   while (at != 0 && at != std::string_view::npos && status[at - 1] != '\n') {
@@ -74,7 +76,7 @@ inline std::optional<std::uint64_t> peak_resident_bytes_in(std::string_view stat
 }
 
 /// Bytes of this process that are in memory now (resident set size).
-inline std::optional<std::uint64_t> resident_bytes() {
+FRUGAL_INLINE std::optional<std::uint64_t> resident_bytes() {
   std::array<char, 256> buffer;
   long const page = ::sysconf(_SC_PAGESIZE);
   if (page <= 0) return {};
@@ -83,7 +85,7 @@ inline std::optional<std::uint64_t> resident_bytes() {
 }
 
 /// The most of them that there has been.
-inline std::optional<std::uint64_t> peak_resident_bytes() {
+FRUGAL_INLINE std::optional<std::uint64_t> peak_resident_bytes() {
   std::array<char, 4096> buffer;
   if (auto const peak = peak_resident_bytes_in(detail::read_small("/proc/self/status", buffer))) {
     return peak;

@@ -5,11 +5,13 @@
 #include <charconv>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 // printf and streams follow the locale of the program: a comma for the point breaks JSON and SVG.
 namespace frugal::detail {
 
 /// A number with so many digits after the point, in any locale.
-inline std::string fixed(double number, int digits) {
+FRUGAL_INLINE std::string fixed(double number, int digits) {
   std::array<char, 512> text;
   auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
                                  std::chars_format::fixed, digits);
@@ -17,7 +19,7 @@ inline std::string fixed(double number, int digits) {
 }
 
 /// Fixed notation without trailing zeros: "20", "0.5".
-inline std::string fixed_short(double number, int digits) {
+FRUGAL_INLINE std::string fixed_short(double number, int digits) {
   std::string text = fixed(number, digits);
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
@@ -26,7 +28,7 @@ inline std::string fixed_short(double number, int digits) {
 }
 
 /// A number with at most so many significant digits, as %g prints it in the C locale.
-inline std::string general(double number, int digits) {
+FRUGAL_INLINE std::string general(double number, int digits) {
   std::array<char, 64> text;
   auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
                                  std::chars_format::general, digits);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 
 /// Numbers for people, in the same digits wherever a run is: no locale changes the decimal point.
 namespace frugal::watch {
@@ -15,7 +16,7 @@ namespace frugal::watch {
 inline std::string short_number(double value) { return frugal::detail::general(value, 4); }
 
 /// A rate of constant width: 950, 12.3k, 4.56M.
-inline std::string rate_text(double value) {
+FRUGAL_INLINE std::string rate_text(double value) {
   char const* unit = "";
   // 999.5 rounds to 1000, which three digits show as 1e+03.
   if (value >= 999.5e6) {
@@ -32,7 +33,7 @@ inline std::string rate_text(double value) {
 }
 
 /// 42s, 3m07s, 2h05m, 3d04h.
-inline std::string duration_text(double seconds) {
+FRUGAL_INLINE std::string duration_text(double seconds) {
   if (!(seconds >= 0)) return "?";
   auto const whole = static_cast<unsigned long long>(std::llround(std::min(seconds, 1e12)));
   char text[40];

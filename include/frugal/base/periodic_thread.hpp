@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +29,7 @@ class PeriodicThread {
   ~PeriodicThread() { stop(); }
 
   /// No call is under way when it returns, and none follows.
-  void stop() {
+  FRUGAL_INLINE void stop() {
     if (!thread_.joinable()) return;
     {
       std::scoped_lock const lock(mutex_);
@@ -39,7 +40,7 @@ class PeriodicThread {
   }
 
  private:
-  void work() {
+  FRUGAL_INLINE void work() {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, between_, [this] { return stopping_; })) call_();
   }

@@ -10,11 +10,13 @@
 #include <string>
 #include <system_error>
 
+#include <frugal/inline.hpp>
+
 // Details of a permission error: the file or folder that refuses, its owner, and the caller.
 namespace frugal::detail {
 
 /// The path, or the closest folder above it that exists and can be seen.
-inline std::filesystem::path nearest_existing(std::filesystem::path path) {
+FRUGAL_INLINE std::filesystem::path nearest_existing(std::filesystem::path path) {
   std::error_code failure;
   std::filesystem::path at = std::filesystem::absolute(path, failure).lexically_normal();
   if (failure) return path;
@@ -26,7 +28,7 @@ inline std::filesystem::path nearest_existing(std::filesystem::path path) {
 
 /// "'/data' has owner 0, group 0 and mode 755, and this process runs as user 1000". Numbers, since
 /// asking for names may wait for a server.
-inline std::string permissions_text(std::filesystem::path const& path) {
+FRUGAL_INLINE std::string permissions_text(std::filesystem::path const& path) {
   std::filesystem::path const found = nearest_existing(path);
   struct stat status{};
   if (::stat(found.c_str(), &status) != 0) return {};

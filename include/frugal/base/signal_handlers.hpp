@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Signal handlers of the process, shared by all users, because a process has only one handler per
@@ -24,7 +26,7 @@ class SignalHandlers {
   }
 
   /// Handles the signal, whatever the program did with it.
-  void take(int signal, Handler handler) {
+  FRUGAL_INLINE void take(int signal, Handler handler) {
     struct sigaction action{};
     action.sa_handler = handler;
     sigemptyset(&action.sa_mask);
@@ -36,14 +38,14 @@ class SignalHandlers {
     taken_.at(count_++) = taken;
   }
   /// Handles the signal only if the program neither handles nor ignores it.
-  void take_if_default(int signal, Handler handler) {
+  FRUGAL_INLINE void take_if_default(int signal, Handler handler) {
     struct sigaction now{};
     if (::sigaction(signal, nullptr, &now) == 0 && is(now, SIG_DFL)) take(signal, handler);
   }
 
   /// Restores the former handlers; `stand_in` replaces the default action. A handler that the
   /// program has installed meanwhile stays.
-  void release(Handler stand_in = SIG_DFL) {
+  FRUGAL_INLINE void release(Handler stand_in = SIG_DFL) {
     std::scoped_lock const lock(mutex_);
     if (--users_ != 0) return;
     stand_in_ = stand_in;

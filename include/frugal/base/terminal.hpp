@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <frugal/inline.hpp>
+
 /// What is known of the terminal behind a file.
 namespace frugal::watch {
 
@@ -18,7 +20,7 @@ struct TerminalSize {
 };
 
 /// Asked for at each redraw, so that no handler of SIGWINCH is needed; 80 by 24 if unknown.
-inline TerminalSize terminal_size(std::FILE* file) {
+FRUGAL_INLINE TerminalSize terminal_size(std::FILE* file) {
   TerminalSize size;
   winsize told{};
   if (::ioctl(::fileno(file), TIOCGWINSZ, &told) != 0) return size;
@@ -35,7 +37,7 @@ inline bool moves_cursor(char const* term) {
 }
 
 /// Whether a switch such as CI is set; "0" and "false" are off.
-inline bool switched_on(char const* value) {
+FRUGAL_INLINE bool switched_on(char const* value) {
   std::string_view const text = value == nullptr ? "" : value;
   return !text.empty() && text != "0" && text != "false";
 }
@@ -44,15 +46,15 @@ inline bool switched_on(char const* value) {
 
 /// Whether a file is a terminal on which lines can be redrawn. `term` and `ci` are the variables
 /// TERM and CI: some CI agents run their jobs on a terminal, and their logs keep each redraw.
-inline bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
-                    char const* ci = std::getenv("CI")) {
+FRUGAL_INLINE bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
+                           char const* ci = std::getenv("CI")) {
   if (file == nullptr || ::isatty(::fileno(file)) != 1) return false;
   return detail::moves_cursor(term) && !detail::switched_on(ci);
 }
 
 /// Whether such a terminal gets colours: TERM is set and NO_COLOR is not (no-color.org).
-inline bool wants_colours(char const* term = std::getenv("TERM"),
-                          char const* no_colour = std::getenv("NO_COLOR")) {
+FRUGAL_INLINE bool wants_colours(char const* term = std::getenv("TERM"),
+                                 char const* no_colour = std::getenv("NO_COLOR")) {
   if (no_colour != nullptr && *no_colour != '\0') return false;
   return detail::moves_cursor(term);
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 /// Columns of a terminal that a text takes. wcwidth() would do, but depends on the locale, which a
 /// library does not set.
 namespace frugal::watch {
@@ -19,7 +21,7 @@ struct CodePoint {
   std::size_t bytes = 0;  ///< 0: not UTF-8
 };
 
-inline CodePoint code_point_at(std::string_view text) {
+FRUGAL_INLINE CodePoint code_point_at(std::string_view text) {
   auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char const first = byte(0);
   if (first < 0x80) return {first, 1};
@@ -37,7 +39,7 @@ inline CodePoint code_point_at(std::string_view text) {
   return {value, length};
 }
 
-inline std::size_t columns_of(char32_t c) {
+FRUGAL_INLINE std::size_t columns_of(char32_t c) {
   using Range = std::pair<char32_t, char32_t>;
   // Combining marks, joiners and variation selectors that are met in names.
   constexpr std::array<Range, 5> none{
@@ -63,7 +65,7 @@ inline std::size_t columns_of(char32_t c) {
 }  // namespace detail
 
 /// Columns of a text without control characters (see printable).
-inline std::size_t text_width(std::string_view text) {
+FRUGAL_INLINE std::size_t text_width(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {
     auto const next = detail::code_point_at(text);
@@ -74,7 +76,7 @@ inline std::size_t text_width(std::string_view text) {
 }
 
 /// The longest beginning that takes at most `columns`; never half a character.
-inline std::string_view truncated(std::string_view text, std::size_t columns) {
+FRUGAL_INLINE std::string_view truncated(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   while (end < text.size()) {
     auto const next = detail::code_point_at(text.substr(end));
@@ -88,7 +90,7 @@ inline std::string_view truncated(std::string_view text, std::size_t columns) {
 
 /// The text with `?` for control characters, for those that turn the direction of writing, and for
 /// bytes that are not UTF-8: a metric's name is the user's, and must not move the cursor.
-inline std::string printable(std::string_view text) {
+FRUGAL_INLINE std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     auto const next = detail::code_point_at(text);

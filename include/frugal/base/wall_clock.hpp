@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Wall time since the machine has booted, its suspensions included: a suspended machine is billed
@@ -19,7 +21,7 @@ struct WallClock {
   using time_point = std::chrono::time_point<WallClock>;
   static constexpr bool is_steady = true;
 
-  static time_point now() noexcept {
+  FRUGAL_INLINE static time_point now() noexcept {
     timespec time{};
     ::clock_gettime(id(), &time);
     return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
@@ -29,7 +31,7 @@ struct WallClock {
   }
 
   /// A sentence where this system has no clock that goes on in a suspension; else null.
-  static char const* shortcoming() noexcept {
+  FRUGAL_INLINE static char const* shortcoming() noexcept {
     return id() == CLOCK_MONOTONIC ? "this system has no clock that goes on while the machine is "
                                      "suspended: time in suspension is not counted"
                                    : nullptr;

@@ -4,6 +4,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/mapped_file.hpp>
+#include <frugal/inline.hpp>
 
 #include <filesystem>
 #include <span>
@@ -19,8 +20,8 @@ enum class Durable : bool { no, yes };
 
 /// Writes or replaces a file: a reader sees the old text or the new one, also after a failure,
 /// which leaves nothing next to it. StoreError.
-inline void write_whole_file(std::filesystem::path const& path, std::string_view text,
-                             Durable durable) {
+FRUGAL_INLINE void write_whole_file(std::filesystem::path const& path, std::string_view text,
+                                    Durable durable) {
   std::filesystem::path written = path;
   written += ".new";
   std::error_code ignored;
@@ -37,7 +38,7 @@ inline void write_whole_file(std::filesystem::path const& path, std::string_view
   }
 }
 
-inline std::string read_whole_file(std::filesystem::path const& path) {
+FRUGAL_INLINE std::string read_whole_file(std::filesystem::path const& path) {
   MappedFile const file(path);
   return {reinterpret_cast<char const*>(file.bytes().data()), file.bytes().size()};
 }

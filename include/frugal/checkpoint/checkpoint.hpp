@@ -7,6 +7,7 @@
 #include <frugal/base/signal_free_thread.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -41,7 +42,7 @@ inline constexpr std::string_view gold_name = "gold";
 /// finds.
 inline constexpr std::string_view temporary_prefix = ".tmp-";
 
-inline FormatError damaged(std::filesystem::path const& file, std::string why) {
+FRUGAL_INLINE FormatError damaged(std::filesystem::path const& file, std::string why) {
   return FormatError({.what = "a file of a checkpoint is damaged",
                       .where = file.string(),
                       .why = std::move(why),
@@ -51,7 +52,7 @@ inline FormatError damaged(std::filesystem::path const& file, std::string why) {
 /// Whether an error means that the checkpoint is damaged. Too many open files, or a missing
 /// permission, are faults of this process: falling back to an older checkpoint would then lose good
 /// training.
-inline bool is_damage(StoreError const& error) {
+FRUGAL_INLINE bool is_damage(StoreError const& error) {
   if (auto const* call = dynamic_cast<IoError const*>(&error)) {
     return call->code == EIO || call->code == ENOENT || call->code == ENOTDIR ||
            call->code == EISDIR || call->code == ELOOP;
@@ -69,7 +70,7 @@ inline bool newer(Manifest const& one, Manifest const& other) {
 inline constexpr std::size_t read_size = std::size_t{1} << 20;
 
 /// Opens a file of a checkpoint. FormatError if it is not a regular file or has the wrong size.
-inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
+FRUGAL_INLINE File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
   auto const path = checkpoint.folder / entry.name;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw io_error("stat", path, errno);
@@ -83,7 +84,7 @@ inline File open_file_of(SavedCheckpoint const& checkpoint, FileEntry const& ent
   return file;
 }
 
-inline void verify_file(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
+FRUGAL_INLINE void verify_file(SavedCheckpoint const& checkpoint, FileEntry const& entry) {
   File file = open_file_of(checkpoint, entry);
   // Uninitialised, and no larger than the file: clearing 1 MiB took nine tenths of a small check.
   std::size_t const size = std::min<std::size_t>(read_size, entry.size + 1);
@@ -106,7 +107,7 @@ inline constexpr std::uint64_t worth_a_thread = std::uint64_t{64} << 20;
 
 /// Reads every file of a checkpoint and compares it with the manifest. FormatError names the first
 /// file that differs, IoError the first that cannot be read. Ignores other files in the folder.
-inline void verify(SavedCheckpoint const& checkpoint) {
+FRUGAL_INLINE void verify(SavedCheckpoint const& checkpoint) {
   std::vector<std::exception_ptr> faults(checkpoint.manifest.files.size());
   auto const read = [&](std::size_t i) noexcept {
     try {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <frugal/inline.hpp>
+
 /// Seconds throughout, of wall time.
 namespace frugal::plan {
 
@@ -21,7 +23,7 @@ inline double young_interval(double cost, double lifetime) {
 ///
 /// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
 ///         dumps", Future Generation Computer Systems 22 (2006), equation 37.
-inline double daly_interval(double cost, double lifetime) {
+FRUGAL_INLINE double daly_interval(double cost, double lifetime) {
   if (cost >= 2 * lifetime) return lifetime;
   double const ratio = cost / (2 * lifetime);
   return young_interval(cost, lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
@@ -38,7 +40,8 @@ struct Failures {
 ///
 /// Source  Daly (2006), section 3, for exponentially distributed failures, which also hit
 ///         checkpoints and restarts.
-inline double expected_time(double work, double interval, double cost, Failures const& failures) {
+FRUGAL_INLINE double expected_time(double work, double interval, double cost,
+                                   Failures const& failures) {
   double const segments = work / interval;
   if (std::isinf(failures.lifetime)) return segments * (interval + cost);
   double const lifetime = failures.lifetime;

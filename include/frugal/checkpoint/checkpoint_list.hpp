@@ -8,6 +8,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest_reader.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -42,7 +43,7 @@ namespace detail {
 
 /// The step in a folder's name, if the name has the form that commit() gives: step-00000500 or
 /// step-00000500.2. Users may rename folders.
-inline std::optional<std::uint64_t> step_of_name(std::string_view name) {
+FRUGAL_INLINE std::optional<std::uint64_t> step_of_name(std::string_view name) {
   constexpr std::string_view prefix = "step-";
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
@@ -59,7 +60,7 @@ inline std::optional<std::uint64_t> step_of_name(std::string_view name) {
 
 /// Reads the manifest of a folder. StoreError if it cannot be read, FormatError if it is damaged or
 /// its step differs from the one in the folder's name.
-inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
+FRUGAL_INLINE SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
   auto const path = folder / Manifest::file_name;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) throw detail::io_error("stat", path, errno);
@@ -87,7 +88,7 @@ inline SavedCheckpoint read_checkpoint(std::filesystem::path const& folder) {
 /// state another step; names that begin with a dot are skipped. Errors other than damage are
 /// thrown: silently taking an older checkpoint because the newest was written by a newer library
 /// (NewerFormatError), or because this user may not read it, would lose training.
-inline CheckpointList list_checkpoints(std::filesystem::path const& folder) {
+FRUGAL_INLINE CheckpointList list_checkpoints(std::filesystem::path const& folder) {
   CheckpointList list;
   std::error_code ignored;
   for (auto const& path : entries_of(folder)) {

@@ -7,6 +7,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ namespace frugal {
 
 namespace detail {
 
-inline std::string step_name(std::uint64_t step) {
+FRUGAL_INLINE std::string step_name(std::uint64_t step) {
   char name[40];
   std::snprintf(name, sizeof name, "step-%08llu", static_cast<unsigned long long>(step));
   return name;
@@ -41,7 +42,7 @@ inline std::string temporary_name(std::string const& of) {
 }
 
 /// For clean-up that may fail: the next start removes the rest.
-inline void try_remove_tree(std::filesystem::path const& path) noexcept {
+FRUGAL_INLINE void try_remove_tree(std::filesystem::path const& path) noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
 }
@@ -104,7 +105,8 @@ class CheckpointWriter {
   ///
   /// An older save of the same step is replaced atomically. If that one is marked gold, or
   /// `replaces` is false, it stays, and the new one gets a numbered name.
-  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}, bool replaces = true) {
+  FRUGAL_INLINE SavedCheckpoint commit(std::map<std::string, double> const& metrics = {},
+                                       bool replaces = true) {
     require_open();
     // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.
     for (auto const& [name, value] : metrics) {
@@ -122,7 +124,7 @@ class CheckpointWriter {
   }
 
  private:
-  std::filesystem::path publish(bool replaces) {
+  FRUGAL_INLINE std::filesystem::path publish(bool replaces) {
     auto usual = checkpoints_ / name_;
     if (rename_to_free(temporary_, usual)) {
       sync_or([&] { rename_path(usual, temporary_); });
@@ -167,14 +169,14 @@ class CheckpointWriter {
     }
   }
 
-  static bool is_replaceable(std::filesystem::path const& folder) {
+  FRUGAL_INLINE static bool is_replaceable(std::filesystem::path const& folder) {
     std::error_code ignored;
     return std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)) &&
            std::filesystem::exists(folder / Manifest::file_name, ignored) &&
            !std::filesystem::exists(folder / detail::gold_name, ignored);
   }
 
-  void require_open() const {
+  FRUGAL_INLINE void require_open() const {
     if (!temporary_.empty()) return;
     throw StoreError({.what = "this checkpoint is committed already",
                       .where = (checkpoints_ / name_).string(),

@@ -7,6 +7,7 @@
 #include <frugal/checkpoint/owner_file.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -63,13 +64,13 @@ class [[nodiscard]] RunLock {
 
   /// LockError unless the locked name still refers to the locked file. The lock moves with a
   /// renamed folder, while writes by name go to whatever has that name now.
-  void require_held() const {
+  FRUGAL_INLINE void require_held() const {
     detail::require_same_file(path_, id_);
     if (owner_file_) owner_file_->require_held();
   }
 
  private:
-  void open() {
+  FRUGAL_INLINE void open() {
     descriptor_ = detail::open_run_file(path_, O_RDWR | O_CREAT);
     if (descriptor_ < 0 && errno == ELOOP) {
       throw StoreError({.what = "the lock of a run directory is a symbolic link",
@@ -87,7 +88,7 @@ class [[nodiscard]] RunLock {
     id_ = detail::FileId::of(status);
   }
 
-  void take(LockBy by) {
+  FRUGAL_INLINE void take(LockBy by) {
     bool const by_kernel = by != LockBy::owner_file && take_kernel_lock(by);
     if (!by_kernel) owner_file_.emplace(path_);
     left_by_ = detail::read_owner(path_);
@@ -104,7 +105,7 @@ class [[nodiscard]] RunLock {
   }
 
   /// LockError if the owner named in the file may be alive.
-  void require_gone(LockOwner const& owner, bool by_kernel) const {
+  FRUGAL_INLINE void require_gone(LockOwner const& owner, bool by_kernel) const {
     auto const life = owner.life();
     bool gone = life == LockOwner::Life::dead;
     // A kernel lock proves that an owner on another machine is gone; a file does not.
@@ -115,7 +116,7 @@ class [[nodiscard]] RunLock {
   }
 
   /// False if the file system has no such locks.
-  bool take_kernel_lock(LockBy by) {
+  FRUGAL_INLINE bool take_kernel_lock(LockBy by) {
     int result = 0;
     do {
       result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
@@ -127,7 +128,7 @@ class [[nodiscard]] RunLock {
     throw detail::io_error("flock", path_, errno);
   }
 
-  void write(std::string const& text) {
+  FRUGAL_INLINE void write(std::string const& text) {
     // Only for other processes' error text; on a full disk the lock holds all the same.
     if (::ftruncate(descriptor_, 0) != 0 ||
         ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {

@@ -3,6 +3,7 @@
 
 #include <frugal/base/file.hpp>
 #include <frugal/checkpoint/run_file.hpp>
+#include <frugal/inline.hpp>
 
 #include <signal.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@
 namespace frugal {
 
 /// This machine's name.
-inline std::string host_name() {
+FRUGAL_INLINE std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   return name.data();
@@ -43,7 +44,7 @@ struct LockOwner {
   bool operator==(LockOwner const&) const = default;
 
   /// The current process.
-  static LockOwner here() {
+  FRUGAL_INLINE static LockOwner here() {
     std::time_t const now = std::time(nullptr);
     std::tm parts{};
     ::gmtime_r(&now, &parts);
@@ -56,14 +57,14 @@ struct LockOwner {
             .since = since.data()};
   }
 
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     // Not by a stream: the program's locale may group the digits of a number.
     return "pid " + std::to_string(pid) + "\nhost " + host + "\nboot " + boot + "\nstarted " +
            std::to_string(started) + "\nsince " + since + "\n";
   }
 
   /// Nothing for an empty or malformed text.
-  static std::optional<LockOwner> parse(std::string const& text) {
+  FRUGAL_INLINE static std::optional<LockOwner> parse(std::string const& text) {
     LockOwner owner;
     std::istringstream in(text);
     in.imbue(std::locale::classic());
@@ -76,7 +77,7 @@ struct LockOwner {
   }
 
   /// Unknown for an owner on another machine.
-  Life life() const {
+  FRUGAL_INLINE Life life() const {
     if (host != host_name() || pid > std::numeric_limits<pid_t>::max()) return Life::unknown;
     if (boot != boot_id()) return Life::dead;  // the machine has rebooted since
     if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return Life::dead;
@@ -89,7 +90,7 @@ struct LockOwner {
   }
 
  private:
-  static std::string boot_id() {
+  FRUGAL_INLINE static std::string boot_id() {
     std::string id;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
     return id.empty() ? "unknown" : id;
@@ -97,7 +98,7 @@ struct LockOwner {
 
   /// Field 22 of /proc/PID/stat (proc(5)). The name before it may contain spaces and parentheses. 0
   /// for a zombie, which has only its process id left.
-  static std::optional<std::uint64_t> start_of(std::int64_t pid) {
+  FRUGAL_INLINE static std::optional<std::uint64_t> start_of(std::int64_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string line;
     if (!std::getline(file, line)) return std::nullopt;
@@ -121,7 +122,7 @@ inline std::optional<LockOwner> read_owner(std::filesystem::path const& path) {
   return LockOwner::parse(read_run_file(path, 1024));
 }
 
-inline void write_small_file(std::filesystem::path const& path, std::string const& text) {
+FRUGAL_INLINE void write_small_file(std::filesystem::path const& path, std::string const& text) {
   ::unlink(path.c_str());  // left by an earlier process with this id
   File file = File::create(path);
   file.write(std::as_bytes(std::span<char const>(text.data(), text.size())));

@@ -4,6 +4,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -59,7 +60,7 @@ inline std::span<std::byte const> bytes_of(std::string_view text) {
 }
 
 /// Whether a name can neither leave the checkpoint's folder nor mean the manifest.
-inline bool is_file_name(std::string_view name) {
+FRUGAL_INLINE bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
          name != Manifest::file_name && is_utf8(name) &&
          std::none_of(name.begin(), name.end(), [](char c) {
@@ -86,7 +87,7 @@ void append_lines(std::string& out, char open, char close, Elements const& eleme
 
 }  // namespace detail
 
-inline std::string Manifest::text() const {
+FRUGAL_INLINE std::string Manifest::text() const {
   std::string out = "{\n  \"format\": \"frugal checkpoint\"";
   auto const add = [&](char const* name, std::uint64_t number) {
     out.append(",\n  \"").append(name).append("\": ").append(std::to_string(number));

@@ -4,6 +4,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_fields.hpp>
 #include <frugal/checkpoint/manifest.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,8 +20,8 @@ namespace frugal {
 namespace detail {
 
 /// Reads the fields of a manifest whose hash matched.
-inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
-                              std::filesystem::path const& where) {
+FRUGAL_INLINE Manifest read_manifest(std::string_view text, JsonFields const& fields,
+                                     std::filesystem::path const& where) {
   auto const all = fields.parse(text, "frugal checkpoint");
   if (std::uint64_t const written = fields.version(all); written > Manifest::newest_version) {
     throw NewerFormatError(
@@ -65,7 +66,7 @@ inline Manifest read_manifest(std::string_view text, JsonFields const& fields,
 
 /// Parses the text of Manifest::text; `where` is the file's path, for errors. FormatError if it is
 /// damaged or not a manifest, NewerFormatError for an unknown version.
-inline Manifest parse_manifest(std::string_view text, std::filesystem::path const& where) {
+FRUGAL_INLINE Manifest parse_manifest(std::string_view text, std::filesystem::path const& where) {
   detail::JsonFields const fields(
       {.what = "the manifest of a checkpoint is damaged",
        .where = where.string(),

@@ -5,6 +5,7 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,8 +21,9 @@
 namespace frugal::detail {
 
 /// `hint` is appended to the fix.
-inline LockError lock_refusal(std::filesystem::path const& lock,
-                              std::optional<LockOwner> const& owner, std::string const& hint) {
+FRUGAL_INLINE LockError lock_refusal(std::filesystem::path const& lock,
+                                     std::optional<LockOwner> const& owner,
+                                     std::string const& hint) {
   std::string fix = "Stop that trainer, or set another run directory.";
   if (!hint.empty()) fix += " " + hint;
   return LockError({.what = "another trainer works in this run directory",
@@ -30,14 +32,14 @@ inline LockError lock_refusal(std::filesystem::path const& lock,
                     .fix = std::move(fix)});
 }
 
-inline std::string removal_hint(std::initializer_list<std::filesystem::path> files) {
+FRUGAL_INLINE std::string removal_hint(std::initializer_list<std::filesystem::path> files) {
   std::string names;
   for (auto const& file : files) names += (names.empty() ? "" : " and ") + file.string();
   return "If that process is gone for certain, remove " + names + ".";
 }
 
 /// LockError unless the name still refers to the file that was locked.
-inline void require_same_file(std::filesystem::path const& path, FileId const& held) {
+FRUGAL_INLINE void require_same_file(std::filesystem::path const& path, FileId const& held) {
   auto const now = FileId::of(path);
   if (now == held) return;
   if (!now && errno != ENOENT && errno != ENOTDIR) throw io_error("lstat", path, errno);
@@ -58,7 +60,8 @@ class OwnerFile {
   static std::filesystem::path path_of(std::filesystem::path lock) { return lock += ".owner"; }
 
   /// LockError unless the existing file `path` belongs to a dead owner.
-  static void require_dead(std::filesystem::path const& path, std::filesystem::path const& lock) {
+  FRUGAL_INLINE static void require_dead(std::filesystem::path const& path,
+                                         std::filesystem::path const& lock) {
     auto const owner = read_owner(path);
     if (owner && owner->life() == LockOwner::Life::dead) return;
     bool const both = owner && read_owner(lock) == owner;
@@ -100,7 +103,7 @@ class OwnerFile {
  private:
   /// Two trainers that find the same dead owner must not both win, and neither may remove the
   /// other's new file: the one that creates the folder may replace it, the other is refused.
-  void replace_dead_owner(std::filesystem::path const& mine) {
+  FRUGAL_INLINE void replace_dead_owner(std::filesystem::path const& mine) {
     auto door = lock_;
     door += ".takeover";
     require_dead(path_, lock_);

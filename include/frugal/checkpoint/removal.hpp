@@ -5,6 +5,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <filesystem>
 #include <set>
@@ -31,8 +32,8 @@ class Deleter {
  public:
   /// `moved`: folders in `checkpoints` that have lost their names. Also retries those that earlier
   /// calls could not delete.
-  void remove(std::filesystem::path const& checkpoints, std::vector<std::filesystem::path> moved,
-              Removal& out) {
+  FRUGAL_INLINE void remove(std::filesystem::path const& checkpoints,
+                            std::vector<std::filesystem::path> moved, Removal& out) {
     if (!moved.empty()) {
       try {
         sync_folder(checkpoints);
@@ -53,7 +54,8 @@ class Deleter {
     }
   }
 
-  void leave(std::filesystem::path const& path, std::string const& why, Removal& out) {
+  FRUGAL_INLINE void leave(std::filesystem::path const& path, std::string const& why,
+                           Removal& out) {
     out.left.push_back({path, why});
     if (told_.insert(path).second) left_.push_back({path, why});
   }

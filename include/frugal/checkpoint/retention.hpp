@@ -5,6 +5,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -41,8 +42,8 @@ struct Retention {
 ///
 /// Of two saves of one step, the older is superseded: only a gold mark keeps it, or that it is
 /// among the best and the newer has no metrics. SettingsError if nothing at all would be kept.
-inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
-                                                   Retention const& retention) {
+FRUGAL_INLINE std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> checkpoints,
+                                                          Retention const& retention) {
   if (retention.last == 0) {
     throw SettingsError({.what = "retention would keep no checkpoint",
                          .where = "Retention::last",
@@ -106,8 +107,8 @@ inline std::vector<SavedCheckpoint> plan_retention(std::vector<SavedCheckpoint> 
 /// If the checkpoints cannot be read now, nothing is deleted and the reason is in `left`: the
 /// previous save is safe, and the next one tries again. LockError if the folder has been replaced.
 /// `view` may take metrics from a checkpoint that are not to be compared.
-inline Removal retain(RunDirectory& run, Retention const& retention,
-                      std::function<void(SavedCheckpoint&)> const& view = {}) {
+FRUGAL_INLINE Removal retain(RunDirectory& run, Retention const& retention,
+                             std::function<void(SavedCheckpoint&)> const& view = {}) {
   std::vector<SavedCheckpoint> gone;
   run.require_lock();
   try {

@@ -9,6 +9,7 @@
 #include <frugal/checkpoint/removal.hpp>
 #include <frugal/checkpoint/verified.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,7 +65,8 @@ class RunDirectory {
   /// Reads checkpoints in full, from the newest, until one is valid. NewerFormatError if a newer
   /// library wrote one; IoError if a permission or a descriptor is missing. `refused`: why the
   /// caller does not take one that is whole; empty if it does.
-  NewestValid newest_valid(std::function<std::string(SavedCheckpoint const&)> const& refused = {}) {
+  FRUGAL_INLINE NewestValid
+  newest_valid(std::function<std::string(SavedCheckpoint const&)> const& refused = {}) {
     CheckpointList list = this->list();
     NewestValid out;
     // Their steps are unknown: any of them may have been the newest, so all are reported.
@@ -90,7 +92,7 @@ class RunDirectory {
 
   /// Begins a checkpoint, which counts from commit(). LockError, here and wherever something is
   /// written or deleted, if the folder is no longer the one that was locked.
-  CheckpointWriter begin(std::uint64_t step) {
+  FRUGAL_INLINE CheckpointWriter begin(std::uint64_t step) {
     require_lock();
     if (next_serial_ > Manifest::largest_serial) {
       throw StoreError({.what = "this run directory has no serial number for another save",
@@ -102,8 +104,9 @@ class RunDirectory {
     return CheckpointWriter(checkpoints_folder(), step, next_serial_++);
   }
 
-  SavedCheckpoint commit(CheckpointWriter& writer,
-                         std::map<std::string, double> const& metrics = {}, bool replaces = true) {
+  FRUGAL_INLINE SavedCheckpoint commit(CheckpointWriter& writer,
+                                       std::map<std::string, double> const& metrics = {},
+                                       bool replaces = true) {
     require_lock();
     SavedCheckpoint checkpoint = writer.commit(metrics, replaces);
     verified_.remember(checkpoint);
@@ -119,7 +122,7 @@ class RunDirectory {
   ///
   /// A file that another process holds open over a network, or a missing permission, must not end a
   /// run: a failed deletion is reported and retried at the next call.
-  Removal remove(std::vector<SavedCheckpoint> const& checkpoints) {
+  FRUGAL_INLINE Removal remove(std::vector<SavedCheckpoint> const& checkpoints) {
     Removal out;
     std::vector<std::filesystem::path> moved;
     for (SavedCheckpoint const& checkpoint : checkpoints) {
@@ -149,7 +152,7 @@ class RunDirectory {
   }
 
   /// For retention that could not read the checkpoints: reported like a failed deletion.
-  Removal could_not_look(StoreError const& error) {
+  FRUGAL_INLINE Removal could_not_look(StoreError const& error) {
     Removal out;
     deleter_.leave(checkpoints_folder(), error.fault().where + ": " + error.fault().why, out);
     return out;
@@ -160,7 +163,7 @@ class RunDirectory {
   std::vector<Damage> take_leftovers() { return deleter_.take_leftovers(); }
 
   /// StoreError unless opened for changes; LockError if the folder has been replaced.
-  void require_lock() const {
+  FRUGAL_INLINE void require_lock() const {
     if (lock_) return lock_->require_held();
     throw StoreError({.what = "the run directory was opened for reading only",
                       .where = folder_.string(),
@@ -193,7 +196,7 @@ class RunDirectory {
 
   /// Removes what a crash left. Under the lock no other process is at work, so all of it is
   /// garbage.
-  void remove_temporaries() {
+  FRUGAL_INLINE void remove_temporaries() {
     for (auto const& path : entries_of(checkpoints_folder())) {
       if (!path.filename().string().starts_with(detail::temporary_prefix)) continue;
       std::error_code failure;

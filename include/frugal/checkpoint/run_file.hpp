@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Whether a file is opened where its name is a symbolic link. A name of frugal's own in a run's
@@ -24,8 +26,8 @@ inline Links links_of(std::filesystem::path const& set) {
 
 /// Opens a file of a run's folder, or makes it with O_CREAT: every one that is kept open or read
 /// back. -1 with errno; ELOOP for a link that is refused.
-inline int open_run_file(std::filesystem::path const& path, int flags,
-                         Links links = Links::refuse) {
+FRUGAL_INLINE int open_run_file(std::filesystem::path const& path, int flags,
+                                Links links = Links::refuse) {
   int const all = flags | O_CLOEXEC | (links == Links::refuse ? O_NOFOLLOW : 0);
   int descriptor = -1;
   do {
@@ -35,7 +37,7 @@ inline int open_run_file(std::filesystem::path const& path, int flags,
 }
 
 /// The first bytes of such a file, at most `most`; empty if it is missing, or is a link.
-inline std::string read_run_file(std::filesystem::path const& path, std::size_t most) {
+FRUGAL_INLINE std::string read_run_file(std::filesystem::path const& path, std::size_t most) {
   std::string text(most, '\0');
   int const descriptor = open_run_file(path, O_RDONLY);
   std::size_t size = 0;

@@ -5,6 +5,7 @@
 #include <frugal/checkpoint/safetensors_header.hpp>
 #include <frugal/checkpoint/safetensors_layout.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +38,7 @@ class Safetensors {
 
   /// Maps a file on disk for the lifetime of this object; see MappedFile for the conditions.
   /// Errors  also StoreError, if it cannot be opened.
-  static Safetensors open(std::filesystem::path const& path) {
+  FRUGAL_INLINE static Safetensors open(std::filesystem::path const& path) {
     MappedFile file(path);
     Safetensors tensors(file.bytes(), path.string());
     tensors.file_ = std::move(file);
@@ -56,7 +57,7 @@ class Safetensors {
   }
 
   /// Finds a tensor by name in logarithmic time.
-  std::optional<TensorView> find(std::string_view name) const {
+  FRUGAL_INLINE std::optional<TensorView> find(std::string_view name) const {
     auto const at = std::lower_bound(
         by_name_.begin(), by_name_.end(), name,
         [this](std::uint32_t i, std::string_view key) { return header_.tensors[i].name < key; });
@@ -65,7 +66,7 @@ class Safetensors {
   }
 
   /// Finds a tensor by name. FormatError if there is none.
-  TensorView at(std::string_view name) const {
+  FRUGAL_INLINE TensorView at(std::string_view name) const {
     if (auto const tensor = find(name)) return *tensor;
     detail::safetensors_fail(name_, detail::safetensors_tensor(name), detail::safetensors_no_place,
                              "the file does not have the tensor",
@@ -74,7 +75,7 @@ class Safetensors {
   }
 
   /// The value of a metadata key.
-  std::optional<std::string_view> metadata(std::string_view key) const {
+  FRUGAL_INLINE std::optional<std::string_view> metadata(std::string_view key) const {
     auto const& texts = header_.metadata;
     auto const at = std::lower_bound(
         texts.begin(), texts.end(), key,
@@ -84,7 +85,7 @@ class Safetensors {
   }
 
   /// All metadata as pairs, sorted by key.
-  std::vector<std::pair<std::string_view, std::string_view>> metadata() const {
+  FRUGAL_INLINE std::vector<std::pair<std::string_view, std::string_view>> metadata() const {
     std::vector<std::pair<std::string_view, std::string_view>> all;
     all.reserve(header_.metadata.size());
     for (auto const& text : header_.metadata) all.emplace_back(text.key, text.value);
@@ -105,7 +106,7 @@ class Safetensors {
     by_name_ = detail::SafetensorsLayout(header_, name_, data_at, data_.size()).check();
   }
 
-  std::string_view header_of(std::span<std::byte const> bytes) const {
+  FRUGAL_INLINE std::string_view header_of(std::span<std::byte const> bytes) const {
     constexpr std::uint64_t length_bytes = detail::safetensors_length_bytes;
     if (bytes.size() < length_bytes) {
       damaged(bytes.size(), bytes.empty() ? "the file is empty" : "the file is cut off",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace frugal::detail {
 
 /// A name from a file, made safe for an error text: quoted, printable ASCII, and short. A hostile
 /// name may be megabytes long, or move a terminal's cursor.
-inline std::string safetensors_quoted(std::string_view text) {
+FRUGAL_INLINE std::string safetensors_quoted(std::string_view text) {
   constexpr std::size_t most = 100;
   constexpr char digits[] = "0123456789abcdef";
   std::string out = "\"";
@@ -40,9 +41,10 @@ inline constexpr std::uint64_t safetensors_no_place = std::numeric_limits<std::u
 inline constexpr char safetensors_mend[] = "Use another copy of the file, or write it again.";
 
 /// Throws FormatError. `part` is the part of the file at `byte`: a tensor, the metadata, or empty.
-[[noreturn]] inline void safetensors_fail(std::string const& file, std::string const& part,
-                                          std::uint64_t byte, std::string what, std::string why,
-                                          std::string fix = safetensors_mend) {
+[[noreturn]] FRUGAL_INLINE void safetensors_fail(std::string const& file, std::string const& part,
+                                                 std::uint64_t byte, std::string what,
+                                                 std::string why,
+                                                 std::string fix = safetensors_mend) {
   std::string where = file;
   if (!part.empty()) where += ", " + part;
   if (byte != safetensors_no_place) where += ", byte " + std::to_string(byte);

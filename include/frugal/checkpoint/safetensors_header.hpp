@@ -4,6 +4,7 @@
 #include <frugal/base/json_events.hpp>
 #include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/safetensors_fault.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <array>
@@ -59,7 +60,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     stream_ = JsonStream(header_.text.get(), json.size());
   }
 
-  SafetensorsHeader read() && {
+  FRUGAL_INLINE SafetensorsHeader read() && {
     if (auto const error = parse_json(stream_, *this)) {
       if (state_ == State::done) {
         safetensors_fail(name_, "", safetensors_length_bytes + previous_,
@@ -78,7 +79,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
 
   // RapidJSON calls these. true means continue; faults are reported by exceptions alone.
 
-  bool StartObject() {
+  FRUGAL_INLINE bool StartObject() {
     switch (state_) {
       case State::root:
         return to(State::names);
@@ -91,7 +92,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     }
   }
 
-  bool Key(char const* begin, unsigned size, bool) {
+  FRUGAL_INLINE bool Key(char const* begin, unsigned size, bool) {
     std::string_view const text(begin, size);
     require_characters(text);
     if (state_ == State::metadata_keys) {
@@ -111,7 +112,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     return to(State::metadata_object);
   }
 
-  bool String(char const* begin, unsigned size, bool) {
+  FRUGAL_INLINE bool String(char const* begin, unsigned size, bool) {
     std::string_view const text(begin, size);
     require_characters(text);
     if (state_ == State::metadata_value) {
@@ -130,7 +131,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     return to(State::fields);
   }
 
-  bool RawNumber(char const*, unsigned size, bool) {
+  FRUGAL_INLINE bool RawNumber(char const*, unsigned size, bool) {
     std::uint64_t const number = whole(stream_.last(size));
     auto& tensor = header_.tensors;
     if (state_ == State::shape) {
@@ -147,18 +148,18 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     return to(State::offsets_close);
   }
 
-  bool StartArray() {
+  FRUGAL_INLINE bool StartArray() {
     if (state_ == State::shape_array) return to(State::shape);
     if (state_ == State::offsets_array) return to(State::begin);
     unexpected("an array");
   }
 
-  bool EndArray(unsigned) {
+  FRUGAL_INLINE bool EndArray(unsigned) {
     if (state_ != State::shape && state_ != State::offsets_close) unexpected("the array's end");
     return to(State::fields);
   }
 
-  bool EndObject(unsigned) {
+  FRUGAL_INLINE bool EndObject(unsigned) {
     if (state_ == State::names) return to(State::done);
     if (state_ == State::metadata_keys) return to(State::names);
     if (fields_ != 7) {
@@ -197,7 +198,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
 
   static constexpr std::array<std::string_view, 3> field_names{"dtype", "shape", "data_offsets"};
 
-  bool to(State next) {
+  FRUGAL_INLINE bool to(State next) {
     state_ = next;
     previous_ = stream_.Tell();
     return true;
@@ -207,7 +208,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     if (!is_json_text(text)) damaged("the header is not JSON", "a text has half a surrogate pair");
   }
 
-  std::uint64_t whole(std::string_view digits) const {
+  FRUGAL_INLINE std::uint64_t whole(std::string_view digits) const {
     std::uint64_t number = 0;
     char const* const begin = digits.data();
     char const* const end = begin + digits.size();
@@ -219,7 +220,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     return number;
   }
 
-  bool field(std::string_view name) {
+  FRUGAL_INLINE bool field(std::string_view name) {
     constexpr std::array next{State::dtype, State::shape_array, State::offsets_array};
     for (std::size_t i = 0; i < field_names.size(); ++i) {
       if (name != field_names[i]) continue;
@@ -232,7 +233,7 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
   }
 
   /// File offset of the current token.
-  std::uint64_t offset() const {
+  FRUGAL_INLINE std::uint64_t offset() const {
     std::size_t at = previous_;
     while (at < json_.size() &&
            std::string_view(" \t\r\n,:").find(json_[at]) != std::string::npos) {
@@ -241,13 +242,13 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
     return safetensors_length_bytes + at;
   }
 
-  std::string part() const {
+  FRUGAL_INLINE std::string part() const {
     if (state_ == State::root || state_ == State::names || state_ == State::done) return {};
     if (state_ <= State::metadata_value) return "__metadata__";
     return safetensors_tensor(header_.tensors.back().name);
   }
 
-  [[noreturn]] void unexpected(std::string const& found) const {
+  [[noreturn]] FRUGAL_INLINE void unexpected(std::string const& found) const {
     static constexpr std::string_view number = "a whole number from 0 to 2^64 - 1";
     static constexpr std::array<std::string_view, 15> expected{
         "an object", "a tensor's name",
@@ -263,8 +264,8 @@ class SafetensorsHeaderReader : public NumbersAsWritten {
         "expected " + std::string(expected[static_cast<std::size_t>(state_)]) + ", found " + found);
   }
 
-  [[noreturn]] void damaged(std::string what, std::string why = {},
-                            std::string fix = safetensors_mend) const {
+  [[noreturn]] FRUGAL_INLINE void damaged(std::string what, std::string why = {},
+                                          std::string fix = safetensors_mend) const {
     safetensors_fail(name_, part(), offset(), std::move(what), std::move(why), std::move(fix));
   }
 

@@ -4,6 +4,7 @@
 #include <frugal/base/in_order.hpp>
 #include <frugal/checkpoint/safetensors_fault.hpp>
 #include <frugal/checkpoint/safetensors_header.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +27,7 @@ class SafetensorsLayout {
 
   /// Returns the tensors' indices sorted by name. Unlike a hash table, binary search over them
   /// cannot be slowed down by chosen names.
-  std::vector<std::uint32_t> check() {
+  FRUGAL_INLINE std::vector<std::uint32_t> check() {
     auto const by_range = [](auto const& a, auto const& b) {
       if (a.begin != b.begin) return a.begin < b.begin;
       return a.end != b.end ? a.end < b.end : a.offset < b.offset;
@@ -43,7 +44,7 @@ class SafetensorsLayout {
   }
 
  private:
-  std::vector<std::uint32_t> index_names() const {
+  FRUGAL_INLINE std::vector<std::uint32_t> index_names() const {
     auto const& tensors = header_.tensors;
     auto const order = positions_in_order(tensors.size(), [&](std::size_t a, std::size_t b) {
       return tensors[a].name < tensors[b].name;
@@ -60,7 +61,7 @@ class SafetensorsLayout {
     return index;
   }
 
-  void sort_metadata() {
+  FRUGAL_INLINE void sort_metadata() {
     auto& texts = header_.metadata;
     put_in_order(texts, [](SafetensorsText const& a, SafetensorsText const& b) {
       return a.key != b.key ? a.key < b.key : a.offset < b.offset;
@@ -73,7 +74,7 @@ class SafetensorsLayout {
              " as well");
   }
 
-  void check_size(SafetensorsEntry const& tensor) const {
+  FRUGAL_INLINE void check_size(SafetensorsEntry const& tensor) const {
     if (tensor.begin > tensor.end) {
       fail(tensor, tensor.offset, "the tensor ends before it begins",
            "its data_offsets are " + range(tensor));
@@ -97,7 +98,7 @@ class SafetensorsLayout {
     }
   }
 
-  void check_cover() const {
+  FRUGAL_INLINE void check_cover() const {
     std::uint64_t covered = 0;
     SafetensorsEntry const* last = nullptr;
     for (SafetensorsEntry const& tensor : header_.tensors) {

@@ -5,6 +5,7 @@
 #include <frugal/base/json_text.hpp>
 #include <frugal/checkpoint/safetensors_fault.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -85,7 +86,7 @@ class SafetensorsWriter {
   static constexpr std::size_t gather_size = std::size_t{64} << 10;
   static constexpr std::size_t gather_most = std::size_t{8} << 10;
 
-  void check(TensorView const& tensor) const {
+  FRUGAL_INLINE void check(TensorView const& tensor) const {
     auto const bits = tensor_bits(tensor.dtype, tensor.shape);
     std::string const type(dtype_name(tensor.dtype));
     if (!bits) {
@@ -109,7 +110,7 @@ class SafetensorsWriter {
     }
   }
 
-  void check_names(std::vector<TensorView> const& tensors) const {
+  FRUGAL_INLINE void check_names(std::vector<TensorView> const& tensors) const {
     std::vector<std::string_view> names;
     names.reserve(tensors.size());
     for (TensorView const& tensor : tensors) names.push_back(tensor.name);
@@ -119,7 +120,8 @@ class SafetensorsWriter {
     }
   }
 
-  void write_header(std::vector<TensorView> const& tensors, Metadata const& metadata) {
+  FRUGAL_INLINE void write_header(std::vector<TensorView> const& tensors,
+                                  Metadata const& metadata) {
     header_.assign(detail::safetensors_length_bytes, '\0');
     header_ += '{';
     if (!metadata.empty()) {
@@ -149,7 +151,7 @@ class SafetensorsWriter {
     std::memcpy(header_.data(), &length, sizeof length);
   }
 
-  void describe(TensorView const& tensor) {
+  FRUGAL_INLINE void describe(TensorView const& tensor) {
     quote(tensor.name);
     header_.append(R"(:{"dtype":")").append(dtype_name(tensor.dtype)).append(R"(","shape":[)");
     for (std::uint64_t const extent : tensor.shape) {
@@ -161,7 +163,7 @@ class SafetensorsWriter {
     header_.append(std::to_string(data_size_)).append("]},");
   }
 
-  void quote(std::string_view text) {
+  FRUGAL_INLINE void quote(std::string_view text) {
     if (!detail::is_utf8(text)) {
       detail::safetensors_fail(
           name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
@@ -170,8 +172,8 @@ class SafetensorsWriter {
     detail::append_json(header_, text);
   }
 
-  [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,
-                           std::string fix) const {
+  [[noreturn]] FRUGAL_INLINE void refuse(std::string_view tensor, std::string what, std::string why,
+                                         std::string fix) const {
     detail::safetensors_fail(name_, detail::safetensors_tensor(tensor),
                              detail::safetensors_no_place, std::move(what), std::move(why),
                              std::move(fix));

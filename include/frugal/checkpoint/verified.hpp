@@ -5,6 +5,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -25,7 +26,7 @@ class Verified {
   }
 
   /// Whether the checkpoint is valid; reads it if that is unknown. Throws errors other than damage.
-  bool holds(SavedCheckpoint const& checkpoint) {
+  FRUGAL_INLINE bool holds(SavedCheckpoint const& checkpoint) {
     auto const known = known_.find(checkpoint.folder);
     if (known != known_.end() && stamps_of(checkpoint) == known->second) return true;
     try {
@@ -41,7 +42,8 @@ class Verified {
   void forget(std::filesystem::path const& folder) { known_.erase(folder); }
 
  private:
-  static std::optional<std::vector<FileStamp>> stamps_of(SavedCheckpoint const& checkpoint) {
+  FRUGAL_INLINE static std::optional<std::vector<FileStamp>> stamps_of(
+      SavedCheckpoint const& checkpoint) {
     std::vector<FileStamp> stamps;
     auto const add = [&](std::filesystem::path const& path) {
       struct stat status{};

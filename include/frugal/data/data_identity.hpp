@@ -4,6 +4,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/data/described_transform.hpp>
 #include <frugal/data/sample_set.hpp>
+#include <frugal/inline.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace frugal {
 class DataIdentity {
  public:
   /// A name that is there already (of another wrapper, or another set) gets a number: "function 2".
-  void add(std::string const& name, std::string const& value) {
+  FRUGAL_INLINE void add(std::string const& name, std::string const& value) {
     std::string key = name;
     for (int i = 2; !values_.emplace(key, value).second; ++i) key = name + " " + std::to_string(i);
   }

@@ -3,6 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/data/data_identity.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +39,7 @@ class FilesIdentity {
         read_(read) {}
 
   /// `name`: without the folder that may move.
-  void add(std::filesystem::path const& path, std::string const& name) {
+  FRUGAL_INLINE void add(std::filesystem::path const& path, std::string const& name) {
     update(names_, name);
     std::size_t const at = files_++;
     if (at % sized_ != 0) return;
@@ -51,7 +52,7 @@ class FilesIdentity {
   }
   void add(std::filesystem::path const& path) { add(path, path.filename().string()); }
 
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     to.add("files", std::to_string(files_) + ", " + std::to_string(bytes_) + " bytes" +
                         (sized_ == 1 ? "" : " in some of them") + ", hash of names and sizes " +
                         hex_of(names_.digest()));
@@ -66,20 +67,20 @@ class FilesIdentity {
     return std::max<std::size_t>(1, (of + most - 1) / most);
   }
 
-  static void update(Hash& hash, std::string const& text) {
+  FRUGAL_INLINE static void update(Hash& hash, std::string const& text) {
     std::uint64_t const size = text.size();
     hash.update(std::as_bytes(std::span(&size, 1)));
     hash.update(std::as_bytes(std::span(text)));
   }
 
-  void read(std::filesystem::path const& path, std::uint64_t bytes) {
+  FRUGAL_INLINE void read(std::filesystem::path const& path, std::uint64_t bytes) {
     std::ifstream file(path, std::ios::binary);
     if (read_ == ReadOf::whole || bytes <= block * blocks) return read(file, 0, bytes);
     for (std::uint64_t i = 0; i < blocks; ++i) {
       read(file, (bytes - block) * i / (blocks - 1), block);
     }
   }
-  void read(std::ifstream& file, std::uint64_t begin, std::uint64_t bytes) {
+  FRUGAL_INLINE void read(std::ifstream& file, std::uint64_t begin, std::uint64_t bytes) {
     std::vector<char> buffer(
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20)));
     file.seekg(static_cast<std::streamoff>(begin));

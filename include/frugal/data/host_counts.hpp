@@ -3,6 +3,7 @@
 #pragma once
 
 #include <frugal/data/batch.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
@@ -11,7 +12,7 @@
 namespace frugal::detail {
 
 /// The sum of an int64 tensor on the host: a loop, so that a step dispatches no operator for it.
-inline std::int64_t host_sum(at::Tensor const& numbers) {
+FRUGAL_INLINE std::int64_t host_sum(at::Tensor const& numbers) {
   auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Cross entropy and metrics ignore class labels of this value, as LibTorch does. The metric
@@ -35,14 +37,14 @@ std::int64_t count_on_host(at::Tensor const& tensor, Element left_out) {
 }
 
 /// The number of class labels that are not -100. Waits for the device if they are on one.
-inline std::int64_t count_labels_now(at::Tensor const& labels) {
+FRUGAL_INLINE std::int64_t count_labels_now(at::Tensor const& labels) {
   if (labels.is_cpu() && labels.scalar_type() == at::kLong)
     return count_on_host(labels, ignored_label);
   return labels.ne(ignored_label).sum().item<std::int64_t>();
 }
 
 /// The number of true elements of a bool mask. Waits for the device if it is on one.
-inline std::int64_t count_true_now(at::Tensor const& mask) {
+FRUGAL_INLINE std::int64_t count_true_now(at::Tensor const& mask) {
   if (mask.is_cpu()) return count_on_host(mask, false);
   return mask.sum().item<std::int64_t>();
 }

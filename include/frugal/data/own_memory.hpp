@@ -6,12 +6,13 @@
 #include <type_traits>
 
 #include <frugal/data/each_tensor.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// Whether the memory of a tensor is not its own: a set's tensor or a view of it, or memory that
 /// LibTorch did not allocate, such as a mapped file, which may be read-only.
-inline bool shares_memory(at::Tensor const& tensor) {
+FRUGAL_INLINE bool shares_memory(at::Tensor const& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return false;
   return tensor.use_count() > 1 || tensor.storage().use_count() > 1 ||
          tensor.storage().allocator() == nullptr;

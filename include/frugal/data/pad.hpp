@@ -18,6 +18,7 @@
 #include <frugal/data/padded.hpp>
 #include <frugal/data/sample_names.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -73,9 +74,9 @@ struct Pad {
 
  private:
   /// Whether targets have the lengths of their data. Those of one shape need not.
-  static bool has_positions(std::vector<at::Tensor> const& data,
-                            std::vector<at::Tensor> const& targets,
-                            detail::SampleNames const& name) {
+  FRUGAL_INLINE static bool has_positions(std::vector<at::Tensor> const& data,
+                                          std::vector<at::Tensor> const& targets,
+                                          detail::SampleNames const& name) {
     bool all = true;
     bool one_shape = true;
     std::size_t other = 0;
@@ -94,8 +95,8 @@ struct Pad {
                       .fix = "Give one label for each position, or targets of one shape."});
   }
 
-  void pad_targets(PaddedBatch& batch, std::vector<at::Tensor> targets,
-                   detail::SampleNames const& name) const {
+  FRUGAL_INLINE void pad_targets(PaddedBatch& batch, std::vector<at::Tensor> targets,
+                                 detail::SampleNames const& name) const {
     detail::require_alike(targets, name, "target", /*padded=*/true);
     bool const labels = at::isIntegralType(targets[0].scalar_type(), /*includeBool=*/false);
     if (labels) {
@@ -112,7 +113,7 @@ struct Pad {
 
   /// Counts labels per sample: class labels that are not -100 of stacked targets [B, ...];
   /// otherwise one per sample.
-  static void count_rows(PaddedBatch& batch) {
+  FRUGAL_INLINE static void count_rows(PaddedBatch& batch) {
     batch.counts = at::ones_like(batch.lengths);
     if (batch.target.scalar_type() != at::kLong) return;
     auto* const count = static_cast<std::int64_t*>(batch.counts.mutable_data_ptr());

@@ -15,6 +15,7 @@
 #include <frugal/data/host_counts.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -58,8 +59,8 @@ struct PaddedRows {
 /// Pads rows [T_i, ...] with a value to the longest of them, or on to a multiple of a number.
 /// Rows are of one type and differ in their first dimension alone (see Pad, which says what does
 /// not fit). Throws SettingsError for a multiple below 1, EmptySourceError without rows.
-inline PaddedRows pad(std::vector<at::Tensor> const& rows, double value = 0,
-                      std::int64_t multiple = 1) {
+FRUGAL_INLINE PaddedRows pad(std::vector<at::Tensor> const& rows, double value = 0,
+                             std::int64_t multiple = 1) {
   if (multiple < 1) {
     throw SettingsError({.what = "rows are padded to a multiple of " + std::to_string(multiple),
                          .where = "pad",

@@ -11,6 +11,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/each_tensor.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -31,14 +32,14 @@ class [[nodiscard]] PageLockedBatches {
 
 /// Whether there is a device that copies from page-locked memory. LibTorch keeps such memory in a
 /// pool, and uses it again once the copies from it are done.
-inline bool has_page_locked_memory() {
+FRUGAL_INLINE bool has_page_locked_memory() {
   auto const device = at::getAccelerator(/*checked=*/false);
   if (!device || !c10::impl::hasDeviceGuardImpl(*device)) return false;
   return c10::impl::getDeviceGuardImpl(*device)->deviceCount() > 0;
 }
 
 /// Tensors of one shape, [...] each, as one [B, ...].
-inline at::Tensor stack_samples(std::vector<at::Tensor> const& samples) {
+FRUGAL_INLINE at::Tensor stack_samples(std::vector<at::Tensor> const& samples) {
   if (!page_locked_batches || !samples[0].is_cpu()) return at::stack(samples);
   at::DimVector sizes(samples[0].sizes());
   sizes.insert(sizes.begin(), static_cast<std::int64_t>(samples.size()));

@@ -11,6 +11,7 @@
 
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -31,8 +32,8 @@ class SampleNames {
 
 /// Requires one type and one shape of tensors that are combined into one; if they are padded, one
 /// shape from the second dimension on. `part` names the part of a sample.
-inline void require_alike(std::vector<at::Tensor> const& all, SampleNames const& name,
-                          std::string const& part, bool padded) {
+FRUGAL_INLINE void require_alike(std::vector<at::Tensor> const& all, SampleNames const& name,
+                                 std::string const& part, bool padded) {
   auto const skip = padded ? std::size_t{1} : std::size_t{0};
   for (std::size_t i = 0; i < all.size(); ++i) {
     at::Tensor const& one = all[i];

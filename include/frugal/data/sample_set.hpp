@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -27,7 +28,7 @@ struct SampleKey {
 
 namespace detail {
 /// DataError unless a set of `size` samples has that one; `set` is what the error calls it.
-inline void require_sample(std::uint64_t index, std::uint64_t size, std::string_view set) {
+FRUGAL_INLINE void require_sample(std::uint64_t index, std::uint64_t size, std::string_view set) {
   if (index < size) return;
   throw DataError({.what = "a sample past the end was asked for",
                    .where = "sample " + std::to_string(index) + " of " + std::string(set),

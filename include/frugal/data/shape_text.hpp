@@ -7,10 +7,12 @@
 #include <sstream>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// "[32, 784] Float", for messages.
-inline std::string shape_text(at::Tensor const& tensor) {
+FRUGAL_INLINE std::string shape_text(at::Tensor const& tensor) {
   if (!tensor.defined()) return "undefined";
   std::ostringstream text;
   text.imbue(std::locale::classic());  // the program's may group digits: [1,024, 8]

@@ -8,6 +8,7 @@
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
@@ -44,7 +45,7 @@ class TensorDataset {
 
   void seek(Cursor const& cursor) { pass_.seek(cursor); }
 
-  std::optional<Batch> next() {
+  FRUGAL_INLINE std::optional<Batch> next() {
     Pass::Slice const slice = pass_.advance();
     if (slice.count == 0) return std::nullopt;
     auto const first = static_cast<std::int64_t>(slice.first);
@@ -68,7 +69,7 @@ class TensorDataset {
   std::uint64_t batches() const { return pass_.batches(); }
 
   /// Reads every byte once, at the speed of memory.
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to);
     to.add("data", detail::tensor_identity(data_.tensor()));
     to.add("target", detail::tensor_identity(target_.tensor()));
@@ -78,7 +79,7 @@ class TensorDataset {
   at::Tensor const& target() const { return target_.tensor(); }
 
  private:
-  static at::Tensor checked(at::Tensor tensor, char const* name) {
+  FRUGAL_INLINE static at::Tensor checked(at::Tensor tensor, char const* name) {
     if (!tensor.defined() || tensor.dim() == 0) {
       throw ShapeError({.what = std::string(name) + " has no first dimension to take samples from",
                         .where = tensor.defined() ? "shape []" : "an undefined tensor",
@@ -89,7 +90,7 @@ class TensorDataset {
     return tensor;
   }
 
-  static std::uint64_t samples_of(at::Tensor const& data, at::Tensor const& target) {
+  FRUGAL_INLINE static std::uint64_t samples_of(at::Tensor const& data, at::Tensor const& target) {
     if (data.size(0) != target.size(0)) {
       throw ShapeError(
           {.what = "data and target differ in length",

@@ -12,6 +12,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/data/each_tensor.hpp>
 #include <frugal/data/shape_text.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,7 +22,7 @@ namespace frugal::detail {
 ///         time.
 class TensorHash {
  public:
-  void add(at::Tensor const& tensor) {
+  FRUGAL_INLINE void add(at::Tensor const& tensor) {
     add(shape_text(tensor));
     // Tensors of other layouts have no bytes to read; their shape must do.
     if (!tensor.defined() || tensor.numel() == 0 || tensor.layout() != at::kStrided ||
@@ -44,7 +45,7 @@ class TensorHash {
  private:
   static constexpr std::int64_t piece = std::int64_t{64} << 20;
 
-  void add_bytes(at::Tensor const& part) {
+  FRUGAL_INLINE void add_bytes(at::Tensor const& part) {
     at::Tensor const here = part.detach().resolve_conj().resolve_neg().cpu().contiguous();
     hash_.update({static_cast<std::byte const*>(here.const_data_ptr()), here.nbytes()});
   }
@@ -53,7 +54,7 @@ class TensorHash {
 };
 
 /// "[60000, 28, 28] Byte, hash 0123456789abcdef"
-inline std::string tensor_identity(at::Tensor const& tensor) {
+FRUGAL_INLINE std::string tensor_identity(at::Tensor const& tensor) {
   TensorHash hash;
   hash.add(tensor);
   return shape_text(tensor) + ", hash " + hex_of(hash.digest());

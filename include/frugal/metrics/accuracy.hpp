@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <frugal/core/run/objective.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -37,7 +38,7 @@ class Accuracy {
     labels_.reduce(sum);
     outside_.reduce(sum);
   }
-  double result() const {
+  FRUGAL_INLINE double result() const {
     double const outside = outside_.value();
     if (outside != 0) detail::refuse_labels(static_cast<std::int64_t>(outside), 2, name);
     return right_.value() / labels_.value();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -18,7 +19,7 @@ namespace frugal::detail {
 class ClassTable {
  public:
   /// Throws MetricError where a batch has another number of classes than those before.
-  void require(std::int64_t classes, std::string_view metric) {
+  FRUGAL_INLINE void require(std::int64_t classes, std::string_view metric) {
     if (classes_ == 0) classes_ = classes;
     if (classes_ == classes) return;
     throw MetricError(
@@ -27,13 +28,13 @@ class ClassTable {
          .why = "it was " + std::to_string(classes_) + ", and is " + std::to_string(classes),
          .fix = "Return logits [B, C, ...] of one C from the objective."});
   }
-  void add(at::Tensor const& counts, at::Tensor const& outside) {
+  FRUGAL_INLINE void add(at::Tensor const& counts, at::Tensor const& outside) {
     counts_.add(counts);
     outside_.add(outside);
   }
 
   /// In host memory; undefined where no batch was seen. MetricError where a label was no class.
-  at::Tensor on_host(std::string_view metric) const {
+  FRUGAL_INLINE at::Tensor on_host(std::string_view metric) const {
     double const outside = outside_.value();
     if (outside != 0) refuse_labels(static_cast<std::int64_t>(outside), classes_, metric);
     return counts_.on_host();
@@ -65,7 +66,7 @@ struct Countable {
   at::Tensor weight;     ///< [N] int64, 0 or 1
   at::Tensor outside;    ///< scalar int64: labels that are no class, and not left out
 };
-inline Countable countable(Decisions const& all) {
+FRUGAL_INLINE Countable countable(Decisions const& all) {
   at::Tensor const inside = all.labels.ge(0).logical_and_(all.labels.lt(all.classes));
   at::Tensor const outside = inside.logical_not().logical_and_(all.labels.ne(ignored_label));
   at::Tensor const weight = inside.to(at::kLong);

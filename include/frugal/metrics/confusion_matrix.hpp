@@ -8,6 +8,7 @@
 
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/class_counts.hpp>
 #include <frugal/metrics/decisions.hpp>
 
@@ -38,7 +39,7 @@ class ConfusionMatrix {
   void reduce(Sum&& sum) {
     table_.reduce(sum);
   }
-  Metrics result() const {
+  FRUGAL_INLINE Metrics result() const {
     at::Tensor counts = table_.on_host(name);
     if (!counts.defined()) counts = at::zeros({0, 0}, at::kDouble);
     at::Tensor const labels = counts.sum(1);

@@ -14,6 +14,7 @@
 #include <frugal/data/fields.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -34,7 +35,7 @@ at::Tensor target_of(B const& batch) {
 }
 
 /// What the module made of a batch, without its graph. MetricError where the objective keeps it.
-inline at::Tensor output_of(Loss const& loss, std::string_view metric) {
+FRUGAL_INLINE at::Tensor output_of(Loss const& loss, std::string_view metric) {
   if (loss.output.defined()) return loss.output.detach();
   throw MetricError({.what = std::string(metric) + " needs the module's output",
                      .where = "metric " + std::string(metric),
@@ -42,8 +43,8 @@ inline at::Tensor output_of(Loss const& loss, std::string_view metric) {
                      .fix = "Return frugal::Loss{.value = ..., .output = logits} from it."});
 }
 
-[[noreturn]] inline void refuse_shapes(std::string_view metric, at::Tensor const& output,
-                                       at::Tensor const& target, std::string fix) {
+[[noreturn]] FRUGAL_INLINE void refuse_shapes(std::string_view metric, at::Tensor const& output,
+                                              at::Tensor const& target, std::string fix) {
   throw MetricError({.what = "the module's output does not fit the target",
                      .where = "metric " + std::string(metric),
                      .why = "output is " + shape_text(output) + ", target is " + shape_text(target),
@@ -51,17 +52,17 @@ inline at::Tensor output_of(Loss const& loss, std::string_view metric) {
 }
 
 /// Logits [B, C, ...] with labels [B, ...], where C is 2 or more?
-inline bool are_logits(at::Tensor const& output, at::Tensor const& labels) {
+FRUGAL_INLINE bool are_logits(at::Tensor const& output, at::Tensor const& labels) {
   if (output.dim() != labels.dim() + 1 || output.dim() < 2 || output.size(1) < 2) return false;
   return output.size(0) == labels.size(0) && output.sizes().slice(2) == labels.sizes().slice(1);
 }
 /// One logit a label: of one shape, or [B, 1] with [B].
-inline bool is_one_logit(at::Tensor const& output, at::Tensor const& labels) {
+FRUGAL_INLINE bool is_one_logit(at::Tensor const& output, at::Tensor const& labels) {
   return output.sizes() == labels.sizes() ||
          (output.dim() == 2 && output.size(1) == 1 && labels.dim() == 1 &&
           output.size(0) == labels.size(0));
 }
-inline void require_floats(std::string_view metric, at::Tensor const& output) {
+FRUGAL_INLINE void require_floats(std::string_view metric, at::Tensor const& output) {
   if (output.is_floating_point()) return;
   throw MetricError({.what = "the module's output is not scores",
                      .where = "metric " + std::string(metric),
@@ -70,8 +71,8 @@ inline void require_floats(std::string_view metric, at::Tensor const& output) {
 }
 
 /// Throws MetricError for labels that are not from 0 to C - 1, and not -100.
-[[noreturn]] inline void refuse_labels(std::int64_t outside, std::int64_t classes,
-                                       std::string_view metric) {
+[[noreturn]] FRUGAL_INLINE void refuse_labels(std::int64_t outside, std::int64_t classes,
+                                              std::string_view metric) {
   std::string fix = "Check the labels, or ignore them with IgnoreIndex<label, Metric>.";
   if (classes == 2) {
     fix +=
@@ -91,7 +92,7 @@ inline constexpr std::int64_t no_label = ignored_label - 1;
 /// Labels as int64. Of a floating-point target 0, 1 and -100 are labels: a probability would be
 /// truncated to a class. In host memory any other value is a MetricError; on a device it becomes
 /// `no_label`, without a wait, and who counts the labels refuses it with the result.
-inline at::Tensor whole_labels(at::Tensor const& target, std::string_view metric) {
+FRUGAL_INLINE at::Tensor whole_labels(at::Tensor const& target, std::string_view metric) {
   if (!target.is_floating_point()) return target.to(at::kLong);
   at::Tensor const is_label =
       target.eq(0).logical_or_(target.eq(1)).logical_or_(target.eq(ignored_label));
@@ -108,8 +109,8 @@ struct Scores {
 };
 
 /// Throws MetricError, with both shapes, where output and target are something else.
-inline Scores scores_of(at::Tensor const& output, at::Tensor const& target,
-                        std::string_view metric) {
+FRUGAL_INLINE Scores scores_of(at::Tensor const& output, at::Tensor const& target,
+                               std::string_view metric) {
   require_floats(metric, output);
   if (!are_logits(output, target) || target.is_floating_point()) {
     refuse_shapes(metric, output, target,
@@ -130,8 +131,8 @@ struct Decisions {
 
 /// `predicted`, but the class after the label where a score is NaN: a wrong one, whatever the
 /// label. Of two classes it is the other one. All are [N].
-inline at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
-                                  at::Tensor const& labels, std::int64_t classes) {
+FRUGAL_INLINE at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
+                                         at::Tensor const& labels, std::int64_t classes) {
   at::Tensor const is_nan = score.isnan();
   // Reading in host memory is no wait.
   if (is_nan.is_cpu() && !is_nan.any().item<bool>()) return predicted;
@@ -141,8 +142,8 @@ inline at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
 /// Of logits [B, C, ...] the largest decides, the first of equals; of one logit a label whether it
 /// is above 0. A NaN among a label's logits is a wrong decision. Throws MetricError, with both
 /// shapes, where output and target are neither; and as whole_labels does.
-inline Decisions decisions_of(at::Tensor const& output, at::Tensor const& target,
-                              std::string_view metric) {
+FRUGAL_INLINE Decisions decisions_of(at::Tensor const& output, at::Tensor const& target,
+                                     std::string_view metric) {
   require_floats(metric, output);
   bool const logits = are_logits(output, target) && !target.is_floating_point();
   if (!logits && !is_one_logit(output, target)) {

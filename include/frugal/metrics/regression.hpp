@@ -11,6 +11,7 @@
 
 #include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -39,7 +40,7 @@ Values values_of(Loss const& loss, B const& batch, std::string_view metric) {
 /// The mean of something over all values.
 class MeanOfValues {
  public:
-  void add(at::Tensor const& each) {
+  FRUGAL_INLINE void add(at::Tensor const& each) {
     sum_.add(each.sum());
     count_.add(static_cast<double>(each.numel()));
   }
@@ -157,7 +158,7 @@ class R2 {
     mean_ = mean_D;
     samples_ = all;
   }
-  double result() const {
+  FRUGAL_INLINE double result() const {
     if (samples_ < 2) return std::numeric_limits<double>::quiet_NaN();
     at::Tensor const squares = squares_.cpu();
     at::Tensor const residual = residual_.cpu();
@@ -174,7 +175,7 @@ class R2 {
   }
 
  private:
-  [[noreturn]] void refuse(std::int64_t values) const {
+  [[noreturn]] FRUGAL_INLINE void refuse(std::int64_t values) const {
     throw MetricError(
         {.what = "the number of values a sample changes from batch to batch",
          .where = "metric r2",
@@ -183,7 +184,7 @@ class R2 {
   }
 
   // A run may go on on another device.
-  void move_to(at::Device device) {
+  FRUGAL_INLINE void move_to(at::Device device) {
     mean_ = mean_.to(device);
     squares_ = squares_.to(device);
     residual_ = residual_.to(device);

@@ -16,6 +16,7 @@
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/precision_recall.hpp>
 
@@ -51,7 +52,7 @@ class RankedPairs {
   }
 
   /// NaN where a score is, and where there is no pair.
-  double area() const {
+  FRUGAL_INLINE double area() const {
     if (has_nan_) return std::numeric_limits<double>::quiet_NaN();
     return static_cast<double>(twice_) /
            (2 * static_cast<double>(positives_) * static_cast<double>(negatives_));

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// A sum of scalars that stay where they are until somebody asks: those of the host are added up
@@ -16,7 +18,7 @@ namespace frugal::detail {
 class Tally {
  public:
   void add(double here) { host_ += here; }
-  void add(at::Tensor const& scalar) {
+  FRUGAL_INLINE void add(at::Tensor const& scalar) {
     if (scalar.is_cpu()) {
       host_ += number(scalar);
     } else {
@@ -45,7 +47,7 @@ class Tally {
  private:
   // The two types that metrics make of a batch are read without a dispatch. Through the untyped
   // pointer: see host_scalar in core/run/loss_accumulator.hpp.
-  static double number(at::Tensor const& scalar) {
+  FRUGAL_INLINE static double number(at::Tensor const& scalar) {
     if (scalar.scalar_type() == at::kLong) {
       return static_cast<double>(*static_cast<std::int64_t const*>(scalar.const_data_ptr()));
     }
@@ -54,7 +56,7 @@ class Tally {
     }
     return scalar.item<double>();
   }
-  void set(double all) {
+  FRUGAL_INLINE void set(double all) {
     host_ = all;
     device_ = at::Tensor();
   }
@@ -67,7 +69,7 @@ class Tally {
 /// where it lies. All parts have one shape.
 class TensorTally {
  public:
-  void add(at::Tensor const& part) {
+  FRUGAL_INLINE void add(at::Tensor const& part) {
     at::Tensor const exact = part.to(at::kDouble);
     // A run may have moved to another device since the last part.
     sum_ = sum_.defined() ? sum_.to(exact.device()) + exact : exact;

@@ -16,6 +16,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
@@ -28,7 +29,7 @@ class FiniteState {
  public:
   /// Call it when the fit begins, before a resume. A constant that is not finite from the start,
   /// such as a mask of -infinity, is left out; a parameter that is trained never is.
-  void begin(torch::nn::Module& module) {
+  FRUGAL_INLINE void begin(torch::nn::Module& module) {
     constants_.clear();
     visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
       if (!tensor.requires_grad() && first_non_finite({tensor})) constants_.insert(name);
@@ -38,7 +39,7 @@ class FiniteState {
   /// Whether a parameter or buffer must be finite.
   bool covers_weight(std::string const& name) const { return !constants_.contains(name); }
   /// Whether a tensor of the run's state must be finite, by its path.
-  static bool covers_state(std::string_view path) {
+  FRUGAL_INLINE static bool covers_state(std::string_view path) {
     std::string_view constexpr scope = "policies/";
     if (!path.starts_with(scope)) return false;
     path.remove_prefix(scope.size());
@@ -49,7 +50,7 @@ class FiniteState {
 
   /// The name of the module's first tensor that must be finite and is not. Waits once for each
   /// device.
-  std::optional<std::string> first_bad_weight(torch::nn::Module& module) const {
+  FRUGAL_INLINE std::optional<std::string> first_bad_weight(torch::nn::Module& module) const {
     std::vector<std::string> names;
     std::vector<at::Tensor> tensors;
     visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
@@ -62,7 +63,8 @@ class FiniteState {
   }
 
   /// The name of the first tensor that must be finite and is not.
-  std::optional<std::string> first_bad(StateDict const& module, StateDict const& run) const {
+  FRUGAL_INLINE std::optional<std::string> first_bad(StateDict const& module,
+                                                     StateDict const& run) const {
     std::vector<std::string> names;
     std::vector<at::Tensor> tensors;
     auto const add = [&](std::string const& name, at::Tensor const& tensor) {
@@ -84,9 +86,9 @@ class FiniteState {
 };
 
 /// `position` of the window: that of the window which made them so, or `elsewhere`.
-inline NonFiniteWeightsError non_finite_weights(std::string const& tensor,
-                                                LossError::Window const& window,
-                                                std::uint64_t step) {
+FRUGAL_INLINE NonFiniteWeightsError non_finite_weights(std::string const& tensor,
+                                                       LossError::Window const& window,
+                                                       std::uint64_t step) {
   return NonFiniteWeightsError(
       {.what = "the weights are not finite",
        .where = "tensor '" + tensor + "', step " + std::to_string(step),

@@ -10,6 +10,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -57,14 +58,14 @@ struct FlushDenormals {
 
  private:
   /// Whether this thread flushes already. LibTorch can set the mode but not report it.
-  static bool flushes() {
+  FRUGAL_INLINE static bool flushes() {
     float const volatile smallest = std::numeric_limits<float>::min();
     float const volatile half = smallest / 2;
     return half == 0.0F;
   }
 
   // The register is per thread, and existing threads of the pool do not inherit it.
-  static bool set_all(bool on) {
+  FRUGAL_INLINE static bool set_all(bool on) {
     bool const supported = at::globalContext().setFlushDenormal(on);
     at::parallel_for(0, at::get_num_threads(), 1, [on](std::int64_t, std::int64_t) {
       at::globalContext().setFlushDenormal(on);

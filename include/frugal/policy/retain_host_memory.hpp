@@ -9,6 +9,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -43,7 +44,7 @@ struct RetainHostMemory {
   };
 
  private:
-  static bool keep() {
+  FRUGAL_INLINE static bool keep() {
 #ifdef __GLIBC__
     constexpr int growth = 64 << 20;  // bytes; reduces the number of calls while the heap grows
     return mallopt(M_MMAP_MAX, 0) == 1 && mallopt(M_TRIM_THRESHOLD, -1) == 1 &&

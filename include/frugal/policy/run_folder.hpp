@@ -7,6 +7,7 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -14,7 +15,7 @@ namespace frugal::detail {
 /// policy of a fit that writes there takes the lock, and the others share it; it is held until the
 /// fit, and everybody who has the result, is gone. LockError if another trainer has it; StoreError
 /// if it cannot be made.
-inline std::shared_ptr<RunLock> lock_run_folder(RunState& run) {
+FRUGAL_INLINE std::shared_ptr<RunLock> lock_run_folder(RunState& run) {
   if (!run.folder_lock) {
     create_folders(run.settings.run_dir);
     run.folder_lock = std::make_shared<RunLock>(run.settings.run_dir / "lock");
@@ -23,7 +24,7 @@ inline std::shared_ptr<RunLock> lock_run_folder(RunState& run) {
 }
 
 /// For a policy that can do without: a folder in which no file can be made is a warning.
-inline std::shared_ptr<RunLock> lock_run_folder_if_possible(RunState& run) {
+FRUGAL_INLINE std::shared_ptr<RunLock> lock_run_folder_if_possible(RunState& run) {
   try {
     return lock_run_folder(run);
   } catch (IoError const& error) {

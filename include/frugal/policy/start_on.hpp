@@ -11,6 +11,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/durations.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 
@@ -34,7 +35,7 @@ struct early_phase {
 }  // namespace option
 
 /// Advice from the seconds of a step on the CPU and on the device; empty if neither is much faster.
-inline std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
+FRUGAL_INLINE std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
   char text[240];
   if (on_cpu <= on_device) {
     std::snprintf(

@@ -21,6 +21,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/state/module_tensors.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/audit/deterministic.hpp>
 
@@ -30,7 +31,7 @@ namespace frugal {
 struct BitExact {};
 
 /// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.
-inline std::uint64_t hash_of_tensors(torch::nn::Module& module) {
+FRUGAL_INLINE std::uint64_t hash_of_tensors(torch::nn::Module& module) {
   Hash hash;
   detail::visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     at::Tensor const host = tensor.detach().cpu().contiguous();

@@ -15,6 +15,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/budget/alerts.hpp>
 #include <frugal/report/budget/levels.hpp>
@@ -31,7 +32,7 @@ class SlidingRate {
 
   /// The mean rate over the window, or up to a 32nd longer; nothing before it is full. Both values
   /// must not fall.
-  std::optional<double> look(double hours, double amount) {
+  FRUGAL_INLINE std::optional<double> look(double hours, double amount) {
     if (count_ == 0 || hours - at(count_ - 1).hours >= window_ / 32) {
       if (count_ == samples_.size()) drop();
       samples_[(first_ + count_++) % samples_.size()] = {hours, amount};
@@ -48,7 +49,7 @@ class SlidingRate {
     double amount = 0;
   };
   Sample const& at(std::size_t i) const { return samples_[(first_ + i) % samples_.size()]; }
-  void drop() {
+  FRUGAL_INLINE void drop() {
     first_ = (first_ + 1) % samples_.size();
     --count_;
   }

@@ -22,6 +22,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/cuda_uuids.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/step_pace.hpp>
@@ -75,7 +76,7 @@ struct CostMeter {
   }
 
   /// What an hour costs. `on_gpu`: whether the price may be that of the machine's GPUs.
-  detail::Rate rate(bool on_gpu) const {
+  FRUGAL_INLINE detail::Rate rate(bool on_gpu) const {
     return detail::rate_of({.price = price,
                             .devices = devices,
                             .nodes = nodes,

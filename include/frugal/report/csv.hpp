@@ -6,6 +6,7 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/report/sink/csv_rows.hpp>
@@ -26,7 +27,7 @@ class CsvSink {
     file_.open(sink_path(path_, run_of(phase), "metrics.csv", "Csv"), "Csv", links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
   }
-  void write(MetricRecord const& record) {
+  FRUGAL_INLINE void write(MetricRecord const& record) {
     // A resumed run has begun before.
     if (record.kind == RecordKind::begin && file_.continues(record.at.step)) return;
     file_.append(csv_rows(record), csv_header, csv_event);

@@ -20,6 +20,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 
@@ -54,7 +55,7 @@ void add_plan_row(PlanRows& rows, std::string& defaults) {
 }
 
 /// Prints a paragraph; continuation lines are indented.
-inline void print_paragraph(std::ostream& out, std::string_view text) {
+FRUGAL_INLINE void print_paragraph(std::ostream& out, std::string_view text) {
   char const* before = "";
   for (std::string const& line : watch::wrapped(text, 96)) {
     out << before << line << '\n';

@@ -22,6 +22,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/explain.hpp>
 #include <frugal/report/plan/amount_text.hpp>
@@ -35,7 +36,7 @@ namespace frugal {
 
 namespace detail {
 
-inline void explain_memory(RecipeMemory const& memory, std::ostream& out) {
+FRUGAL_INLINE void explain_memory(RecipeMemory const& memory, std::ostream& out) {
   auto const text = [](std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
   std::string parts = text(memory.weights + memory.buffers) + " weights and buffers, " +
                       text(memory.gradients) + " gradients, " + text(memory.optimizer_state) +
@@ -60,7 +61,8 @@ std::optional<double> step_seconds_of(Trainer& trainer, PlanInputs const& given)
 }
 
 /// Time and cost, one line each.
-inline void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std::ostream& out) {
+FRUGAL_INLINE void explain_cost(plan::RecipeRun const& run, PlanPrice const& price,
+                                std::ostream& out) {
   std::optional<double> const hours = run.hours();
   if (hours) {
     out << "time: " << watch::duration_text(3600 * *hours) << " ("

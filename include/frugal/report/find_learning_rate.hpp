@@ -20,6 +20,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/rate_curve.hpp>
 #include <frugal/trainer.hpp>
 
@@ -33,7 +34,7 @@ struct RateRange {
   double smoothing = 0.9;     ///< fraction of the loss average that each step keeps
   double runs_away = 4;       ///< multiple of the lowest smoothed loss that ends the test
 
-  double rate(std::uint64_t step) const {
+  FRUGAL_INLINE double rate(std::uint64_t step) const {
     double const share = static_cast<double>(step) / static_cast<double>(steps - 1);
     return from * std::pow(to / from, share);
   }
@@ -130,7 +131,7 @@ struct range_test<list<Ps...>> {
 template <class Policies>
 using range_test_of = typename range_test<Policies>::type;
 
-inline void require_range(RateRange const& range, double lr) {
+FRUGAL_INLINE void require_range(RateRange const& range, double lr) {
   auto const refuse = [](std::string what, std::string why, std::string fix) {
     throw SettingsError({.what = std::move(what),
                          .where = "find_learning_rate",

@@ -14,6 +14,7 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/report/sink/file.hpp>
@@ -52,7 +53,7 @@ class MlperfSink {
     seed_ = phase.settings().seed;
   }
 
-  void write(MetricRecord const& record) {
+  FRUGAL_INLINE void write(MetricRecord const& record) {
     switch (record.kind) {
       case RecordKind::begin:
         return begin(record);
@@ -94,7 +95,7 @@ class MlperfSink {
   static std::string point(std::string_view key, std::string_view value, Fields const& metadata) {
     return mllog_line(now(), "POINT_IN_TIME", key, value, mllog_object(metadata));
   }
-  void put(std::string const& lines) {
+  FRUGAL_INLINE void put(std::string const& lines) {
     // None of them is kept when a run goes back: the format has no events of the run itself.
     file_.append(lines, "", [](std::string_view) { return std::string_view(); });
   }
@@ -105,7 +106,7 @@ class MlperfSink {
     put(mllog_line(now(), "INTERVAL_END", key, "null", mllog_object(metadata)));
   }
 
-  void begin(MetricRecord const& record) {
+  FRUGAL_INLINE void begin(MetricRecord const& record) {
     // A resumed run has begun before.
     if (file_.continues(record.at.step)) return;
     // In the order of their times: initialisation began before any of these lines is made.
@@ -117,12 +118,12 @@ class MlperfSink {
     put(lines);
   }
 
-  void step(MetricRecord const& record) {
+  FRUGAL_INLINE void step(MetricRecord const& record) {
     put(point("tracked_stats", mllog_object(record.fields),
               {{"step", record.at.step}, {"samples_count", record.at.sample}}));
   }
 
-  void validation(MetricRecord const& record) {
+  FRUGAL_INLINE void validation(MetricRecord const& record) {
     // The epoch that it is in: the one that has begun, or at its end the one that is complete.
     std::uint64_t const epoch = record.at.epoch + (record.at.position != 0 ? 1 : 0);
     Fields const where{{"epoch_num", epoch}, {"samples_count", record.at.sample}};
@@ -136,7 +137,7 @@ class MlperfSink {
     put(lines);
   }
 
-  void end(MetricRecord const& record) {
+  FRUGAL_INLINE void end(MetricRecord const& record) {
     // Also of a preempted run: if that is resumed, this line is cut off.
     bool const success = target_ ? reached_ : record.text("stopped_by").empty();
     interval_end("run_stop", {{"status", std::string(success ? "success" : "aborted")},

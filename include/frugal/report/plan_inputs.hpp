@@ -9,6 +9,7 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/amount_text.hpp>
@@ -39,7 +40,7 @@ struct PlanInputs {
 
 namespace detail {
 
-inline void require(PlanInputs const& given) {
+FRUGAL_INLINE void require(PlanInputs const& given) {
   auto const refuse = [](std::string const& name, double value, char const* rule) {
     throw SettingsError({.what = name + " is " + std::to_string(value),
                          .where = "explain",

@@ -10,6 +10,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
@@ -55,7 +56,7 @@ class PrometheusFile {
     if (auto const text = label_advice(labels_, "Prometheus"); !text.empty()) phase.warn(text);
   }
 
-  void write(MetricRecord const& record) {
+  FRUGAL_INLINE void write(MetricRecord const& record) {
     exposition_.take(record);
     exposition_.stamp(unix_time());
     if (path_.has_parent_path()) create_folders(path_.parent_path());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/base/number_texts.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -36,7 +37,7 @@ namespace detail {
 class Smoothing {
  public:
   explicit Smoothing(double keep) : keep_(keep) {}
-  double add(double loss) {
+  FRUGAL_INLINE double add(double loss) {
     mean_ = keep_ * mean_ + (1 - keep_) * loss;
     share_ *= keep_;
     return mean_ / (1 - share_);
@@ -52,7 +53,7 @@ class Smoothing {
 /// points, in which the smoothing has not settled. The slope is a least-squares fit over the
 /// surrounding tenth of the points: that of two neighbours would mostly show the difference between
 /// batches.
-inline std::optional<double> steepest(std::vector<RatePoint> const& points) {
+FRUGAL_INLINE std::optional<double> steepest(std::vector<RatePoint> const& points) {
   std::size_t const half = std::max<std::size_t>(points.size() / 20, 1);
   std::optional<double> rate;
   double lowest = 0;
@@ -69,8 +70,8 @@ inline std::optional<double> steepest(std::vector<RatePoint> const& points) {
 }
 
 /// Rows of text, highest loss first; a value above the range is drawn as '^' in the first row.
-inline std::vector<std::string> drawn(std::vector<RatePoint> const& points, std::size_t rows,
-                                      std::size_t columns) {
+FRUGAL_INLINE std::vector<std::string> drawn(std::vector<RatePoint> const& points, std::size_t rows,
+                                             std::size_t columns) {
   double lowest = std::numeric_limits<double>::infinity();
   for (RatePoint const& point : points) lowest = std::min(lowest, point.smoothed);
   // A diverged loss would squeeze everything else into one row.

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/inline.hpp>
 
 // The names under which a recipe's States are saved, and by which a run records which of them have
 // completed an event. Unlike positions, names survive a change of the order.
 namespace frugal::detail {
 
 /// "Log", and "Log.1" for a second one. `infos` in their computed order.
-inline std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which) {
+FRUGAL_INLINE std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which) {
   std::size_t before = 0;
   for (std::size_t i = 0; i < which; ++i) before += infos[i].kind == infos[which].kind;
   std::string scope(infos[which].kind);
@@ -23,7 +24,8 @@ inline std::string scope_of(std::span<PolicyInfo const> infos, std::size_t which
 }
 
 /// The names of the first `count` in order.
-inline std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos, std::size_t count) {
+FRUGAL_INLINE std::vector<std::string> first_scopes(std::span<PolicyInfo const> infos,
+                                                    std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(count, infos.size()); ++i) {
     names.push_back(scope_of(infos, i));

@@ -9,6 +9,7 @@
 #include <frugal/core/compose/legality.hpp>
 #include <frugal/core/compose/services.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 // A policy's State type, and whether it implements what the policy declares.
 namespace frugal::detail {
@@ -75,7 +76,7 @@ constexpr bool well_formed(all_hooks hooks) {
   }
 }
 
-[[noreturn]] inline void refuse_unreached(std::string_view hook) {
+[[noreturn]] FRUGAL_INLINE void refuse_unreached(std::string_view hook) {
   throw PolicyError(
       {.what = "a policy did not call next(), so the part of the run that it surrounds was skipped",
        .where = std::string(hook),

@@ -18,6 +18,7 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/compose/template_arguments.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -34,7 +35,7 @@ constexpr bool in_identifier(char c) {
 }
 
 /// Removes a qualification from a name, unless it is the end of a longer one.
-inline void erase_scope(std::string& text, std::string_view scope) {
+FRUGAL_INLINE void erase_scope(std::string& text, std::string_view scope) {
   std::size_t at = 0;
   while ((at = text.find(scope, at)) != std::string::npos) {
     if (at != 0 && in_identifier(text[at - 1])) {
@@ -48,7 +49,7 @@ inline void erase_scope(std::string& text, std::string_view scope) {
 /// A compiler's spelling of a type or value, without frugal's and unnamed namespaces, and without
 /// g++'s description of an enclosing function. Compilers spell lambdas by position or by signature:
 /// "lambda".
-inline std::string plain_spelling(std::string_view compiled) {
+FRUGAL_INLINE std::string plain_spelling(std::string_view compiled) {
   std::string text(compiled);
   if (text.find("(lambda at ") != std::string::npos || text.find("<lambda") != std::string::npos ||
       text.find("'lambda") != std::string::npos) {
@@ -72,7 +73,7 @@ inline std::string plain_spelling(std::string_view compiled) {
 
 /// The template's name in a compiler's spelling of its specialisation: the part before the
 /// arguments, which begin with the last '<' that is neither nested nor in a string.
-inline std::string template_name(std::string_view compiled) {
+FRUGAL_INLINE std::string template_name(std::string_view compiled) {
   std::size_t begin = compiled.size();
   int depth = 0;
   bool quoted = false;
@@ -88,7 +89,7 @@ inline std::string template_name(std::string_view compiled) {
 }
 
 /// "0.5_r" if a decimal is exact, otherwise "Rational{1, 3}".
-inline std::string written_rational(Rational value) {
+FRUGAL_INLINE std::string written_rational(Rational value) {
   std::int64_t denominator = value.denominator;
   int places = 0;
   std::int64_t power = 1;

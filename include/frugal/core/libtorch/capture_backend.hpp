@@ -10,6 +10,7 @@
 #include <ATen/core/Generator.h>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -43,7 +44,7 @@ struct NoCapture {
     void replay() const {}
   };
 
-  static void require(c10::Device device) {
+  FRUGAL_INLINE static void require(c10::Device device) {
     bool const on_cpu = device.is_cpu();
     throw SettingsError(
         {.what = "CudaGraph<WholeStep> on " + device.str(),

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <limits>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// A device's memory in LibTorch's caching allocator: what it holds and what it could still get.
@@ -69,7 +71,7 @@ namespace frugal::detail {
 
 /// Bytes of the tensors on a device, as its caching allocator counts them: no wait for the device.
 /// Nothing for other devices than CUDA's.
-inline std::optional<std::uint64_t> tensor_bytes([[maybe_unused]] c10::Device device) {
+FRUGAL_INLINE std::optional<std::uint64_t> tensor_bytes([[maybe_unused]] c10::Device device) {
 #ifdef FRUGAL_CUDA
   if (device.is_cuda() && device.has_index()) {
     auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());

@@ -9,17 +9,18 @@
 #include <utility>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// Number of devices of a type; 0 if LibTorch's backend for it is not linked.
-inline int count_of(c10::DeviceType type) {
+FRUGAL_INLINE int count_of(c10::DeviceType type) {
   if (!c10::impl::hasDeviceGuardImpl(type)) return 0;
   return c10::impl::getDeviceGuardImpl(type)->deviceCount();
 }
 
 /// "cpu, cuda:0, cuda:1", for error messages.
-inline std::string devices_here() {
+FRUGAL_INLINE std::string devices_here() {
   std::string text = "cpu";
   for (int i = 0; i < static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
     auto const type = static_cast<c10::DeviceType>(i);
@@ -32,7 +33,8 @@ inline std::string devices_here() {
   return text;
 }
 
-[[noreturn]] inline void refuse_device(std::string what, char const* where, bool cuda_is_linked) {
+[[noreturn]] FRUGAL_INLINE void refuse_device(std::string what, char const* where,
+                                              bool cuda_is_linked) {
   throw DeviceError({.what = std::move(what),
                      .where = where,
                      .why = "this process has " + devices_here(),
@@ -46,7 +48,7 @@ inline bool is_available(c10::Device device) {
 }
 
 /// Throws DeviceError, which lists the available devices, if the device is not available.
-inline void require_device(c10::Device device, char const* where = "Settings::device") {
+FRUGAL_INLINE void require_device(c10::Device device, char const* where = "Settings::device") {
   if (is_available(device)) return;
   refuse_device("there is no device " + device.str(), where,
                 !device.is_cuda() || c10::impl::hasDeviceGuardImpl(device.type()));
@@ -54,13 +56,13 @@ inline void require_device(c10::Device device, char const* where = "Settings::de
 
 /// Resolves "cuda" to "cuda:0", or whichever is current, so that it compares equal to the device of
 /// tensors. An unavailable device is returned unchanged.
-inline c10::Device with_index(c10::Device device) {
+FRUGAL_INLINE c10::Device with_index(c10::Device device) {
   if (device.is_cpu() || device.has_index() || count_of(device.type()) == 0) return device;
   return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
 }
 
 /// The device with that name, whether or not it is available. DeviceError if there is no such name.
-inline c10::Device device_from_name(std::string const& name, char const* where) {
+FRUGAL_INLINE c10::Device device_from_name(std::string const& name, char const* where) {
   try {
     return c10::Device(name);
   } catch (c10::Error const&) {

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 // Which tensors hold NaN or infinity. Each tensor is read once, and none is written. No square is
 // computed: numbers whose squares overflow are finite.
 namespace frugal::detail {
@@ -23,7 +25,7 @@ namespace frugal::detail {
 /// The elements of a tensor that can be NaN or infinite, as real numbers of a type for which all
 /// kernels exist: the stored values of a sparse tensor, real and imaginary parts of a complex one.
 /// Undefined if it has none, as integers and empty tensors.
-inline at::Tensor numbers_of(at::Tensor const& tensor) {
+FRUGAL_INLINE at::Tensor numbers_of(at::Tensor const& tensor) {
   if (!tensor.defined() || tensor.is_quantized()) return {};
   if (tensor.layout() == at::kSparse) return numbers_of(tensor._values());
   if (tensor.layout() == at::kSparseCsr) return numbers_of(tensor.values());
@@ -72,7 +74,7 @@ bool any_exponent_full(void const* data, std::size_t count) {
 
 /// Whether a tensor in host memory, of numbers_of(), holds NaN or infinity. Reads the memory
 /// directly: no operator, no allocation.
-inline bool non_finite_on_host(at::Tensor const& numbers) {
+FRUGAL_INLINE bool non_finite_on_host(at::Tensor const& numbers) {
   if (!numbers.is_non_overlapping_and_dense()) return non_finite_on_host(numbers.contiguous());
   void const* const data = numbers.const_data_ptr();
   auto const count = static_cast<std::size_t>(numbers.numel());
@@ -90,7 +92,7 @@ inline bool non_finite_on_host(at::Tensor const& numbers) {
 
 /// A number for each tensor of numbers_of(), on the first one's device: 0, or NaN if the tensor
 /// holds NaN or infinity. No host sync.
-inline at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers) {
+FRUGAL_INLINE at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers) {
   std::vector<at::Tensor> largest =
       at::_foreach_norm(numbers, std::numeric_limits<double>::infinity());
   for (at::Tensor& each : largest) {
@@ -103,7 +105,7 @@ inline at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers) {
 
 /// A bool scalar on the device of the first tensor: whether any tensor holds NaN or infinity. Of
 /// operators alone, so that it can be captured; no host sync.
-inline at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors) {
+FRUGAL_INLINE at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors) {
   at::NoGradGuard const no_gradients;
   std::vector<at::Tensor> numbers;
   numbers.reserve(tensors.size());
@@ -118,7 +120,7 @@ inline at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors) {
 }
 
 /// The index of the first tensor that holds NaN or infinity. Waits once for each device.
-inline std::optional<std::size_t> first_non_finite(std::vector<at::Tensor> const& tensors) {
+FRUGAL_INLINE std::optional<std::size_t> first_non_finite(std::vector<at::Tensor> const& tensors) {
   at::NoGradGuard const no_gradients;
   struct There {
     std::vector<at::Tensor> numbers;

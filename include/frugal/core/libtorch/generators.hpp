@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// A device's type without its index: "cpu", "cuda".
@@ -20,7 +22,7 @@ inline std::string kind_of_device(c10::Device device) {
 
 /// The LibTorch generators that a run on `device` uses, by name: the CPU's and the device's. The
 /// name is the device's type, so that a run on "cuda:1" can resume one from "cuda".
-inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
+FRUGAL_INLINE std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Device device) {
   at::Context& context = at::globalContext();
   std::vector<std::pair<std::string, at::Generator>> all;
   all.emplace_back("cpu", context.defaultGenerator(c10::Device(c10::kCPU)));
@@ -30,12 +32,12 @@ inline std::vector<std::pair<std::string, at::Generator>> generators_of(c10::Dev
   return all;
 }
 
-inline at::Tensor state_of_generator(at::Generator generator) {
+FRUGAL_INLINE at::Tensor state_of_generator(at::Generator generator) {
   std::scoped_lock const lock(generator.mutex());
   return generator.get_state();
 }
 
-inline void set_state_of_generator(at::Generator& generator, at::Tensor const& state) {
+FRUGAL_INLINE void set_state_of_generator(at::Generator& generator, at::Tensor const& state) {
   std::scoped_lock const lock(generator.mutex());
   generator.set_state(state);
 }
@@ -43,12 +45,12 @@ inline void set_state_of_generator(at::Generator& generator, at::Tensor const& s
 /// Saved states of a run's generators.
 class GeneratorStates {
  public:
-  void take(c10::Device device) {
+  FRUGAL_INLINE void take(c10::Device device) {
     states_.clear();
     for (auto const& [name, generator] : generators_of(device)) add(generator);
   }
   /// Those of a run on `device`, and all that at::manual_seed changes: one per accelerator.
-  void take_seeded(c10::Device device) {
+  FRUGAL_INLINE void take_seeded(c10::Device device) {
     take(device);
     auto const accelerator = at::getAccelerator();
     if (!accelerator) return;
@@ -63,7 +65,7 @@ class GeneratorStates {
   }
 
  private:
-  void add(at::Generator const& generator) {
+  FRUGAL_INLINE void add(at::Generator const& generator) {
     for (auto const& [known, state] : states_) {
       if (known == generator) return;
     }

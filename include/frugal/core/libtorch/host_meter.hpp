@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -28,7 +29,7 @@ class HostMeter final : public c10::Allocator {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
   /// Throws SettingsError if another allocator has a higher priority.
-  static void install() {
+  FRUGAL_INLINE static void install() {
     c10::Allocator* const present = c10::GetCPUAllocator();
     if (present == &instance() || comes_here(*present)) return;
     instance().below_ = present;
@@ -108,7 +109,7 @@ class HostMeter final : public c10::Allocator {
 
   /// Whether the installed allocator forwards to this one, having been installed after it. Putting
   /// this one on top of it would recurse without end.
-  static bool comes_here(c10::Allocator& other) {
+  FRUGAL_INLINE static bool comes_here(c10::Allocator& other) {
     Limit const nothing(0);
     try {
       other.allocate(1);
@@ -118,14 +119,14 @@ class HostMeter final : public c10::Allocator {
     }
   }
 
-  static void release(void* data) {
+  FRUGAL_INLINE static void release(void* data) {
     if (data == nullptr) return;
     Front const front = *reinterpret_cast<Front*>(static_cast<std::byte*>(data) - in_front);
     live_.fetch_sub(front.size, std::memory_order_relaxed);
     front.free(front.context);
   }
 
-  [[noreturn]] static void refuse(std::int64_t size, std::int64_t now) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::int64_t size, std::int64_t now) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "frugal: ", size, " bytes more would make ", now,
                      " of CPU tensors, and the limit is ", most_);
   }

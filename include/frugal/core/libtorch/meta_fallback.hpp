@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -49,7 +50,7 @@ class [[nodiscard]] MetaFallback {
   void add(std::string const& name) {
     library_.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run>());
   }
-  static bool is_composite(c10::OperatorHandle const& op) {
+  FRUGAL_INLINE static bool is_composite(c10::OperatorHandle const& op) {
     using Key = c10::DispatchKey;
     return op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) ||
            op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional) ||
@@ -59,7 +60,7 @@ class [[nodiscard]] MetaFallback {
   /// The arguments that are tensors, on the meta device and on the CPU.
   class Stands {
    public:
-    c10::IValue on_host(c10::IValue const& value) {
+    FRUGAL_INLINE c10::IValue on_host(c10::IValue const& value) {
       if (value.isTensor()) return on_host(value.toTensor());
       if (value.isDevice() && value.toDevice().is_meta()) return c10::Device(c10::kCPU);
       if (value.isTensorList()) {
@@ -82,7 +83,7 @@ class [[nodiscard]] MetaFallback {
       return value;
     }
 
-    c10::IValue on_meta(c10::IValue const& value) const {
+    FRUGAL_INLINE c10::IValue on_meta(c10::IValue const& value) const {
       if (value.isTensor()) return on_meta(value.toTensor());
       if (value.isTensorList()) {
         c10::List<at::Tensor> list;
@@ -93,7 +94,7 @@ class [[nodiscard]] MetaFallback {
     }
 
    private:
-    at::Tensor on_host(at::Tensor const& tensor) {
+    FRUGAL_INLINE at::Tensor on_host(at::Tensor const& tensor) {
       if (!tensor.defined() || !tensor.is_meta()) return tensor;
       for (auto const& [meta, host] : pairs_) {
         if (meta.is_same(tensor)) return host;
@@ -104,7 +105,7 @@ class [[nodiscard]] MetaFallback {
       pairs_.emplace_back(tensor, host);
       return host;
     }
-    at::Tensor on_meta(at::Tensor const& tensor) const {
+    FRUGAL_INLINE at::Tensor on_meta(at::Tensor const& tensor) const {
       if (!tensor.defined()) return tensor;
       for (auto const& [meta, host] : pairs_) {
         if (host.is_same(tensor)) return meta;
@@ -120,7 +121,7 @@ class [[nodiscard]] MetaFallback {
     std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
   };
 
-  static void run(c10::OperatorHandle const& op, torch::jit::Stack* stack) {
+  FRUGAL_INLINE static void run(c10::OperatorHandle const& op, torch::jit::Stack* stack) {
     std::size_t const count = op.schema().arguments().size();
     std::string const name = c10::toString(op.operator_name());
     if (name == "aten::equal") {

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Counts the bytes that tensors of the meta device would take. They take none: a block of theirs
@@ -52,7 +54,7 @@ class MetaMeter final : public c10::Allocator {
     std::shared_ptr<std::int64_t> live;
     std::int64_t size;
   };
-  static void release(void* context) {
+  FRUGAL_INLINE static void release(void* context) {
     std::unique_ptr<Block> const block(static_cast<Block*>(context));
     if (block) *block->live -= block->size;
   }
@@ -99,7 +101,7 @@ class [[nodiscard]] OnMeta {
       copy_tensor_metadata(from, to, to->version_counter(), to->allow_tensor_metadata_change());
     }
   };
-  static void refer(at::Tensor const& tensor, at::Tensor const& data) {
+  FRUGAL_INLINE static void refer(at::Tensor const& tensor, at::Tensor const& data) {
     if (tensor.is_leaf()) tensor.mutable_grad().reset();
     Access::copy(data.unsafeGetTensorImpl(), tensor.unsafeGetTensorImpl());
     // It knows the device of the gradients that it adds up.

@@ -7,12 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// The training flag of each submodule: a frozen BatchNorm stays frozen.
 class Modes {
  public:
-  void take(torch::nn::Module& module) {
+  FRUGAL_INLINE void take(torch::nn::Module& module) {
     module_ = &module;
     training_ = module.is_training();
     parts_.clear();
@@ -25,7 +27,7 @@ class Modes {
     for (auto const& part : parts_) parts_training_.push_back(part->is_training());
   }
 
-  void restore() const {
+  FRUGAL_INLINE void restore() const {
     // train() recurses, and modules() lists parents before children: each ends in its own mode.
     module_->train(training_);
     for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);

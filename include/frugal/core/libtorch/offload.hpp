@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 class OffloadStream;
@@ -49,13 +51,13 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
         ready_(device.type()) {}
 
   /// Begins a forward pass.
-  void begin() {
+  FRUGAL_INLINE void begin() {
     std::scoped_lock const lock(mutex_);
     wait_for_departures(0);
     saved_.clear();
   }
 
-  std::shared_ptr<Offloaded> take(at::Tensor const& elements) {
+  FRUGAL_INLINE std::shared_ptr<Offloaded> take(at::Tensor const& elements) {
     std::scoped_lock const lock(mutex_);
     auto made = std::make_shared<Offloaded>();
     made->stream = shared_from_this();
@@ -70,7 +72,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   }
 
   /// `again`: the tensor will be fetched again.
-  at::Tensor give_back(Offloaded& what, bool again) {
+  FRUGAL_INLINE at::Tensor give_back(Offloaded& what, bool again) {
     // Destroyed after the lock: the last owner takes the lock to drop it.
     std::shared_ptr<Offloaded> before;
     std::scoped_lock const lock(mutex_);
@@ -85,7 +87,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   }
 
   /// Drops a prefetched tensor that is no longer needed.
-  void drop(Offloaded& what) {
+  FRUGAL_INLINE void drop(Offloaded& what) {
     std::scoped_lock const lock(mutex_);
     what.arrived->block(computes());
     what.back.reset();
@@ -103,7 +105,7 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::Stream computes() const { return guard_.getStream(device_); }
 
   /// Copies after all work that the computing stream has so far.
-  void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done) {
+  FRUGAL_INLINE void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done) {
     ready_.record(computes());
     ready_.block(stream_);
     c10::StreamGuard const on_side(stream_);
@@ -111,14 +113,14 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
     done.record(stream_);
   }
 
-  void wait_for_departures(std::size_t but) {
+  FRUGAL_INLINE void wait_for_departures(std::size_t but) {
     while (departing_.size() > but) {
       departing_.front().copied.block(computes());
       departing_.pop_front();
     }
   }
 
-  void send_for(Offloaded& what) {
+  FRUGAL_INLINE void send_for(Offloaded& what) {
     if (what.back.defined()) return;
     what.back =
         at::empty(what.host.sizes(), what.host.options().device(device_).pinned_memory(false));
@@ -153,17 +155,18 @@ class ToHost {
   }
 
   /// Whether a tensor is offloaded. On a device, smaller ones are not worth two transfers.
-  static bool takes(at::Tensor const& tensor) {
+  FRUGAL_INLINE static bool takes(at::Tensor const& tensor) {
     constexpr std::size_t least = std::size_t{256} << 10;  // bytes
     return tensor.is_floating_point() && (tensor.is_cpu() || tensor.nbytes() >= least);
   }
-  std::shared_ptr<Packed> pack(at::Tensor const& elements) const {
+  FRUGAL_INLINE std::shared_ptr<Packed> pack(at::Tensor const& elements) const {
     if (stream_) return stream_->take(elements);
     auto made = std::make_shared<Packed>();
     made->host = at::empty(elements.sizes(), elements.options().device(at::kCPU)).copy_(elements);
     return made;
   }
-  static at::Tensor unpack(std::shared_ptr<Packed> const& packed, at::TensorOptions const& as) {
+  FRUGAL_INLINE static at::Tensor unpack(std::shared_ptr<Packed> const& packed,
+                                         at::TensorOptions const& as) {
     if (!packed->stream) return packed->host.to(as.device());
     return packed->stream->give_back(*packed, packed.use_count() > 1);
   }

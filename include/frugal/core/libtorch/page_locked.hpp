@@ -10,6 +10,8 @@
 #include <numeric>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Blocks of memory, and each tensor's byte offset in them.
@@ -25,7 +27,7 @@ struct Blocks {
 /// Lays out tensors of the given sizes in few blocks with little waste. LibTorch rounds page-locked
 /// memory up to a power of two, so each block is the largest power of two that they fill: one block
 /// per tensor would waste a third, and cost a driver call each.
-inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
+FRUGAL_INLINE Blocks blocks_for(std::vector<std::size_t> const& bytes) {
   constexpr std::size_t alignment = 64;
   constexpr std::size_t small = std::size_t{1} << 20;  // not worth another block
   auto const aligned = [](std::size_t size) {
@@ -62,7 +64,7 @@ inline Blocks blocks_for(std::vector<std::size_t> const& bytes) {
 }
 
 /// Contiguous page-locked tensors, one like each of these.
-inline std::vector<at::Tensor> page_locked_like(std::vector<at::Tensor> const& all) {
+FRUGAL_INLINE std::vector<at::Tensor> page_locked_like(std::vector<at::Tensor> const& all) {
   std::vector<std::size_t> bytes;
   bytes.reserve(all.size());
   for (at::Tensor const& each : all) bytes.push_back(each.nbytes());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -49,7 +50,7 @@ struct Parameters {
   std::vector<std::string> names;
   std::vector<at::Tensor> tensors;
 
-  static Parameters of(torch::nn::Module const& module) {
+  FRUGAL_INLINE static Parameters of(torch::nn::Module const& module) {
     Parameters all;
     std::unordered_set<at::TensorImpl const*> seen;
     for (auto const& item : module.named_parameters()) {
@@ -75,7 +76,7 @@ class GradientList {
  public:
   void reserve(std::size_t count) { tensors_.reserve(count); }
 
-  void collect(Parameters const& parameters) {
+  FRUGAL_INLINE void collect(Parameters const& parameters) {
     tensors_.clear();
     for (at::Tensor const& parameter : parameters.tensors) {
       at::Tensor const& gradient = parameter.grad();

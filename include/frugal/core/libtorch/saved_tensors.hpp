@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -42,7 +43,7 @@ class HookingEngine final : public torch::autograd::Engine {
  public:
   /// Installs it as the process's engine, permanently. Throws SettingsError if another custom
   /// engine is installed.
-  static void install() {
+  FRUGAL_INLINE static void install() {
     Engine const& now = get_default_engine();
     if (&now == &instance()) return;
     if (&now != &get_base_engine()) refuse();
@@ -76,7 +77,7 @@ class HookingEngine final : public torch::autograd::Engine {
     return *engine;
   }
 
-  [[noreturn]] static void refuse() {
+  [[noreturn]] FRUGAL_INLINE static void refuse() {
     throw SettingsError({.what = "saved tensors cannot be hooked into in this process",
                          .where = "Recompute, Activations",
                          .why = "an autograd engine that is not LibTorch's own is installed, as "

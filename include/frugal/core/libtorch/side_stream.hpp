@@ -12,6 +12,7 @@
 
 #include <frugal/core/libtorch/staging.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -22,7 +23,7 @@ class Room {
   explicit Room(c10::DeviceType type) : used_(type) {}
 
   /// Memory for a tensor with the layout of `like`, which is contiguous.
-  at::Tensor take(at::Tensor const& like, c10::Device device) {
+  FRUGAL_INLINE at::Tensor take(at::Tensor const& like, c10::Device device) {
     if (memory_.size() <= taken_) memory_.resize(taken_ + 1);
     at::Tensor& room = memory_[taken_++];
     bool const fits =
@@ -36,7 +37,7 @@ class Room {
   void hand_out() { is_out_ = true; }
 
   /// Checks whether the batch was released. If so, the pending work of `computes` is its last use.
-  void look_whether_free(c10::Stream const& computes) {
+  FRUGAL_INLINE void look_whether_free(c10::Stream const& computes) {
     if (!is_out_ || !is_ours_alone()) return;
     used_.record(computes);
     is_out_ = false;
@@ -44,8 +45,8 @@ class Room {
   }
 
   /// Prepares it for the next batch, which `copies` will copy.
-  void empty_it(c10::impl::VirtualGuardImpl const& guard, c10::Stream const& computes,
-                c10::Stream const& copies) {
+  FRUGAL_INLINE void empty_it(c10::impl::VirtualGuardImpl const& guard, c10::Stream const& computes,
+                              c10::Stream const& copies) {
     look_whether_free(computes);
     if (is_out_) {
       // The batch is still held. The allocator knows only the copying stream; recording the other
@@ -61,7 +62,7 @@ class Room {
   }
 
  private:
-  bool is_ours_alone() const {
+  FRUGAL_INLINE bool is_ours_alone() const {
     for (at::Tensor const& each : memory_) {
       if (each.storage().use_count() > 1) return false;
     }
@@ -118,7 +119,7 @@ class SideStream {
   }
 
   /// Makes the computing stream wait for a batch; the host does not wait.
-  void finish(std::size_t turn) {
+  FRUGAL_INLINE void finish(std::size_t turn) {
     staging_.let_wait(computes(), turn);
     rooms_[turn].hand_out();
   }

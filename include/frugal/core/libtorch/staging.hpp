@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Whether the device can overlap copies with compute. On other devices the loop copies
@@ -41,7 +43,7 @@ class Staging {
     }
   }
 
-  std::size_t open() {
+  FRUGAL_INLINE std::size_t open() {
     now_ = std::exchange(next_, (next_ + 1) % slots_.size());
     Slot& slot = slots_[now_];
     slot.copied.synchronize();
@@ -52,7 +54,7 @@ class Staging {
 
   /// The host tensor in page-locked memory: the tensor itself if it is page-locked already, which
   /// is then kept until the slot's next turn.
-  at::Tensor locked(at::Tensor const& tensor) {
+  FRUGAL_INLINE at::Tensor locked(at::Tensor const& tensor) {
     Slot& slot = slots_[now_];
     if (tensor.is_pinned()) return slot.borrowed.emplace_back(tensor);
     if (slot.kept.size() <= slot.used) slot.kept.resize(slot.used + 1);

@@ -19,6 +19,7 @@
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -94,7 +95,7 @@ class [[nodiscard]] CallInProgress {
 
   bool trains() const { return call_.kind == Kind::trains; }
 
-  void require_beside(CallInProgress const& other) const {
+  FRUGAL_INLINE void require_beside(CallInProgress const& other) const {
     bool const apart = other.thread_ != thread_;
     std::string const its = std::string(other.call_.name);
     if (apart && trains() && other.trains() && !(call_.agrees && other.call_.agrees)) {
@@ -122,17 +123,18 @@ class [[nodiscard]] CallInProgress {
     }
   }
 
-  bool reads(void const* source) const {
+  FRUGAL_INLINE bool reads(void const* source) const {
     return source != nullptr &&
            (source == call_.source ||
             std::find(call_.others.begin(), call_.others.end(), source) != call_.others.end());
   }
-  bool reads_any(Call const& call) const {
+  FRUGAL_INLINE bool reads_any(Call const& call) const {
     return reads(call.source) || std::any_of(call.others.begin(), call.others.end(),
                                              [this](void const* source) { return reads(source); });
   }
 
-  static bool share_parameters(torch::nn::Module const& a, torch::nn::Module const& b) {
+  FRUGAL_INLINE static bool share_parameters(torch::nn::Module const& a,
+                                             torch::nn::Module const& b) {
     std::unordered_set<void const*> trained;
     for (at::Tensor const& each : a.parameters()) {
       if (each.requires_grad()) trained.insert(each.unsafeGetTensorImpl());
@@ -143,7 +145,7 @@ class [[nodiscard]] CallInProgress {
     });
   }
 
-  [[noreturn]] void refuse(std::string what, std::string why, std::string fix) const {
+  [[noreturn]] FRUGAL_INLINE void refuse(std::string what, std::string why, std::string fix) const {
     throw ConcurrentFitError({.what = std::move(what),
                               .where = std::string(call_.name),
                               .why = std::move(why),

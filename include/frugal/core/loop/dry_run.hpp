@@ -20,6 +20,7 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -40,7 +41,7 @@ class DryRunner {
  public:
   explicit DryRunner(RunState& run) : run_(run) {}
 
-  std::vector<Check> run(DryRunBatches const& source, std::size_t batches) {
+  FRUGAL_INLINE std::vector<Check> run(DryRunBatches const& source, std::size_t batches) {
     std::vector<Check> checks;
     c10::Device const device = run_.device;
     Snapshot<RunState> before;
@@ -57,7 +58,7 @@ class DryRunner {
   }
 
  private:
-  std::vector<Check> on_host(DryRunBatches const& source, std::size_t batches) {
+  FRUGAL_INLINE std::vector<Check> on_host(DryRunBatches const& source, std::size_t batches) {
     Cursor const start{run_.settings.seed, run_.counters.epoch, run_.counters.position};
     std::vector<Check> checks;
     try {
@@ -76,7 +77,7 @@ class DryRunner {
     return checks;
   }
 
-  std::vector<Check> passes(DryRunBatches const& source, std::size_t batches) const {
+  FRUGAL_INLINE std::vector<Check> passes(DryRunBatches const& source, std::size_t batches) const {
     std::string shapes;
     std::string losses;
     bool finite = true;
@@ -93,7 +94,7 @@ class DryRunner {
             {"finite loss", finite, losses}};
   }
 
-  Check gradients() const {
+  FRUGAL_INLINE Check gradients() const {
     std::string missing;
     for (std::size_t i = 0; i < run_.parameters.size(); ++i) {
       at::Tensor const& parameter = run_.parameters.tensors[i];
@@ -108,7 +109,7 @@ class DryRunner {
                             : "none at: " + missing};
   }
 
-  Check round_trip() {
+  FRUGAL_INLINE Check round_trip() {
     StateDict const saved = snapshot();
     StateReader reader(saved);
     visit(reader);
@@ -119,7 +120,7 @@ class DryRunner {
             std::to_string(saved.tensors.size()) + " tensors, " + std::to_string(bytes) + " bytes"};
   }
 
-  StateDict snapshot() {
+  FRUGAL_INLINE StateDict snapshot() {
     StateDict memory;
     StateWriter writer(memory);
     visit(writer);

@@ -13,13 +13,14 @@
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 
 // The code before a run's first event and after its last one.
 namespace frugal::detail {
 
 /// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
 /// trainable parameters, DeviceError if the device in the settings is not available.
-inline void prepare(RunState& run, c10::Device start_device) {
+FRUGAL_INLINE void prepare(RunState& run, c10::Device start_device) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
   if (run.settings.epochs == 0U || run.settings.steps == 0U) {
@@ -48,7 +49,7 @@ inline constexpr auto report_further_error = [](std::string_view who,
 };
 
 /// `seconds`: duration of this fit in this process.
-inline Report report_of(RunState const& run, double seconds) {
+FRUGAL_INLINE Report report_of(RunState const& run, double seconds) {
   return {.epochs = run.counters.epoch,
           .steps = run.counters.step,
           .samples = run.counters.sample,
@@ -70,7 +71,7 @@ inline Report report_of(RunState const& run, double seconds) {
 
 /// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit
 /// had this seed.
-inline void advise_of_earlier_fit(Report& report, bool repeats) {
+FRUGAL_INLINE void advise_of_earlier_fit(Report& report, bool repeats) {
   if (report.resumed) {
     if (report.preempted || report.steps != report.resumed->step) return;
     report.warnings.push_back("the run was at its last step, " + std::to_string(report.steps) +

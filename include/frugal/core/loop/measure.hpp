@@ -18,6 +18,7 @@
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -30,7 +31,7 @@ struct Measuring {
 };
 
 /// A policy that watches the name would see one of the two.
-inline SettingsError named_like_a_metric(std::string const& name, std::string const& which) {
+FRUGAL_INLINE SettingsError named_like_a_metric(std::string const& name, std::string const& which) {
   return SettingsError(
       {.what = "the objective's scalar '" + name + "' and the metric '" + name + "' have one name",
        .where = which,

@@ -18,6 +18,7 @@
 #include <frugal/data/labels.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -70,13 +71,13 @@ struct BinaryCrossEntropy {
   }
 
  private:
-  at::Tensor losses(at::Tensor const& logits, at::Tensor const& labels,
-                    at::Reduction::Reduction reduction) const {
+  FRUGAL_INLINE at::Tensor losses(at::Tensor const& logits, at::Tensor const& labels,
+                                  at::Reduction::Reduction reduction) const {
     return at::binary_cross_entropy_with_logits(logits, labels, spread(class_weights, logits),
                                                 spread(positive_weights, logits), reduction);
   }
   /// A weight for each class of dimension 1, so that it broadcasts over the logits.
-  static at::Tensor spread(ClassWeights const& weights, at::Tensor const& logits) {
+  FRUGAL_INLINE static at::Tensor spread(ClassWeights const& weights, at::Tensor const& logits) {
     if (weights.empty()) return {};
     std::int64_t const classes = logits.dim() >= 2 ? logits.size(1) : 1;
     at::Tensor const& each = weights.of(classes, logits, "BinaryCrossEntropy");
@@ -85,7 +86,7 @@ struct BinaryCrossEntropy {
     return each.view(shape);
   }
 
-  static at::Tensor fitting(at::Tensor const& output, at::Tensor const& target) {
+  FRUGAL_INLINE static at::Tensor fitting(at::Tensor const& output, at::Tensor const& target) {
     if (output.sizes() == target.sizes()) return output;
     if (output.dim() == 2 && output.size(1) == 1 && target.dim() == 1 &&
         output.size(0) == target.size(0)) {
@@ -100,7 +101,7 @@ struct BinaryCrossEntropy {
   }
 
   /// Whether every label in host memory counts. The usual types are read without an operator.
-  static bool none_ignored(at::Tensor const& target) {
+  FRUGAL_INLINE static bool none_ignored(at::Tensor const& target) {
     std::int64_t const counted =
         target.scalar_type() == at::kFloat
             ? detail::count_on_host(target, static_cast<float>(ignored_label))

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// One verdict of a dry run; printed as one line.
@@ -15,14 +17,14 @@ struct [[nodiscard]] Check {
 };
 
 /// Prints one line per check: "dry run: pass  finite loss: 2.31, 2.29".
-inline void print(std::ostream& out, std::vector<Check> const& checks) {
+FRUGAL_INLINE void print(std::ostream& out, std::vector<Check> const& checks) {
   for (Check const& check : checks) {
     out << "dry run: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
         << check.detail << '\n';
   }
 }
 
-[[nodiscard]] inline bool all_passed(std::vector<Check> const& checks) {
+[[nodiscard]] FRUGAL_INLINE bool all_passed(std::vector<Check> const& checks) {
   for (Check const& check : checks) {
     if (!check.passed) return false;
   }

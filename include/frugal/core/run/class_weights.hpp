@@ -12,6 +12,7 @@
 
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -42,7 +43,8 @@ class ClassWeights {
 
   /// [C] where the logits are, of their type. Copied there once. ShapeError with both numbers if
   /// there are not `classes` weights.
-  at::Tensor const& of(std::int64_t classes, at::Tensor const& logits, char const* where) const {
+  FRUGAL_INLINE at::Tensor const& of(std::int64_t classes, at::Tensor const& logits,
+                                     char const* where) const {
     if (weights_.numel() != classes) {
       throw ShapeError(
           {.what = "there is not a weight for each class",

@@ -10,6 +10,7 @@
 
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -58,7 +59,7 @@ namespace detail {
 
 /// The device of a run: the given one, or else that of the parameters. "cuda" becomes the current
 /// device, with its number. DeviceError if none is given and the parameters are on several devices.
-inline c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module const& module) {
+FRUGAL_INLINE c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module const& module) {
   if (asked.is_given()) return with_index(asked);
   std::optional<c10::Device> found;
   for (at::Tensor const& each : module.parameters()) {
@@ -77,7 +78,7 @@ inline c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module cons
 
 /// Moves a module to a device, unless its parameters are there. DeviceError if the device is not
 /// available; the module is then unchanged.
-inline void put_on(c10::Device device, torch::nn::Module& module) {
+FRUGAL_INLINE void put_on(c10::Device device, torch::nn::Module& module) {
   require_device(device);
   for (at::Tensor const& each : module.parameters()) {
     if (!each.defined() || each.device() == device) continue;

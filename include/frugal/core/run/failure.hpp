@@ -13,11 +13,12 @@
 #include <frugal/core/run/forward_failure.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {
 
-inline std::string position_text(Counters const& at) {
+FRUGAL_INLINE std::string position_text(Counters const& at) {
   return "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step) +
          ", micro-batch " + std::to_string(at.micro_batch);
 }
@@ -40,7 +41,7 @@ std::string batch_text(B const& batch) {
   }
 }
 
-inline void require_parameters(Parameters const& parameters) {
+FRUGAL_INLINE void require_parameters(Parameters const& parameters) {
   for (at::Tensor const& tensor : parameters.tensors) {
     if (tensor.requires_grad()) return;
   }
@@ -53,7 +54,8 @@ inline void require_parameters(Parameters const& parameters) {
 }
 
 /// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
-inline void require_same_module(torch::nn::Module const& now, torch::nn::Module const& before) {
+FRUGAL_INLINE void require_same_module(torch::nn::Module const& now,
+                                       torch::nn::Module const& before) {
   if (&now == &before) return;
   throw ModuleError({.what = "a policy has replaced the trainer's module",
                      .where = "on_module",
@@ -61,7 +63,7 @@ inline void require_same_module(torch::nn::Module const& now, torch::nn::Module 
                      .fix = "Replace parts of the module with replace_module."});
 }
 
-[[noreturn]] inline void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
+[[noreturn]] FRUGAL_INLINE void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
   throw EmptySourceError(
       {.what = "the " + which + " source has no batch",
        .where = "epoch " + std::to_string(epoch),
@@ -97,7 +99,7 @@ void guarded(char const* part, Counters const& at, F&& body) {
   }
 }
 
-[[noreturn]] inline void refuse_reevaluation() {
+[[noreturn]] FRUGAL_INLINE void refuse_reevaluation() {
   throw SettingsError(
       {.what = "the optimizer evaluates a window twice, and a policy may skip the window",
        .where = "Optimize<Any>",
@@ -108,7 +110,7 @@ void guarded(char const* part, Counters const& at, F&& body) {
 }
 
 /// Such a window has no mean loss, and no gradient for an update.
-inline void require_weight(double weight, Counters const& at, std::uint64_t position) {
+FRUGAL_INLINE void require_weight(double weight, Counters const& at, std::uint64_t position) {
   if (weight != 0) [[likely]]
     return;
   throw ZeroWeightError(
@@ -121,7 +123,7 @@ inline void require_weight(double weight, Counters const& at, std::uint64_t posi
 }
 
 /// In a process whose own losses are good. Where the bad one is in the data, the other one knows.
-[[noreturn]] inline void refuse_bad_loss_elsewhere(Counters const& at) {
+[[noreturn]] FRUGAL_INLINE void refuse_bad_loss_elsewhere(Counters const& at) {
   throw NonFiniteLossError({.what = "the loss is bad in another process",
                             .where = position_text(at),
                             .why = "all processes of a run stop together",
@@ -131,7 +133,7 @@ inline void require_weight(double weight, Counters const& at, std::uint64_t posi
 }
 
 /// A loss is one number. Shape [1] is accepted.
-inline void require_scalar(at::Tensor& loss, Counters const& at) {
+FRUGAL_INLINE void require_scalar(at::Tensor& loss, Counters const& at) {
   if (!loss.defined() || loss.numel() != 1) {
     throw ShapeError(
         {.what = "the objective must return one number, and returned " + shape_text(loss),
@@ -142,7 +144,7 @@ inline void require_scalar(at::Tensor& loss, Counters const& at) {
   if (loss.dim() != 0) loss = loss.reshape({});
 }
 
-inline void require_graph(at::Tensor const& loss, Counters const& at) {
+FRUGAL_INLINE void require_graph(at::Tensor const& loss, Counters const& at) {
   if (loss.requires_grad()) return;
   throw ModuleError(
       {.what = "the loss depends on no parameter",

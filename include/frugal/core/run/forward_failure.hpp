@@ -15,12 +15,13 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 // Translates LibTorch's errors of shapes, dtypes and labels. LibTorch tells them apart by their
 // text alone; a text that is not known here is passed on as it is.
 namespace frugal::detail {
 
-inline bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+FRUGAL_INLINE bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   for (std::string_view const part : parts) {
     if (text.find(part) != std::string_view::npos) return true;
   }
@@ -28,7 +29,7 @@ inline bool has_any(std::string_view text, std::initializer_list<std::string_vie
 }
 
 /// 12 of "Target 12 is out of bounds.", as nll_loss says on the CPU.
-inline std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
+FRUGAL_INLINE std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
   constexpr std::string_view before = "Target ";
   std::size_t const at = why.find(before);
   if (at == std::string::npos || why.find(" is out of bounds", at) == std::string::npos) return {};
@@ -39,7 +40,7 @@ inline std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
 }
 
 /// The fix for an error of dtypes; empty for other errors.
-inline std::string fix_of_dtypes(std::string_view why) {
+FRUGAL_INLINE std::string fix_of_dtypes(std::string_view why) {
   // As LibTorch 2.11 and 2.15 say it.
   if (has_any(why, {"expected scalar type Long", "expected target dtype to be Long"})) {
     return "Give class labels as int64, such as target.to(torch::kLong). For float targets, use "
@@ -60,7 +61,7 @@ inline std::string fix_of_dtypes(std::string_view why) {
 }
 
 /// "the module's parameters are Float"; by the first of floating point, whose dtype data must have.
-inline std::string dtype_text(Parameters const& parameters) {
+FRUGAL_INLINE std::string dtype_text(Parameters const& parameters) {
   for (at::Tensor const& each : parameters.tensors) {
     if (!each.is_floating_point()) continue;
     return std::string("the module's parameters are ") + c10::toString(each.scalar_type());
@@ -69,7 +70,7 @@ inline std::string dtype_text(Parameters const& parameters) {
 }
 
 /// Names the layer that most likely gives the logits, if its size explains the label.
-inline std::string classes_text(Parameters const& parameters, std::int64_t label) {
+FRUGAL_INLINE std::string classes_text(Parameters const& parameters, std::int64_t label) {
   std::string const counted = "labels count from 0 to the number of classes - 1";
   if (parameters.size() == 0 || parameters.tensors.back().dim() == 0) return counted;
   std::int64_t const rows = parameters.tensors.back().size(0);
@@ -81,8 +82,9 @@ inline std::string classes_text(Parameters const& parameters, std::int64_t label
 
 /// Throws LibTorch's error of a forward pass on `batch` as one of frugal's. Call it in the handler
 /// of that error, which it nests.
-[[noreturn]] inline void throw_forward_failure(std::string const& full, std::string const& batch,
-                                               std::string where, Parameters const& parameters) {
+[[noreturn]] FRUGAL_INLINE void throw_forward_failure(std::string const& full,
+                                                      std::string const& batch, std::string where,
+                                                      Parameters const& parameters) {
   std::string const why = full.substr(0, full.find('\n'));
   Fault fault{.what = "the forward pass failed on a batch with " + batch,
               .where = std::move(where),

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Named values that policies measure during a run and that others show: dollars so far, the
@@ -18,7 +20,7 @@ class Gauges {
 
   /// Sets a gauge, or replaces its value. Names are metric names: lower case, words joined by `_`,
   /// the unit last, as in "memory_bytes".
-  void set(std::string_view name, double value) {
+  FRUGAL_INLINE void set(std::string_view name, double value) {
     for (Item& item : items_) {
       if (item.first == name) {
         item.second = value;
@@ -28,7 +30,7 @@ class Gauges {
     items_.emplace_back(name, value);
   }
 
-  std::optional<double> find(std::string_view name) const {
+  FRUGAL_INLINE std::optional<double> find(std::string_view name) const {
     for (Item const& item : items_) {
       if (item.first == name) return item.second;
     }

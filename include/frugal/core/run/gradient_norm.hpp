@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// The norm of the last window's gradients before clipping, if a policy computes it.
@@ -16,7 +18,7 @@ class GradientNorm {
   void set(at::Tensor norm) { device_ = std::move(norm); }
   bool known() const { return host_ || device_.defined(); }
   /// NaN if no policy computes it. Waits for the device if the norm is on one.
-  double value() const {
+  FRUGAL_INLINE double value() const {
     if (device_.defined()) return device_.item<double>();
     return host_.value_or(std::numeric_limits<double>::quiet_NaN());
   }

@@ -7,6 +7,7 @@
 
 #include <frugal/core/run/counters.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -24,7 +25,7 @@ struct LearningRate {
   }
 
   /// SettingsError for a factor that is negative or not finite, before a step uses it.
-  void set_factor(double value, Counters const& at) {
+  FRUGAL_INLINE void set_factor(double value, Counters const& at) {
     if (!(value >= 0 && value <= std::numeric_limits<double>::max())) [[unlikely]]
       refuse(value, at);
     factor = value;
@@ -37,7 +38,7 @@ struct LearningRate {
   }
 
  private:
-  [[noreturn]] static void refuse(double value, Counters const& at) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(double value, Counters const& at) {
     throw SettingsError(
         {.what = "the learning rate would be multiplied by " + std::to_string(value),
          .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),

@@ -18,6 +18,7 @@
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -26,7 +27,7 @@ namespace detail {
 /// Reads a scalar in host memory without a dispatch; every step does this. Uses the untyped
 /// pointer: g++ and clang 18 mangle the typed accessor's name differently, and LibTorch exports
 /// only g++'s.
-inline double host_scalar(at::Tensor const& scalar) {
+FRUGAL_INLINE double host_scalar(at::Tensor const& scalar) {
   switch (scalar.scalar_type()) {
     case at::kFloat:
       return static_cast<double>(*static_cast<float const*>(scalar.const_data_ptr()));
@@ -60,7 +61,7 @@ class LossAccumulator {
   explicit LossAccumulator(Reading host = Reading::at_once) : host_(host) {}
 
   /// Throws NonFiniteLossError for a loss that is checked at once.
-  void add(at::Tensor const& loss, double weight, Counters const& at) {
+  FRUGAL_INLINE void add(at::Tensor const& loss, double weight, Counters const& at) {
     if (weight == 0) [[unlikely]]
       return;
     if (loss.is_cpu() && host_ != Reading::when_asked) {
@@ -90,7 +91,7 @@ class LossAccumulator {
   void follow(ScalarSpan& span) { scalars_.follow(span); }
 
   /// Reads the losses still on a device; waits once, however many there are.
-  void settle() {
+  FRUGAL_INLINE void settle() {
     scalars_.settle();
     NormAccumulator::Norm norm = norms_.settle();
     if (pending_.empty()) return refuse_bad(norm);
@@ -106,7 +107,7 @@ class LossAccumulator {
   }
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device.
-  double mean() {
+  FRUGAL_INLINE double mean() {
     settle();
     return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
   }
@@ -116,14 +117,14 @@ class LossAccumulator {
     double losses = 0;
     double weights = 0;
   };
-  Sum sum() {
+  FRUGAL_INLINE Sum sum() {
     settle();
     return {sum_, weight_};
   }
 
   /// Weighted mean of the losses of the last window that has a weight; NaN before the first. May
   /// wait for a device.
-  double last() {
+  FRUGAL_INLINE double last() {
     settle();
     return last_;
   }
@@ -135,12 +136,12 @@ class LossAccumulator {
   }
 
   /// Reads pending losses, and throws the LossError of a bad one, postponed or not.
-  void require_good() {
+  FRUGAL_INLINE void require_good() {
     settle();
     if (bad_) std::rethrow_exception(bad_);
   }
 
-  void reset() {
+  FRUGAL_INLINE void reset() {
     bad_ = nullptr;
     pending_.clear();
     losses_.clear();
@@ -158,11 +159,11 @@ class LossAccumulator {
     bool bad = false;
     ScalarAccumulator::Mark scalars = 0;
   };
-  Mark mark() {
+  FRUGAL_INLINE Mark mark() {
     return {pending_.size(), sum_,    weight_,         last_,
             window_weight_,  window_, bad_ != nullptr, scalars_.mark()};
   }
-  void go_back(Mark const& mark) {
+  FRUGAL_INLINE void go_back(Mark const& mark) {
     scalars_.go_back(mark.scalars);
     while (pending_.size() > mark.pending) {
       losses_.pop();
@@ -200,7 +201,7 @@ class LossAccumulator {
     Origin origin;
   };
 
-  void enter(double value, double weight, Origin const& origin) {
+  FRUGAL_INLINE void enter(double value, double weight, Origin const& origin) {
     if (!std::isfinite(value)) [[unlikely]] {
       if (leaves_bad_losses_) return;
       refuse(error_of(value, origin));
@@ -219,7 +220,7 @@ class LossAccumulator {
   }
 
   /// Once.
-  void refuse_bad(NormAccumulator::Norm& norm) {
+  FRUGAL_INLINE void refuse_bad(NormAccumulator::Norm& norm) {
     if (!norm.bad()) return;
     refuse(detail::non_finite_gradient(std::exchange(norm.value, 0), norm.window));
   }
@@ -230,7 +231,7 @@ class LossAccumulator {
     postpone(std::make_exception_ptr(std::move(error)));
   }
 
-  static NonFiniteLossError error_of(double value, Origin const& origin) {
+  FRUGAL_INLINE static NonFiniteLossError error_of(double value, Origin const& origin) {
     return NonFiniteLossError(
         {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
          .where = "epoch " + std::to_string(origin.window.epoch) + ", step " +

@@ -12,6 +12,7 @@
 #include <frugal/data/labels.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -21,8 +22,8 @@ namespace frugal {
 ///
 /// `counted`: the number of true positions, if the host knows it; otherwise a mask on a device is
 /// counted there, with a host sync. Throws ShapeError with both shapes if the mask does not fit.
-inline Loss masked_mean(at::Tensor const& values, at::Tensor const& mask,
-                        std::optional<std::int64_t> counted = {}) {
+FRUGAL_INLINE Loss masked_mean(at::Tensor const& values, at::Tensor const& mask,
+                               std::optional<std::int64_t> counted = {}) {
   bool const fits = mask.defined() && values.defined() && mask.scalar_type() == at::kBool &&
                     mask.dim() <= values.dim() &&
                     mask.sizes() == values.sizes().slice(0, static_cast<std::size_t>(mask.dim()));

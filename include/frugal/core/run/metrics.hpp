@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -27,7 +28,7 @@ class [[nodiscard]] Metrics {
   void set_table(std::string_view name, at::Tensor table) { put(tables_, name, std::move(table)); }
 
   /// All of another's results, with something before their names.
-  void add(Metrics const& other, std::string_view before = {}) {
+  FRUGAL_INLINE void add(Metrics const& other, std::string_view before = {}) {
     for (auto const& [name, value] : other.values_) set(std::string(before) + name, value);
     for (auto const& [name, table] : other.tables_) set_table(std::string(before) + name, table);
   }
@@ -42,7 +43,7 @@ class [[nodiscard]] Metrics {
     refuse("metric", name, names_of(values_), "nothing was");
   }
   /// In host memory. Throws MetricError, which lists the tables that exist.
-  at::Tensor const& table(std::string_view name) const {
+  FRUGAL_INLINE at::Tensor const& table(std::string_view name) const {
     at::Tensor const* const table = found(tables_, name);
     if (table != nullptr) return *table;
     refuse("table", name, names_of(tables_),
@@ -110,8 +111,8 @@ class [[nodiscard]] Metrics {
     for (auto const& entry : entries) known += (known.empty() ? "" : ", ") + entry.first;
     return known;
   }
-  [[noreturn]] static void refuse(char const* what, std::string_view name, std::string const& known,
-                                  char const* none) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(char const* what, std::string_view name,
+                                                std::string const& known, char const* none) {
     throw MetricError(
         {.what = std::string("no ") + what + " '" + std::string(name) + "' was measured",
          .where = "validation",

@@ -12,6 +12,7 @@
 
 #include <frugal/core/run/packed_scalars.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -29,14 +30,15 @@ class NormAccumulator {
     bool bad() const { return !std::isfinite(value); }
   };
 
-  void add(at::Tensor norm, LossError::Window const& window, std::uint64_t micro_batch) {
+  FRUGAL_INLINE void add(at::Tensor norm, LossError::Window const& window,
+                         std::uint64_t micro_batch) {
     norms_.push(std::move(norm));
     origins_.push_back({window, micro_batch});
   }
 
   /// Reads all norms, with one wait, and returns the first that is bad; one that is not, if there
   /// is none.
-  Norm settle() {
+  FRUGAL_INLINE Norm settle() {
     if (origins_.empty()) return {};
     at::Tensor const host = norms_.take();
     std::vector<Norm> const origins = std::exchange(origins_, {});
@@ -48,7 +50,7 @@ class NormAccumulator {
     return {};
   }
 
-  void reset() {
+  FRUGAL_INLINE void reset() {
     norms_.clear();
     origins_.clear();
   }
@@ -60,7 +62,8 @@ class NormAccumulator {
 
 namespace detail {
 
-inline NonFiniteGradientError non_finite_gradient(double norm, LossError::Window const& window) {
+FRUGAL_INLINE NonFiniteGradientError non_finite_gradient(double norm,
+                                                         LossError::Window const& window) {
   return NonFiniteGradientError(
       {.what =
            std::string("the norm of the gradients is ") + (std::isnan(norm) ? "NaN" : "infinite"),

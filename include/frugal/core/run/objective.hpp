@@ -19,6 +19,7 @@
 #include <frugal/data/labels.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -48,7 +49,7 @@ Loss as_loss(Result&& result) {
 }
 
 /// Refuses logits that do not fit the labels; whether these are classes, not probabilities.
-inline bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
+FRUGAL_INLINE bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
   bool const labels = logits.dim() == target.dim() + 1;
   bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
   if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) {
@@ -63,8 +64,8 @@ inline bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
 }
 
 /// Refuses a prediction that would be broadcast.
-inline void require_one_shape(at::Tensor const& output, at::Tensor const& target,
-                              char const* objective) {
+FRUGAL_INLINE void require_one_shape(at::Tensor const& output, at::Tensor const& target,
+                                     char const* objective) {
   if (output.sizes() == target.sizes()) return;
   throw ShapeError({.what = "the module's output does not fit the target",
                     .where = objective,
@@ -73,7 +74,7 @@ inline void require_one_shape(at::Tensor const& output, at::Tensor const& target
 }
 
 /// Logits of 16 bits in single precision: weights and sums would be rounded.
-inline at::Tensor at_least_float(at::Tensor const& logits) {
+FRUGAL_INLINE at::Tensor at_least_float(at::Tensor const& logits) {
   bool const half = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
   return half ? logits.to(at::kFloat) : logits;
 }
@@ -154,7 +155,7 @@ struct CrossEntropy {
   }
 
  private:
-  Loss weighted(at::Tensor logits, at::Tensor const& target, bool labels) const {
+  FRUGAL_INLINE Loss weighted(at::Tensor logits, at::Tensor const& target, bool labels) const {
     at::Tensor const exact = detail::at_least_float(logits);
     at::Tensor const& weights_C = class_weights.of(logits.size(1), exact, "CrossEntropy");
     auto const loss = [&](at::Reduction::Reduction reduction) {
@@ -183,7 +184,7 @@ struct CrossEntropy {
       return static_cast<double>(detail::count_labels_now(target));
     }
   }
-  static double terms(at::Tensor const& probabilities) {
+  FRUGAL_INLINE static double terms(at::Tensor const& probabilities) {
     std::int64_t const classes = std::max<std::int64_t>(probabilities.size(1), 1);
     return static_cast<double>(probabilities.numel() / classes);
   }

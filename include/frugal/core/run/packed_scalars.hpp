@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Scalars of one device that stay there until all are read together, with one wait. The smallest
@@ -15,12 +17,12 @@ class PackedScalars {
  public:
   static constexpr std::size_t a_chunk = 4096;
 
-  void push(at::Tensor scalar) {
+  FRUGAL_INLINE void push(at::Tensor scalar) {
     if (single_.size() == a_chunk) pack();
     single_.push_back(std::move(scalar));
   }
   /// Removes the newest.
-  void pop() {
+  FRUGAL_INLINE void pop() {
     if (single_.empty()) {
       single_ = packed_.back().unbind();
       packed_.pop_back();
@@ -29,7 +31,7 @@ class PackedScalars {
   }
 
   /// Takes all out, oldest first, as doubles in host memory. There must be one.
-  at::Tensor take() {
+  FRUGAL_INLINE at::Tensor take() {
     if (!single_.empty()) pack();
     at::Tensor const all = packed_.size() == 1 ? packed_.front() : at::cat(packed_);
     at::Tensor host = all.cpu().to(at::kDouble);
@@ -37,13 +39,13 @@ class PackedScalars {
     return host;
   }
 
-  void clear() {
+  FRUGAL_INLINE void clear() {
     single_.clear();
     packed_.clear();
   }
 
  private:
-  void pack() {
+  FRUGAL_INLINE void pack() {
     packed_.push_back(at::stack(single_));
     single_.clear();
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -41,14 +42,14 @@ struct [[nodiscard]] Report {
   /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a preempted run that is saved and
   /// must be started again; 74 (EX_IOERR) for a run whose end could not be saved, preempted or not;
   /// 130, as shells have it, after Ctrl-C.
-  int exit_code() const {
+  FRUGAL_INLINE int exit_code() const {
     if (!unsaved.empty()) return 74;
     if (interrupted) return 130;
     return preempted ? 75 : 0;
   }
 
   /// Metrics of the last validation; throws MetricError when there was none.
-  Metrics const& last() const {
+  FRUGAL_INLINE Metrics const& last() const {
     if (validations.empty()) {
       throw MetricError({.what = "the run has no validation",
                          .where = "Report::last",

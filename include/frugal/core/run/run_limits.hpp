@@ -8,6 +8,7 @@
 
 #include <frugal/core/run/settings.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -27,7 +28,7 @@ struct RunLimits {
   std::uint64_t begun_epochs() const { return epochs_in(steps_per_epoch.value_or(1) - 1); }
 
  private:
-  std::uint64_t epochs_in(std::uint64_t more) const {
+  FRUGAL_INLINE std::uint64_t epochs_in(std::uint64_t more) const {
     std::uint64_t const each = steps_per_epoch.value_or(0);
     if (each == 0 || !total_steps || *total_steps > unlimited - more) return epochs;
     return std::min(epochs, (*total_steps + more) / each);
@@ -37,7 +38,7 @@ struct RunLimits {
 namespace detail {
 
 /// The limits in the settings; one epoch by default.
-inline RunLimits limits_of(Settings const& settings) {
+FRUGAL_INLINE RunLimits limits_of(Settings const& settings) {
   return {.epochs = settings.epochs.value_or(settings.steps ? RunLimits::unlimited : 1),
           .steps = settings.steps.value_or(RunLimits::unlimited)};
 }

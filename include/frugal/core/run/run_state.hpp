@@ -36,6 +36,7 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -98,19 +99,19 @@ struct RunState {
   /// Every checkpoint has all validations that the run keeps, so their number is bounded.
   static constexpr std::size_t most_validations = 1000;
 
-  void add_validation(Metrics metrics) {
+  FRUGAL_INLINE void add_validation(Metrics metrics) {
     validations.push_back({counters.epoch, counters.step, std::move(metrics)});
     judged = {judged.validations + 1, counters.micro_batch, averaged};
     bound_validations();
   }
   /// Whether the metrics of the last validation are those of the current weights.
-  bool is_judged() const {
+  FRUGAL_INLINE bool is_judged() const {
     return judged.validations != 0 && judged.micro_batch == counters.micro_batch &&
            judged.averaged == averaged;
   }
 
   /// Wall time of training, including that before a resume.
-  double seconds() const {
+  FRUGAL_INLINE double seconds() const {
     std::chrono::duration<double> const spent = WallClock::now() - began;
     return seconds_before + spent.count();
   }
@@ -122,7 +123,7 @@ struct RunState {
   }
 
   /// Emits a one-line recommendation, once however often it is repeated. Never throws.
-  void warn(std::string const& text) {
+  FRUGAL_INLINE void warn(std::string const& text) {
     for (std::string const& known : warnings) {
       if (known == text) return;
     }
@@ -131,7 +132,7 @@ struct RunState {
 
   /// The same of a warning with measurements: it takes the place of what says the same up to the first
   /// digit, as an earlier start of the run has measured it.
-  void warn_measured(std::string const& text) {
+  FRUGAL_INLINE void warn_measured(std::string const& text) {
     auto const words = [](std::string const& of) {
       return std::string_view(of).substr(0, of.find_first_of("0123456789"));
     };
@@ -144,7 +145,7 @@ struct RunState {
   }
 
   /// Records an event of the run itself, for loggers.
-  void record(Event event) {
+  FRUGAL_INLINE void record(Event event) {
     event.at = counters;
     event.seconds = seconds();
     events.push_back(std::move(event));
@@ -164,7 +165,7 @@ struct RunState {
   }
 
   /// Discards what a failed window, or the code after it, has left.
-  void discard_window() {
+  FRUGAL_INLINE void discard_window() {
     parameters.reset_gradients();
     gradients.clear();
     ledger.reset();
@@ -173,20 +174,20 @@ struct RunState {
     current_hook = {};
   }
   /// Clears the stop or preemption, after the run has gone back to before it.
-  void clear_stop() {
+  FRUGAL_INLINE void clear_stop() {
     is_preempting = false;
     stopped_by.clear();
     preempted_by.clear();
   }
 
   /// Records that the user, not the machine, requested the end, with Ctrl-C.
-  void interrupted_by_user() {
+  FRUGAL_INLINE void interrupted_by_user() {
     interrupted = true;
     preempted_by = "Ctrl-C";
   }
 
   /// Training continues from a checkpoint made after `seconds` of training.
-  void resume_from(Resumed from, double seconds) {
+  FRUGAL_INLINE void resume_from(Resumed from, double seconds) {
     resumed = std::move(from);
     seconds_before = seconds;
     began = WallClock::now();
@@ -194,7 +195,7 @@ struct RunState {
 
   /// Saves everything but the module's own tensors and the generators: training progress, and each
   /// policy's state in its own scope.
-  void persist(StateWriter& archive) {
+  FRUGAL_INLINE void persist(StateWriter& archive) {
     ledger.require_good();
     persist_all(archive);
   }
@@ -225,7 +226,7 @@ struct RunState {
  private:
   /// Only the last validation keeps its tables: a confusion matrix takes 8 bytes for each pair of
   /// classes.
-  void bound_validations() {
+  FRUGAL_INLINE void bound_validations() {
     if (validations.size() > most_validations) {
       validations.erase(validations.begin(), validations.end() - most_validations);
     }

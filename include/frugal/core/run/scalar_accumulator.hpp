@@ -14,6 +14,7 @@
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -23,7 +24,7 @@ class ScalarSpan {
  public:
   using Mean = std::pair<std::string, double>;
 
-  void add(std::string const& name, double sum, double weight) {
+  FRUGAL_INLINE void add(std::string const& name, double sum, double weight) {
     auto found = std::find_if(sums_.begin(), sums_.end(),
                               [&](Sum const& each) { return each.name == name; });
     if (found == sums_.end()) found = sums_.insert(found, Sum{name});
@@ -32,7 +33,7 @@ class ScalarSpan {
   }
 
   /// In the order in which their names appeared; empties the span. NaN if all weights were 0.
-  std::vector<Mean> take() {
+  FRUGAL_INLINE std::vector<Mean> take() {
     std::vector<Mean> means;
     for (Sum const& each : sums_) means.emplace_back(each.name, each.sum / each.weight);
     sums_.clear();
@@ -91,7 +92,7 @@ class ScalarAccumulator {
 
   /// Throws ShapeError for one that is not a single number, with its name and shape, and
   /// SettingsError for a name that a log's line has already.
-  void add(Scalars const& scalars, double weight) {
+  FRUGAL_INLINE void add(Scalars const& scalars, double weight) {
     for (Scalars::Value const& each : scalars) {
       std::size_t const name = index_of(each.name);
       if (!each.is_number) require_one(each);
@@ -113,7 +114,7 @@ class ScalarAccumulator {
   }
 
   /// Passes pending scalars to the spans; one wait for a device, however many there are.
-  void settle() {
+  FRUGAL_INLINE void settle() {
     if (pending_.empty()) return;
     std::vector<at::Tensor> on_device;
     for (Pending const& each : pending_) {
@@ -134,12 +135,12 @@ class ScalarAccumulator {
 
   /// The ledger's position, to return to. Valid until pending scalars are read.
   using Mark = std::uint64_t;
-  Mark mark() {
+  FRUGAL_INLINE Mark mark() {
     marked_ = true;
     if (pending_.size() >= a_chunk) shorten();
     return added_;
   }
-  void go_back(Mark mark) {
+  FRUGAL_INLINE void go_back(Mark mark) {
     for (; added_ > mark && !pending_.empty(); --added_) pending_.pop_back();
     added_ = mark;
   }
@@ -154,7 +155,7 @@ class ScalarAccumulator {
   };
 
   /// In the order in which they came up.
-  std::size_t index_of(std::string const& name) {
+  FRUGAL_INLINE std::size_t index_of(std::string const& name) {
     auto const found = std::find(names_.begin(), names_.end(), name);
     if (found != names_.end()) return static_cast<std::size_t>(found - names_.begin());
     require_free(name);
@@ -167,7 +168,7 @@ class ScalarAccumulator {
   }
 
   /// Numbers go to their spans; the tensors of a name become one, where they are, without a wait.
-  void shorten() {
+  FRUGAL_INLINE void shorten() {
     std::vector<Pending> all;
     all.swap(pending_);
     for (std::size_t name = 0; name < names_.size(); ++name) {
@@ -187,7 +188,7 @@ class ScalarAccumulator {
     }
   }
 
-  static std::vector<double> values_of(std::vector<at::Tensor> const& tensors) {
+  FRUGAL_INLINE static std::vector<double> values_of(std::vector<at::Tensor> const& tensors) {
     std::vector<double> values;
     values.reserve(tensors.size());
     for (std::size_t first = 0; first < tensors.size();) {
@@ -204,7 +205,7 @@ class ScalarAccumulator {
     return values;
   }
 
-  static void require_one(Scalars::Value const& each) {
+  FRUGAL_INLINE static void require_one(Scalars::Value const& each) {
     if (each.tensor.defined() && each.tensor.numel() == 1 && !each.tensor.is_complex()) return;
     throw ShapeError({.what = "the scalar '" + each.name + "' is not a single number but " +
                               detail::shape_text(each.tensor),
@@ -212,7 +213,7 @@ class ScalarAccumulator {
                       .why = "a scalar that is logged with a loss has shape []",
                       .fix = "Take its mean() or sum() in the objective."});
   }
-  static void require_free(std::string const& name) {
+  FRUGAL_INLINE static void require_free(std::string const& name) {
     if (!name.empty() && !detail::is_log_key(name)) return;
     throw SettingsError({.what = "a scalar is called '" + name + "'",
                          .where = "Loss::scalars",

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Numbers that an objective reports with its loss, by name: `{{"kl", kl}, {"beta", 0.5}}`. Each is
@@ -44,7 +46,7 @@ class Scalars {
   Scalars& operator=(Scalars&&) noexcept = default;
   ~Scalars() = default;
 
-  void add(Value value) {
+  FRUGAL_INLINE void add(Value value) {
     if (!values_) values_ = std::make_unique<std::vector<Value>>();
     values_->push_back(std::move(value));
   }
@@ -54,7 +56,7 @@ class Scalars {
   auto end() const { return values_ ? values_->data() + values_->size() : nullptr; }
 
   /// A copy with tensors of its own.
-  Scalars clone() const {
+  FRUGAL_INLINE Scalars clone() const {
     Scalars copy(*this);
     if (!copy.values_) return copy;
     for (Value& each : *copy.values_) {

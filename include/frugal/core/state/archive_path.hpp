@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 // Shared by the archives of core/state/state_writer.hpp and core/state/state_reader.hpp.
 namespace frugal::detail {
 
@@ -17,7 +19,7 @@ concept ListOfValues = requires(T& list) {
 
 // Appended piece by piece: g++ 12 falsely warns of overlapping copies in "a" + std::string (GCC bug
 // 105651), and users build with -Werror.
-inline std::string item_path(std::string const& path, std::size_t index) {
+FRUGAL_INLINE std::string item_path(std::string const& path, std::size_t index) {
   std::string item = path;
   item.push_back('.');
   return item.append(std::to_string(index));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/finite.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -24,7 +25,7 @@ namespace frugal::detail {
 class KeptBuffers {
  public:
   /// Call it when the fit begins. A constant that is not finite from the start is left out.
-  void begin(torch::nn::Module& module) {
+  FRUGAL_INLINE void begin(torch::nn::Module& module) {
     buffers_.clear();
     groups_.clear();
     for (at::Tensor const& buffer : module.buffers()) {
@@ -37,7 +38,7 @@ class KeptBuffers {
   bool empty() const { return buffers_.empty(); }
 
   /// Copies them, before a window. One operator for each type and device.
-  void take() {
+  FRUGAL_INLINE void take() {
     if (buffers_.empty()) return;
     at::NoGradGuard const no_gradients;
     if (groups_.empty() || groups_.front().kept.device() != buffers_.front().device()) group();
@@ -46,7 +47,7 @@ class KeptBuffers {
 
   /// Puts them back if one is not finite and `skipped`, a scalar on any device, is not 0. Of
   /// operators alone, so that it can be captured; no host sync.
-  void put_back(at::Tensor const& skipped) {
+  FRUGAL_INLINE void put_back(at::Tensor const& skipped) {
     at::NoGradGuard const no_gradients;
     for (Group const& each : groups_) {
       at::Tensor const now = at::cat(flat(each.buffers));
@@ -58,7 +59,7 @@ class KeptBuffers {
     }
   }
   /// The same for a window of which the host knows that it is skipped.
-  void put_back() {
+  FRUGAL_INLINE void put_back() {
     at::NoGradGuard const no_gradients;
     if (!first_non_finite(buffers_)) return;
     for (Group const& each : groups_) {
@@ -72,7 +73,7 @@ class KeptBuffers {
     at::Tensor kept;  ///< [number of all elements]
   };
 
-  void group() {
+  FRUGAL_INLINE void group() {
     std::map<std::pair<at::ScalarType, std::string>, Group> groups;
     for (at::Tensor const& buffer : buffers_) {
       groups[{buffer.scalar_type(), buffer.device().str()}].buffers.push_back(buffer);
@@ -86,13 +87,14 @@ class KeptBuffers {
     }
   }
 
-  static std::vector<at::Tensor> flat(std::vector<at::Tensor> const& tensors) {
+  FRUGAL_INLINE static std::vector<at::Tensor> flat(std::vector<at::Tensor> const& tensors) {
     std::vector<at::Tensor> all;
     all.reserve(tensors.size());
     for (at::Tensor const& tensor : tensors) all.push_back(tensor.flatten());
     return all;
   }
-  static std::vector<at::Tensor> parts(at::Tensor const& all, std::vector<at::Tensor> const& like) {
+  FRUGAL_INLINE static std::vector<at::Tensor> parts(at::Tensor const& all,
+                                                     std::vector<at::Tensor> const& like) {
     std::vector<at::Tensor> views;
     views.reserve(like.size());
     std::int64_t at = 0;

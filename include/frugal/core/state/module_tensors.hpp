@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/generators.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -46,7 +47,7 @@ void persist_generators(Archive& archive, c10::Device device) {
 /// that is allocated once.
 class BufferCopies {
  public:
-  void take(torch::nn::Module& module) {
+  FRUGAL_INLINE void take(torch::nn::Module& module) {
     if (!looked_) look_at(module);
     for (Group const& group : groups_) at::_foreach_copy_(group.kept, group.buffers);
   }
@@ -60,7 +61,7 @@ class BufferCopies {
     std::vector<at::Tensor> kept;
   };
 
-  void look_at(torch::nn::Module& module) {
+  FRUGAL_INLINE void look_at(torch::nn::Module& module) {
     looked_ = true;
     std::map<std::pair<at::ScalarType, std::string>, Group> groups;
     for (at::Tensor const& buffer : module.buffers()) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Describes which part of a tensor this process holds, when it is split over several processes.
@@ -17,7 +19,7 @@ struct Shard {
   std::uint64_t index = 0;  ///< 0 up to, but not including, count
   std::uint64_t count = 1;
 
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     return "part " + std::to_string(index + 1) + " of " + std::to_string(count) +
            " along dimension " + std::to_string(dim);
   }

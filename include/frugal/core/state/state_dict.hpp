@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <frugal/core/state/archive_path.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -52,7 +53,7 @@ struct StateDict {
 
  private:
   // std::variant's own comparison would instantiate a table of functions in every including file.
-  static bool same_bits(Value const& a, Value const& b) {
+  FRUGAL_INLINE static bool same_bits(Value const& a, Value const& b) {
     if (a.index() != b.index()) return false;
     if (auto const* const left = std::get_if<double>(&a)) {
       return std::bit_cast<std::uint64_t>(*left) ==
@@ -66,7 +67,7 @@ struct StateDict {
     T const* const left = std::get_if<T>(&a);
     return left == nullptr || *left == *std::get_if<T>(&b);
   }
-  static bool same_bits(at::Tensor const& a, at::Tensor const& b) {
+  FRUGAL_INLINE static bool same_bits(at::Tensor const& a, at::Tensor const& b) {
     if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
     at::Tensor const left = a.cpu().contiguous();
     at::Tensor const right = b.cpu().contiguous();

@@ -21,6 +21,7 @@
 #include <frugal/core/state/shard.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -39,7 +40,7 @@ class StateReader {
 
   /// Whether a best value of this metric was measured on other validation data, so that `who` must
   /// forget it. The run advises of it.
-  bool forgets(std::string const& who, std::string_view metric) {
+  FRUGAL_INLINE bool forgets(std::string const& who, std::string_view metric) {
     std::size_t const slash = metric.rfind('/');
     std::string_view const source =
         slash == std::string_view::npos ? std::string_view() : metric.substr(0, slash);
@@ -60,7 +61,7 @@ class StateReader {
 
   /// The first value, by path, that was not loaded; nothing if all were. Values marked as
   /// dispensable are not counted. `scope`: only the values in it.
-  std::optional<std::string> unread(std::string const& scope = {}) const {
+  FRUGAL_INLINE std::optional<std::string> unread(std::string const& scope = {}) const {
     std::string const prefix = scope.empty() ? scope : scope + "/";
     for (auto each = memory_.values.lower_bound(prefix);
          each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
@@ -69,12 +70,12 @@ class StateReader {
     return std::nullopt;
   }
   /// Whether a value of this scope has been loaded.
-  bool has_read(std::string const& scope) const {
+  FRUGAL_INLINE bool has_read(std::string const& scope) const {
     auto const first = read_.lower_bound(scope + "/");
     return first != read_.end() && first->starts_with(scope + "/");
   }
   /// Nobody will ask for the values of this scope.
-  void pass_over(std::string const& scope) {
+  FRUGAL_INLINE void pass_over(std::string const& scope) {
     std::string const prefix = scope + "/";
     for (auto each = memory_.values.lower_bound(prefix);
          each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
@@ -87,7 +88,7 @@ class StateReader {
 
   /// Whether a scope with this name has anything to load. Always false in a move, which is no
   /// resume: the State already has what it needs.
-  bool has(std::string const& scope) const {
+  FRUGAL_INLINE bool has(std::string const& scope) const {
     if (to_) return false;
     std::string const prefix = path_(scope) + "/";
     auto const first = memory_.values.lower_bound(prefix);
@@ -109,7 +110,7 @@ class StateReader {
     path_.scope(name, *this, body);
   }
   /// StateError if it was saved whole, or as another shard.
-  void shard(std::string const& name, at::Tensor& part, Shard const& which) {
+  FRUGAL_INLINE void shard(std::string const& name, at::Tensor& part, Shard const& which) {
     std::string const path = path_(name);
     std::string const scope_name = detail::shard_scope(name);
     if (!memory_.values.contains(path_(scope_name) + "/count")) {
@@ -162,14 +163,14 @@ class StateReader {
     }
   }
 
-  bool is_dispensable(std::string const& path) const {
+  FRUGAL_INLINE bool is_dispensable(std::string const& path) const {
     for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
       if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
     }
     return false;
   }
 
-  StateDict::Value const& at(std::string const& path) {
+  FRUGAL_INLINE StateDict::Value const& at(std::string const& path) {
     auto const found = memory_.values.find(path);
     if (found == memory_.values.end()) refuse(path, "it was not saved");
     read_.insert(found->first);
@@ -193,7 +194,7 @@ class StateReader {
   }
 
   // An existing tensor keeps its memory: optimizers hold on to theirs.
-  void load_tensor(std::string const& path, at::Tensor& value) {
+  FRUGAL_INLINE void load_tensor(std::string const& path, at::Tensor& value) {
     auto const saved = memory_.tensors.find(path);
     if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
     at::Tensor const& source = saved->second;
@@ -215,7 +216,7 @@ class StateReader {
     value.copy_(source);
   }
 
-  [[noreturn]] static void refuse(std::string const& path, std::string const& why) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string const& path, std::string const& why) {
     throw StateError({.what = "saved state does not fit",
                       .where = path,
                       .why = why,

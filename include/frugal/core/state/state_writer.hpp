@@ -13,6 +13,7 @@
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/core/state/shard.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -46,14 +47,14 @@ class StateWriter {
   void scope(std::string const& name, F&& body) {
     path_.scope(name, *this, body);
   }
-  void shard(std::string const& name, at::Tensor const& part, Shard which) {
+  FRUGAL_INLINE void shard(std::string const& name, at::Tensor const& part, Shard which) {
     (*this)(name, part);
     scope(detail::shard_scope(name), [&](auto& inner) { which.persist(inner); });
   }
 
   /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
   /// if no device tensor went to host memory.
-  void settle() {
+  FRUGAL_INLINE void settle() {
     if (missing_.empty()) return;
     std::vector<at::Tensor> like;
     like.reserve(missing_.size());
@@ -107,7 +108,7 @@ class StateWriter {
     }
   }
 
-  void keep(at::Tensor& kept, at::Tensor const& value) {
+  FRUGAL_INLINE void keep(at::Tensor& kept, at::Tensor const& value) {
     at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
                                     ? floats_
                                     : value.scalar_type();

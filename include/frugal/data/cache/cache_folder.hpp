@@ -3,6 +3,7 @@
 
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -23,7 +24,7 @@ class CacheFolderLock {
  public:
   /// Makes the folder and shares it. StoreError if it cannot be made. Waits for one who is about to
   /// remove it, and makes it again. Where the file system has no locks there is none.
-  static CacheFolderLock shared(std::filesystem::path const& path) {
+  FRUGAL_INLINE static CacheFolderLock shared(std::filesystem::path const& path) {
     for (;;) {
       create_folders(path);
       CacheFolderLock lock(open(path));
@@ -36,7 +37,7 @@ class CacheFolderLock {
   }
 
   /// The lock of one who removes it; nothing if somebody uses the folder, or if it is none.
-  static std::optional<CacheFolderLock> alone(std::filesystem::path const& path) {
+  FRUGAL_INLINE static std::optional<CacheFolderLock> alone(std::filesystem::path const& path) {
     CacheFolderLock lock(open(path));
     if (lock.descriptor_ < 0 || ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 ||
         !lock.is_at(path)) {
@@ -55,7 +56,7 @@ class CacheFolderLock {
  private:
   explicit CacheFolderLock(int descriptor) : descriptor_(descriptor) {}
 
-  static int open(std::filesystem::path const& path) {
+  FRUGAL_INLINE static int open(std::filesystem::path const& path) {
     int descriptor = -1;
     do {
       descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -64,7 +65,7 @@ class CacheFolderLock {
   }
 
   /// Whether the folder of that name is still the one that is locked.
-  bool is_at(std::filesystem::path const& path) const {
+  FRUGAL_INLINE bool is_at(std::filesystem::path const& path) const {
     struct stat mine{}, named{};
     return ::fstat(descriptor_, &mine) == 0 && ::stat(path.c_str(), &named) == 0 &&
            mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;

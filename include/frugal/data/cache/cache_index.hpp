@@ -3,6 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/data/little_endian.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ struct CacheEntry {
 
   friend bool operator==(CacheEntry const&, CacheEntry const&) = default;
 
-  std::vector<std::byte> file_bytes() const {
+  FRUGAL_INLINE std::vector<std::byte> file_bytes() const {
     std::vector<std::byte> out;
     for (std::uint64_t const value : {sample, offset, bytes, source_bytes, hash}) {
       append_le(out, value);
@@ -56,7 +57,7 @@ struct CacheSegmentHeader {
   std::uint64_t key = 0;       ///< hash of the cache's key
   std::uint64_t capacity = 0;  ///< bytes of data, at most
 
-  std::vector<std::byte> file_bytes() const {
+  FRUGAL_INLINE std::vector<std::byte> file_bytes() const {
     std::vector<std::byte> out;
     append_text(out, cache_magic);
     append_le(out, cache_version);
@@ -69,7 +70,7 @@ struct CacheSegmentHeader {
   }
 
   /// Nothing if the bytes are no header of this version.
-  static std::optional<CacheSegmentHeader> parse(std::span<std::byte const> bytes) {
+  FRUGAL_INLINE static std::optional<CacheSegmentHeader> parse(std::span<std::byte const> bytes) {
     if (bytes.size() < cache_header_bytes) return std::nullopt;
     std::string_view const magic(reinterpret_cast<char const*>(bytes.data()), cache_magic.size());
     if (magic != cache_magic || load_le<std::uint32_t>(bytes, 8) != cache_version ||
@@ -83,8 +84,9 @@ struct CacheSegmentHeader {
 
 /// The whole entries at the beginning of `bytes` that have their hash, belong to one of `samples`
 /// samples and lie in the first `data_bytes` bytes of data.
-inline std::vector<CacheEntry> cache_entries(std::span<std::byte const> bytes,
-                                             std::uint64_t samples, std::uint64_t data_bytes) {
+FRUGAL_INLINE std::vector<CacheEntry> cache_entries(std::span<std::byte const> bytes,
+                                                    std::uint64_t samples,
+                                                    std::uint64_t data_bytes) {
   std::vector<CacheEntry> entries;
   for (; bytes.size() >= cache_entry_bytes; bytes = bytes.subspan(cache_entry_bytes)) {
     if (load_le<std::uint64_t>(bytes, 40) != Hash::of(bytes.first(40))) continue;

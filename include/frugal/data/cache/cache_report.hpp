@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Where a cache is, and how large it may become.
@@ -34,14 +36,14 @@ struct CacheReport {
   std::string stopped{};       ///< why no more samples are kept; empty: they are
 
   /// "60000 of 60000 samples: 44.9 MiB before the transform, 179.4 MiB after it"
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::string text = std::to_string(cached) + " of " + std::to_string(samples) + " samples: ";
     if (bytes_before) text += size_text(*bytes_before) + " before the transform, ";
     return text + size_text(bytes_after) + (bytes_before ? " after it" : " after the transform");
   }
 
  private:
-  static std::string size_text(std::uint64_t bytes) {
+  FRUGAL_INLINE static std::string size_text(std::uint64_t bytes) {
     char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double size = static_cast<double>(bytes);
     int unit = 0;

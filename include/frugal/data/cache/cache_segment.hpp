@@ -4,6 +4,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/data/cache/cache_index.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -33,8 +34,8 @@ class CacheSegment {
   /// `index` is the path of NAME.index. Null if it is not, or not yet, a segment of this key.
   /// `own`: this process writes it, and knows its entries. StoreError if it cannot be opened or
   /// mapped.
-  static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index, std::uint64_t key,
-                                            bool own = false) {
+  FRUGAL_INLINE static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index,
+                                                          std::uint64_t key, bool own = false) {
     File file = File::open(index);
     std::vector<std::byte> bytes(cache_header_bytes);
     bytes.resize(file.read(bytes));
@@ -55,7 +56,7 @@ class CacheSegment {
   ~CacheSegment() { ::munmap(const_cast<std::byte*>(mapped_), capacity_); }
 
   /// The entries that came since the last call.
-  std::vector<CacheEntry> news(std::uint64_t samples) {
+  FRUGAL_INLINE std::vector<CacheEntry> news(std::uint64_t samples) {
     if (!files_) return {};
     auto& [index, data] = *files_;
     // Asked first: what a writer adds while it lets go is still read below.
@@ -85,7 +86,7 @@ class CacheSegment {
       : mapped_(mapped), capacity_(capacity) {}
 
   /// Whether the writer has ended. Where the file system has no locks, it may live for ever.
-  static bool is_released(File const& index) {
+  FRUGAL_INLINE static bool is_released(File const& index) {
     if (::flock(index.descriptor(), LOCK_SH | LOCK_NB) != 0) return false;
     ::flock(index.descriptor(), LOCK_UN);
     return true;
@@ -118,7 +119,7 @@ class CacheSegmentWriter {
   static std::uint64_t disk_bytes(std::uint64_t bytes) { return padded(bytes) + cache_entry_bytes; }
 
   /// Appends the bytes and then their entry; sets the entry's offset, bytes and hash.
-  void add(CacheEntry& entry, std::span<std::byte const> bytes) {
+  FRUGAL_INLINE void add(CacheEntry& entry, std::span<std::byte const> bytes) {
     entry.offset = offset_;
     entry.bytes = bytes.size();
     entry.hash = Hash::of(bytes);
@@ -136,14 +137,14 @@ class CacheSegmentWriter {
     return (bytes + cache_alignment - 1) / cache_alignment * cache_alignment;
   }
 
-  static std::string new_name() {
+  FRUGAL_INLINE static std::string new_name() {
     std::uint64_t random = 0;
     if (::getrandom(&random, sizeof random, 0) != sizeof random) {
       throw io_error("getrandom", "a new segment", errno);
     }
     return "segment-" + hex_of(random);
   }
-  std::filesystem::path with(char const* extension) const {
+  FRUGAL_INLINE std::filesystem::path with(char const* extension) const {
     auto path = base_;
     return path += extension;
   }

@@ -8,6 +8,7 @@
 #include <frugal/data/cache/cache_segment.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -69,7 +70,7 @@ class CacheStore {
 
   /// The bytes of a sample; nothing if they are not there, or are damaged. They stay as long as
   /// this object does.
-  std::optional<std::span<std::byte const>> find(std::uint64_t sample) const {
+  FRUGAL_INLINE std::optional<std::span<std::byte const>> find(std::uint64_t sample) const {
     Record* record = slots_[sample].load(std::memory_order_acquire);
     for (; record != nullptr; record = record->older) {
       auto const bytes = record->segment->bytes(record->entry);
@@ -87,7 +88,8 @@ class CacheStore {
 
   /// Keeps the bytes of a sample. False if the limit does not allow it, or a write failed: then
   /// nothing more is kept, and why() says why.
-  bool put(std::uint64_t sample, std::span<std::byte const> bytes, std::uint64_t source_bytes) {
+  FRUGAL_INLINE bool put(std::uint64_t sample, std::span<std::byte const> bytes,
+                         std::uint64_t source_bytes) {
     if (stopped_.load(std::memory_order_relaxed)) return false;
     std::lock_guard const lock(mutex_);
     // What others wrote while this sample was computed counts, too.
@@ -115,7 +117,7 @@ class CacheStore {
 
   /// Takes in what other processes have written since. What cannot be read now (too many open
   /// files, a server that is away) is as if it was not there.
-  void refresh() {
+  FRUGAL_INLINE void refresh() {
     std::lock_guard const lock(mutex_);
     refresh_locked();
   }
@@ -123,12 +125,12 @@ class CacheStore {
   /// False once put() has given up.
   bool keeps() const { return !stopped_.load(std::memory_order_relaxed); }
   /// Why put() gave up.
-  std::string why() const {
+  FRUGAL_INLINE std::string why() const {
     std::lock_guard const lock(mutex_);
     return why_;
   }
 
-  CacheTotals totals() const {
+  FRUGAL_INLINE CacheTotals totals() const {
     std::lock_guard const lock(mutex_);
     CacheTotals totals = totals_;
     totals.disk_bytes = disk_bytes_locked();
@@ -153,7 +155,7 @@ class CacheStore {
   };
 
   /// The text of the key is in a file, so that two keys of one hash are distinguished.
-  void require_key(std::string const& key) const {
+  FRUGAL_INLINE void require_key(std::string const& key) const {
     auto const path = folder_ / "key.txt";
     std::error_code ignored;  // what cannot be looked at cannot be opened, either
     if (!std::filesystem::exists(path, ignored)) {
@@ -178,7 +180,7 @@ class CacheStore {
                      .fix = "Remove that folder, or set another CacheSettings::folder."});
   }
 
-  void refresh_locked() {
+  FRUGAL_INLINE void refresh_locked() {
     std::error_code failure;
     auto const changed = std::filesystem::last_write_time(folder_, failure);
     if (failure || changed != seen_ || unfinished_) open_segments();
@@ -198,7 +200,7 @@ class CacheStore {
     }
   }
 
-  void open_segments() {
+  FRUGAL_INLINE void open_segments() {
     unfinished_ = false;
     std::vector<std::filesystem::path> paths;
     try {
@@ -226,7 +228,7 @@ class CacheStore {
     }
   }
 
-  void new_segment(std::uint64_t bytes) {
+  FRUGAL_INLINE void new_segment(std::uint64_t bytes) {
     writer_.emplace(folder_,
                     CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
     writer_process_ = ::getpid();
@@ -242,7 +244,7 @@ class CacheStore {
     segments_.push_back(std::move(segment));
   }
 
-  void insert(CacheSegment const& segment, CacheEntry const& entry, State state) {
+  FRUGAL_INLINE void insert(CacheSegment const& segment, CacheEntry const& entry, State state) {
     auto& slot = slots_[entry.sample];
     Record* const older = slot.load(std::memory_order_relaxed);
     records_.emplace_back(&segment, entry, older, state);
@@ -254,13 +256,13 @@ class CacheStore {
     totals_.source_bytes = totals_.source_bytes.value_or(0) + entry.source_bytes;
   }
 
-  std::uint64_t disk_bytes_locked() const {
+  FRUGAL_INLINE std::uint64_t disk_bytes_locked() const {
     std::uint64_t bytes = own_bytes_;
     for (CacheSegment const* const segment : others_) bytes += segment->disk_bytes();
     return bytes;
   }
 
-  bool stop(std::string why) {
+  FRUGAL_INLINE bool stop(std::string why) {
     why_ = std::move(why);
     stopped_.store(true, std::memory_order_relaxed);
     return false;

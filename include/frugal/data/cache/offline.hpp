@@ -23,6 +23,7 @@
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/transform_clock.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -41,7 +42,7 @@ namespace detail {
 
 /// Which of `variants` a sample has in an epoch: of each `variants` epochs in a row, counted from
 /// epoch 0, each variant once, in an order of its own for every sample.
-inline std::uint64_t variant_of(SampleKey const& key, std::uint64_t variants) {
+FRUGAL_INLINE std::uint64_t variant_of(SampleKey const& key, std::uint64_t variants) {
   std::uint64_t const round = key.epoch / variants;
   Permutation const order(mix64(key.seed ^ mix64(key.index + 0x9e3779b97f4a7c15U)), round,
                           variants);
@@ -55,7 +56,7 @@ class QuickAdvice {
   static constexpr std::chrono::milliseconds worth{20};
 
   /// A sentence after the call that completes the measurement, if the mean is below 20 ms.
-  std::string add(std::chrono::nanoseconds spent, std::uint64_t variants) {
+  FRUGAL_INLINE std::string add(std::chrono::nanoseconds spent, std::uint64_t variants) {
     std::lock_guard const lock(mutex_);
     if (calls_ == calls_wanted) return {};
     spent_ += spent;

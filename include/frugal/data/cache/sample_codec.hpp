@@ -21,6 +21,7 @@
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 // Samples as bytes: for a cache, which keeps them next to their hash. Not a format for exchange.
 namespace frugal {
@@ -206,7 +207,7 @@ class SampleEncoder {
   void clear() noexcept { bytes_.clear(); }
 
  private:
-  void add_tensor(at::Tensor const& tensor) {
+  FRUGAL_INLINE void add_tensor(at::Tensor const& tensor) {
     if (!tensor.defined()) return append_le(bytes_, std::uint8_t{0xff});
     // A conjugate and a negative view have a flag in place of other bytes.
     at::Tensor const whole = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
@@ -291,7 +292,7 @@ class SampleDecoder {
     }
   }
 
-  at::Tensor read_tensor() {
+  FRUGAL_INLINE at::Tensor read_tensor() {
     auto const code = number<std::uint8_t>();
     if (code == 0xff) return {};
     if (code >= dtype_cards.size()) fail("a tensor has an unknown dtype");
@@ -314,19 +315,19 @@ class SampleDecoder {
     return load_le<Number>(take(sizeof(Number)), 0);
   }
   /// Reads the number of items that follow, each of which has at least one byte.
-  std::uint64_t count() {
+  FRUGAL_INLINE std::uint64_t count() {
     auto const items = number<std::uint64_t>();
     if (items > bytes_.size()) fail("a list is longer than the sample");
     return items;
   }
-  std::span<std::byte const> take(std::uint64_t size) {
+  FRUGAL_INLINE std::span<std::byte const> take(std::uint64_t size) {
     if (size > bytes_.size()) fail("it ends too early");
     auto const taken = bytes_.first(size);
     bytes_ = bytes_.subspan(size);
     return taken;
   }
 
-  [[noreturn]] void fail(std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::string why) const {
     throw DataError({.what = "a cached sample cannot be read",
                      .where = name_,
                      .why = std::move(why),

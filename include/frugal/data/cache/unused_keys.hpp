@@ -6,6 +6,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/data/cache/cache_folder.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/random.h>
 
@@ -33,7 +34,7 @@ namespace detail {
 inline constexpr std::string_view removed_suffix = ".removed";
 
 /// Whether a folder is that of a key: it has the key's text, and the hash of that as its name.
-inline bool is_key_folder(std::filesystem::path const& folder) {
+FRUGAL_INLINE bool is_key_folder(std::filesystem::path const& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)))
     return false;
@@ -50,7 +51,7 @@ inline bool is_key_folder(std::filesystem::path const& folder) {
 
 /// Renames first: then half of a key is never found, and a crash leaves what the next call
 /// knows.
-inline void remove_key(std::filesystem::path const& folder) {
+FRUGAL_INLINE void remove_key(std::filesystem::path const& folder) {
   std::uint64_t drawn = 0;
   if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
     throw io_error("getrandom", folder, errno);
@@ -73,7 +74,7 @@ inline void remove_key(std::filesystem::path const& folder) {
 ///
 /// Whatever else lies in the folder stays.
 /// Errors  StoreError if a key cannot be read or removed.
-inline RemovedKeys remove_unused_keys(std::filesystem::path const& folder) {
+FRUGAL_INLINE RemovedKeys remove_unused_keys(std::filesystem::path const& folder) {
   RemovedKeys result;
   for (auto const& path : entries_of(folder)) {
     // A call that did not come to its end: KEY-0123456789abcdef.removed

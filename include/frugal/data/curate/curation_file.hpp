@@ -7,6 +7,7 @@
 #include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ inline std::uint64_t hash_of_text(std::string_view text) {
   return Hash::of(std::as_bytes(std::span(text)));
 }
 
-inline std::string head_line(Curation const& curation) {
+FRUGAL_INLINE std::string head_line(Curation const& curation) {
   JsonLine line;
   line.add("format", "frugal curation").add("version", 1);
   line.add("name", curation.name).add("identity", curation.identity);
@@ -43,7 +44,7 @@ inline std::string head_line(Curation const& curation) {
   return std::move(line).str();
 }
 
-inline std::string row_line(Removed const& row, NameOfSample const& name) {
+FRUGAL_INLINE std::string row_line(Removed const& row, NameOfSample const& name) {
   JsonLine line;
   line.add("index", row.index);
   if (name) line.add("name", name(row.index));
@@ -60,7 +61,7 @@ class CurationReader {
  public:
   explicit CurationReader(std::string where) : where_(std::move(where)) {}
 
-  Curation read(std::string_view text) {
+  FRUGAL_INLINE Curation read(std::string_view text) {
     std::string_view const body = checked_body(text);
     Curation out = head(body.substr(0, body.find('\n')));
     std::string_view rest = body.substr(body.find('\n') + 1);
@@ -76,7 +77,7 @@ class CurationReader {
   }
 
  private:
-  JsonFields fields() const {
+  FRUGAL_INLINE JsonFields fields() const {
     return JsonFields({.what = "the report of a curation is damaged",
                        .where = where_ + ", line " + std::to_string(line_),
                        .why = "",
@@ -84,7 +85,7 @@ class CurationReader {
   }
 
   /// The text before the last line, which has its hash.
-  std::string_view checked_body(std::string_view text) const {
+  FRUGAL_INLINE std::string_view checked_body(std::string_view text) const {
     if (text.empty() || text.back() != '\n') fields().fail("it is cut off");
     std::size_t const end = text.substr(0, text.size() - 1).rfind('\n');
     if (end == text.npos) fields().fail("it has only one line");
@@ -97,7 +98,7 @@ class CurationReader {
     return body;
   }
 
-  Curation head(std::string_view text) {
+  FRUGAL_INLINE Curation head(std::string_view text) {
     JsonFields const fields = this->fields();
     auto const all = fields.parse(text, "frugal curation");
     if (fields.version(all) > 1) fields.fail("a newer frugal wrote it; update frugal");
@@ -114,7 +115,7 @@ class CurationReader {
             .compared = fields.number(all, "compared")};
   }
 
-  Removed row(std::string_view text, Curation const& so_far) const {
+  FRUGAL_INLINE Removed row(std::string_view text, Curation const& so_far) const {
     JsonFields const fields = this->fields();
     JsonError error;
     auto const all = Json::parse(std::string(text), &error);
@@ -139,7 +140,7 @@ class CurationReader {
     return out;
   }
 
-  double real(Json const& all, char const* name) const {
+  FRUGAL_INLINE double real(Json const& all, char const* name) const {
     auto const value = fields().member(all, name).as_double();
     if (!value) fields().fail("\"" + std::string(name) + "\" is no number");
     return *value;
@@ -154,7 +155,7 @@ class CurationReader {
 
 /// The report as JSONL: a line about the set, one for each removed sample, and a hash of them all.
 /// `name` is what lines call a sample.
-inline std::string curation_text(Curation const& curation, NameOfSample const& name = {}) {
+FRUGAL_INLINE std::string curation_text(Curation const& curation, NameOfSample const& name = {}) {
   std::string text = detail::head_line(curation);
   for (Removed const& each : curation.removed) text += detail::row_line(each, name);
   detail::JsonLine last;

@@ -3,6 +3,7 @@
 
 #include <frugal/data/idx/inflate.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <array>
@@ -70,7 +71,7 @@ class IdxParser {
  public:
   IdxParser(InflateReader& input, IdxLimits const& limits) : input_(input), limits_(limits) {}
 
-  IdxArray parse() {
+  FRUGAL_INLINE IdxArray parse() {
     IdxArray array;
     read_magic(array);
     read_shape(array);
@@ -79,7 +80,7 @@ class IdxParser {
   }
 
  private:
-  void read_magic(IdxArray& array) {
+  FRUGAL_INLINE void read_magic(IdxArray& array) {
     std::array<std::byte, 4> magic{};
     if (std::size_t const got = input_.read(magic); got < magic.size()) {
       fail(got, got == 0 ? "the file is empty" : "the file is cut off",
@@ -103,7 +104,7 @@ class IdxParser {
     array.shape.resize(static_cast<std::size_t>(dimensions));
   }
 
-  void read_shape(IdxArray& array) {
+  FRUGAL_INLINE void read_shape(IdxArray& array) {
     array.size = IdxArray::width(array.type);
     for (std::uint64_t& extent : array.shape) {
       std::uint64_t const at = input_.offset();
@@ -123,7 +124,7 @@ class IdxParser {
     }
   }
 
-  void read_elements(IdxArray& array) {
+  FRUGAL_INLINE void read_elements(IdxArray& array) {
     std::uint64_t const begin = input_.offset();
     // Asked before memory is set aside: a header of twenty bytes may claim gigabytes.
     if (begin + array.size > input_.most_bytes()) {
@@ -148,7 +149,7 @@ class IdxParser {
   }
 
   /// IDX is big-endian.
-  static void to_native(std::span<std::byte> bytes, std::uint64_t width) {
+  FRUGAL_INLINE static void to_native(std::span<std::byte> bytes, std::uint64_t width) {
     if constexpr (std::endian::native == std::endian::big) return;
     if (width == 1) return;
     for (; !bytes.empty(); bytes = bytes.subspan(width)) {
@@ -156,13 +157,14 @@ class IdxParser {
     }
   }
 
-  static std::string hex(std::byte byte) {
+  FRUGAL_INLINE static std::string hex(std::byte byte) {
     constexpr char digits[] = "0123456789abcdef";
     auto const value = std::to_integer<unsigned>(byte);
     return {digits[value >> 4], digits[value & 15U]};
   }
 
-  [[noreturn]] void fail(std::uint64_t offset, std::string what, std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::uint64_t offset, std::string what,
+                                       std::string why) const {
     throw DataError({.what = std::move(what),
                      .where = input_.name() + ", byte " + std::to_string(offset) +
                               (input_.compressed() ? " of the uncompressed data" : ""),
@@ -182,13 +184,14 @@ class IdxParser {
 ///         type, number of dimensions, the dimensions as big-endian uint32, the elements.
 /// Errors  DataError with name and byte offset, what was expected and what was found: an empty,
 ///         cut off or damaged file, an unknown type, an absurd size, bytes after the end.
-inline IdxArray read_idx(std::istream& input, std::string name, IdxLimits const& limits = {}) {
+FRUGAL_INLINE IdxArray read_idx(std::istream& input, std::string name,
+                                IdxLimits const& limits = {}) {
   InflateReader reader(input, std::move(name));
   return detail::IdxParser(reader, limits).parse();
 }
 
 /// Reads a file.
-inline IdxArray read_idx(std::filesystem::path const& path, IdxLimits const& limits = {}) {
+FRUGAL_INLINE IdxArray read_idx(std::filesystem::path const& path, IdxLimits const& limits = {}) {
   std::ifstream input(path, std::ios::binary);
   int const reason = errno;
   std::error_code ignored;

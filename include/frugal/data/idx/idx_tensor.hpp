@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/idx/idx.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
@@ -13,7 +14,7 @@
 namespace frugal {
 
 /// The array as a host tensor of its own shape and element type, without a copy.
-inline at::Tensor to_tensor(IdxArray array) {
+FRUGAL_INLINE at::Tensor to_tensor(IdxArray array) {
   auto const dtype = [&] {
     switch (array.type) {
       case IdxType::uint8:

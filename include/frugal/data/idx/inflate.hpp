@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <zlib.h>
 
@@ -39,7 +40,7 @@ class InflateReader {
   InflateReader& operator=(InflateReader const&) = delete;
 
   /// Fills `out` as far as the input goes and returns how many bytes that was.
-  std::size_t read(std::span<std::byte> out) {
+  FRUGAL_INLINE std::size_t read(std::span<std::byte> out) {
     std::size_t const wanted = out.size();
     while (!out.empty()) {
       std::size_t const got = gzip_ ? inflate_some(out) : copy_some(out);
@@ -68,7 +69,7 @@ class InflateReader {
     }
   };
 
-  static std::uint64_t measure(std::istream& input) {
+  FRUGAL_INLINE static std::uint64_t measure(std::istream& input) {
     auto const begin = input.tellg();
     input.seekg(0, std::ios::end);
     auto const end = input.tellg();
@@ -79,7 +80,7 @@ class InflateReader {
   /// Offset in the stored input of the next byte that was not read.
   std::uint64_t stored_offset() const { return fetched_ - held_.size(); }
 
-  void refill() {
+  FRUGAL_INLINE void refill() {
     if (!held_.empty()) return;
     input_.read(reinterpret_cast<char*>(buffer_.data()),
                 static_cast<std::streamsize>(buffer_.size()));
@@ -88,7 +89,7 @@ class InflateReader {
     fetched_ += held_.size();
   }
 
-  std::size_t copy_some(std::span<std::byte> out) {
+  FRUGAL_INLINE std::size_t copy_some(std::span<std::byte> out) {
     refill();
     std::size_t const count = std::min(out.size(), held_.size());
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(held_[i]);
@@ -96,14 +97,14 @@ class InflateReader {
     return count;
   }
 
-  void start_member() {
+  FRUGAL_INLINE void start_member() {
     auto stream = std::make_unique<z_stream>();
     // 15: the largest window; + 16: a gzip header, and zlib checks the trailer.
     if (inflateInit2(stream.get(), 15 + 16) != Z_OK) throw std::bad_alloc();
     stream_.reset(stream.release());
   }
 
-  std::size_t inflate_some(std::span<std::byte> out) {
+  FRUGAL_INLINE std::size_t inflate_some(std::span<std::byte> out) {
     if (ended_) return 0;
     refill();
     std::size_t const limit = std::min<std::size_t>(out.size(), std::size_t{1} << 30);
@@ -128,7 +129,7 @@ class InflateReader {
     return made;
   }
 
-  void end_member() {
+  FRUGAL_INLINE void end_member() {
     refill();
     if (held_.empty()) {
       ended_ = true;
@@ -141,7 +142,7 @@ class InflateReader {
     start_member();
   }
 
-  [[noreturn]] void fail(std::string what, std::string why, std::string fix) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::string what, std::string why, std::string fix) const {
     throw DataError({.what = std::move(what),
                      .where = name_ + ", byte " + std::to_string(stored_offset()),
                      .why = std::move(why),

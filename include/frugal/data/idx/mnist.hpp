@@ -6,6 +6,7 @@
 #include <frugal/data/idx/idx.hpp>
 #include <frugal/data/idx/idx_tensor.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
@@ -33,8 +34,8 @@ enum class Pixels {
 ///          where it is damaged, both files where they do not fit; EmptySourceError for no images.
 /// Source   Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017): Debian's dataset-fashion-mnist puts it
 ///          into /usr/share/datasets/fashion-mnist.
-inline Batch read_mnist(std::filesystem::path const& folder, Split split,
-                        Pixels pixels = Pixels::scaled) {
+FRUGAL_INLINE Batch read_mnist(std::filesystem::path const& folder, Split split,
+                               Pixels pixels = Pixels::scaled) {
   auto const find = [&](std::string const& kind) {
     std::string const name = (split == Split::train ? "train-" : "t10k-") + kind;
     for (std::string const& file : std::array{name, name + ".gz"}) {

@@ -12,6 +12,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -20,7 +21,7 @@ inline double brightest(at::Tensor const& images) { return images.is_floating_po
 
 /// Throws ShapeError unless the tensor is [..., C, H, W], and DtypeError unless it has uint8 or a
 /// floating type.
-inline void check_images(at::Tensor const& images, char const* caller) {
+FRUGAL_INLINE void check_images(at::Tensor const& images, char const* caller) {
   if (images.dim() < 3 || images.numel() == 0) {
     throw ShapeError({.what = "the tensor is no image",
                       .where = caller,
@@ -36,8 +37,8 @@ inline void check_images(at::Tensor const& images, char const* caller) {
 }
 
 /// Checks a batch [B, C, H, W] with a key for each image.
-inline void check_images(at::Tensor const& images, std::span<SampleKey const> keys,
-                         char const* caller) {
+FRUGAL_INLINE void check_images(at::Tensor const& images, std::span<SampleKey const> keys,
+                                char const* caller) {
   check_images(images, caller);
   if (images.dim() == 4 && images.size(0) == static_cast<std::int64_t>(keys.size())) return;
   throw ShapeError({.what = "there is not one key for each image",
@@ -48,7 +49,8 @@ inline void check_images(at::Tensor const& images, std::span<SampleKey const> ke
 }
 
 /// Throws SettingsError unless it holds.
-inline void check_setting(bool holds, char const* what, char const* caller, char const* fix) {
+FRUGAL_INLINE void check_setting(bool holds, char const* what, char const* caller,
+                                 char const* fix) {
   if (holds) return;
   throw SettingsError({.what = what, .where = caller, .why = "", .fix = fix});
 }

@@ -14,6 +14,7 @@
 #include <frugal/data/image/rows_of.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 // Changes of colour, with a factor for each image of a batch [B, C, H, W] of uint8 or floats. Equal
 // to torchvision.transforms.v2.functional's adjust_brightness and the like, which take one factor.
@@ -23,8 +24,8 @@ namespace frugal {
 namespace detail {
 
 /// Throws ShapeError unless there are 1 or 3 channels and one factor per image.
-inline void check_colours(at::Tensor const& images, std::span<double const> factors,
-                          char const* caller) {
+FRUGAL_INLINE void check_colours(at::Tensor const& images, std::span<double const> factors,
+                                 char const* caller) {
   check_images(images, caller);
   bool const channels = images.size(-3) == 1 || images.size(-3) == 3;
   if (channels && images.dim() == 4 &&
@@ -39,13 +40,13 @@ inline void check_colours(at::Tensor const& images, std::span<double const> fact
 }
 
 /// [B, 1, 1, 1], of the dtype that the images have as floats.
-inline at::Tensor per_image(at::Tensor const& images, std::vector<double> const& factors) {
+FRUGAL_INLINE at::Tensor per_image(at::Tensor const& images, std::vector<double> const& factors) {
   auto const dtype = images.is_floating_point() ? images.scalar_type() : at::kFloat;
   return on_device_of(images, factors).to(dtype).view({-1, 1, 1, 1});
 }
 
 /// The luma [B, 1, H, W] as floats; of bytes rounded down.
-inline at::Tensor grey_of(at::Tensor const& images) {
+FRUGAL_INLINE at::Tensor grey_of(at::Tensor const& images) {
   if (images.size(1) == 1) return images.is_floating_point() ? images : images.to(at::kFloat);
   auto const colour = images.unbind(1);
   at::Tensor grey = colour[0].mul(0.2989).add_(colour[1], 0.587).add_(colour[2], 0.114);
@@ -54,8 +55,8 @@ inline at::Tensor grey_of(at::Tensor const& images) {
 }
 
 /// images * factor + other * (1 - factor), within the range of the images.
-inline at::Tensor blended(at::Tensor const& images, at::Tensor const& other,
-                          std::span<double const> factors) {
+FRUGAL_INLINE at::Tensor blended(at::Tensor const& images, at::Tensor const& other,
+                                 std::span<double const> factors) {
   std::vector<double> const mine(factors.begin(), factors.end());
   std::vector<double> others;
   for (double const factor : factors) others.push_back(1 - factor);
@@ -66,7 +67,7 @@ inline at::Tensor blended(at::Tensor const& images, at::Tensor const& other,
 }
 
 /// Hue, saturation and value [B, H, W] of floats.
-inline std::tuple<at::Tensor, at::Tensor, at::Tensor> to_hsv(at::Tensor const& images) {
+FRUGAL_INLINE std::tuple<at::Tensor, at::Tensor, at::Tensor> to_hsv(at::Tensor const& images) {
   auto const colour = images.unbind(1);
   auto const [least, most] = at::aminmax(images, 1);
   at::Tensor const grey = most.eq(least);
@@ -83,8 +84,8 @@ inline std::tuple<at::Tensor, at::Tensor, at::Tensor> to_hsv(at::Tensor const& i
 }
 
 /// Floats [B, 3, H, W] of hue, saturation and value.
-inline at::Tensor from_hsv(at::Tensor const& hue, at::Tensor const& saturation,
-                           at::Tensor const& value) {
+FRUGAL_INLINE at::Tensor from_hsv(at::Tensor const& hue, at::Tensor const& saturation,
+                                  at::Tensor const& value) {
   at::Tensor const sixth = hue.mul(6);
   at::Tensor const sector = sixth.floor();
   at::Tensor const within = saturation * (sixth - sector);
@@ -105,7 +106,8 @@ inline at::Tensor from_hsv(at::Tensor const& hue, at::Tensor const& saturation,
 }  // namespace detail
 
 /// The images times a factor: 0 is black, 1 changes nothing.
-inline at::Tensor adjust_brightness(at::Tensor const& images, std::span<double const> factors) {
+FRUGAL_INLINE at::Tensor adjust_brightness(at::Tensor const& images,
+                                           std::span<double const> factors) {
   detail::check_colours(images, factors, "adjust_brightness");
   std::vector<double> const all(factors.begin(), factors.end());
   return images.mul(detail::per_image(images, all))
@@ -114,20 +116,22 @@ inline at::Tensor adjust_brightness(at::Tensor const& images, std::span<double c
 }
 
 /// Away from the image's mean grey, or towards it: 0 is grey, 1 changes nothing.
-inline at::Tensor adjust_contrast(at::Tensor const& images, std::span<double const> factors) {
+FRUGAL_INLINE at::Tensor adjust_contrast(at::Tensor const& images,
+                                         std::span<double const> factors) {
   detail::check_colours(images, factors, "adjust_contrast");
   return detail::blended(images, detail::grey_of(images).mean({1, 2, 3}, true), factors);
 }
 
 /// Away from each pixel's grey, or towards it: 0 is grey, 1 changes nothing.
-inline at::Tensor adjust_saturation(at::Tensor const& images, std::span<double const> factors) {
+FRUGAL_INLINE at::Tensor adjust_saturation(at::Tensor const& images,
+                                           std::span<double const> factors) {
   detail::check_colours(images, factors, "adjust_saturation");
   if (images.size(1) == 1) return images;
   return detail::blended(images, detail::grey_of(images), factors);
 }
 
 /// Turns the circle of colours: 0 changes nothing, -0.5 and 0.5 give the complementary colour.
-inline at::Tensor adjust_hue(at::Tensor const& images, std::span<double const> factors) {
+FRUGAL_INLINE at::Tensor adjust_hue(at::Tensor const& images, std::span<double const> factors) {
   detail::check_colours(images, factors, "adjust_hue");
   if (images.size(1) == 1) return images;
   bool const bytes = !images.is_floating_point();

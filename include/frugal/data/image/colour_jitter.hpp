@@ -19,6 +19,7 @@
 #include <frugal/data/image/transform_text.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -43,7 +44,7 @@ struct ColourJitter {
     std::array<int, 4> order{0, 1, 2, 3};
     std::array<double, 4> factors{1, 1, 1, 0};
   };
-  Plan plan(SampleKey const& key) const {
+  FRUGAL_INLINE Plan plan(SampleKey const& key) const {
     Draw draw(key, stream);
     Plan plan;
     for (std::size_t i = 4; i > 1; --i) std::swap(plan.order[i - 1], plan.order[draw.below(i)]);
@@ -55,7 +56,7 @@ struct ColourJitter {
     return plan;
   }
 
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     return detail::image_transform_text("ColourJitter", 1, brightness, contrast, saturation, hue,
                                         stream);
   }
@@ -90,7 +91,8 @@ struct ColourJitter {
     return std::array{brightness, contrast, saturation, hue}[static_cast<std::size_t>(change)] == 0;
   }
 
-  at::Tensor one_by_one(at::Tensor const& images, std::vector<Plan> const& plans) const {
+  FRUGAL_INLINE at::Tensor one_by_one(at::Tensor const& images,
+                                      std::vector<Plan> const& plans) const {
     at::Tensor out = at::empty_like(images);
     for (std::size_t b = 0; b < plans.size(); ++b) {
       auto const row = static_cast<std::int64_t>(b);
@@ -106,8 +108,8 @@ struct ColourJitter {
   }
 
   /// The images whose change at this turn is `change`.
-  at::Tensor changed(at::Tensor const& images, std::vector<Plan> const& plans, std::size_t turn,
-                     int change) const {
+  FRUGAL_INLINE at::Tensor changed(at::Tensor const& images, std::vector<Plan> const& plans,
+                                   std::size_t turn, int change) const {
     if (leaves_out(change)) return images;
     std::vector<std::int64_t> rows;
     std::vector<double> factors;

@@ -21,12 +21,13 @@
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
 namespace detail {
 
-inline void check_boxes(at::Tensor const& images, std::span<Box const> boxes) {
+FRUGAL_INLINE void check_boxes(at::Tensor const& images, std::span<Box const> boxes) {
   check_images(images, "crop");
   auto const refuse = [&](std::string why) {
     throw ShapeError({.what = "the boxes do not fit the images",
@@ -54,7 +55,8 @@ inline void check_boxes(at::Tensor const& images, std::span<Box const> boxes) {
 /// The middle of images [..., C, H, W], as a view. Images that are smaller get a black border.
 ///
 /// Equal to  torchvision.transforms.v2.functional.center_crop.
-inline at::Tensor centre_crop(at::Tensor const& images, std::int64_t height, std::int64_t width) {
+FRUGAL_INLINE at::Tensor centre_crop(at::Tensor const& images, std::int64_t height,
+                                     std::int64_t width) {
   detail::check_images(images, "centre_crop");
   detail::check_setting(height > 0 && width > 0, "a size below 1 pixel", "centre_crop",
                         "Set height and width to 1 or more.");
@@ -92,7 +94,7 @@ struct CentreCrop {
 ///
 /// Errors  ShapeError for no boxes or another number than images, boxes of several sizes, and a box
 ///         that is not within its image.
-inline at::Tensor crop(at::Tensor const& images, std::span<Box const> boxes) {
+FRUGAL_INLINE at::Tensor crop(at::Tensor const& images, std::span<Box const> boxes) {
   detail::check_boxes(images, boxes);
   at::Tensor out = detail::empty_images(images, boxes[0].height, boxes[0].width);
   std::vector<Patch> patches;
@@ -116,7 +118,7 @@ struct RandomCrop {
   std::uint64_t stream = draw_stream("RandomCrop");
 
   /// The box of an image of this size, border included.
-  Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const {
+  FRUGAL_INLINE Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const {
     Draw draw(key, stream);
     auto const place = [&](std::int64_t spare) {
       return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(spare) + 1));

@@ -22,6 +22,7 @@
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -30,7 +31,7 @@ namespace frugal {
 ///
 /// Errors  LabelError for a label below 0 or above K - 1; -100 is one, because a mixed image has no
 ///         label that could be left out. ShapeError for other shapes.
-inline at::Tensor soft_targets(at::Tensor const& labels, std::int64_t classes) {
+FRUGAL_INLINE at::Tensor soft_targets(at::Tensor const& labels, std::int64_t classes) {
   if (labels.is_floating_point() && labels.dim() == 2 && labels.size(1) == classes) return labels;
   if (labels.dim() != 1 || labels.scalar_type() != at::kLong) {
     throw ShapeError({.what = "the targets are no class labels",
@@ -52,8 +53,8 @@ inline at::Tensor soft_targets(at::Tensor const& labels, std::int64_t classes) {
 
 /// weights[b] of row b and 1 - weights[b] of row partners[b], of floats [B, ...]: images, or soft
 /// targets.
-inline at::Tensor mix_rows(at::Tensor const& rows, std::span<std::int64_t const> partners,
-                           std::span<double const> weights) {
+FRUGAL_INLINE at::Tensor mix_rows(at::Tensor const& rows, std::span<std::int64_t const> partners,
+                                  std::span<double const> weights) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(rows.dim()), 1);
   shape[0] = -1;
   auto const per_row = [&](std::vector<double> const& numbers) {
@@ -72,8 +73,8 @@ namespace detail {
 
 /// The partner of each row: the row that a shift around the batch gives, drawn from the key of the
 /// first row. Partners are rows of the batch, so they, and they alone, depend on what is in it.
-inline std::vector<std::int64_t> partners_of(std::span<SampleKey const> keys,
-                                             std::uint64_t stream) {
+FRUGAL_INLINE std::vector<std::int64_t> partners_of(std::span<SampleKey const> keys,
+                                                    std::uint64_t stream) {
   std::size_t const count = keys.size();
   std::vector<std::int64_t> partners(count);
   std::size_t const shift = count < 2 ? 0 : 1 + Draw(keys[0], ~stream).below(count - 1);
@@ -83,8 +84,8 @@ inline std::vector<std::int64_t> partners_of(std::span<SampleKey const> keys,
   return partners;
 }
 
-inline void check_mix(Batch const& batch, std::span<SampleKey const> keys, double alpha,
-                      std::int64_t classes, char const* caller) {
+FRUGAL_INLINE void check_mix(Batch const& batch, std::span<SampleKey const> keys, double alpha,
+                             std::int64_t classes, char const* caller) {
   check_images(batch.data, keys, caller);
   check_setting(alpha > 0, "an alpha that is not above 0", caller,
                 "Set alpha to 0.2 or 1, for example.");
@@ -110,7 +111,7 @@ struct MixUp {
   std::uint64_t stream = draw_stream("MixUp");
 
   /// The weight of an image in its mixture.
-  double weight(SampleKey const& key) const {
+  FRUGAL_INLINE double weight(SampleKey const& key) const {
     Draw draw(key, stream);
     return draw.chance(probability) ? draw.beta(alpha, alpha) : 1;
   }
@@ -155,7 +156,7 @@ struct CutMix {
 
   /// The rectangle of an image of this size that its partner fills; part of it may lie outside of
   /// the image, and is cut off.
-  Box box(SampleKey const& key, std::int64_t height, std::int64_t width) const {
+  FRUGAL_INLINE Box box(SampleKey const& key, std::int64_t height, std::int64_t width) const {
     Draw draw(key, stream);
     if (!draw.chance(probability)) return {};
     double const half = 0.5 * std::sqrt(1 - draw.beta(alpha, alpha));

@@ -20,6 +20,7 @@
 #include <frugal/data/image/transform_text.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -41,8 +42,8 @@ struct Mosaic {
   std::uint64_t stream = draw_stream("Mosaic");
 
   /// The four patches of each row: row b is made of patches 4 * b to 4 * b + 3.
-  std::vector<Patch> patches(std::span<SampleKey const> keys, std::int64_t height,
-                             std::int64_t width) const {
+  FRUGAL_INLINE std::vector<Patch> patches(std::span<SampleKey const> keys, std::int64_t height,
+                                           std::int64_t width) const {
     detail::check_setting(margin >= 0 && margin <= 0.5, "a margin outside of 0 to 0.5", "Mosaic",
                           "Set margin to 0.5 at most, which is the middle.");
     std::array<std::vector<std::int64_t>, 3> partners;

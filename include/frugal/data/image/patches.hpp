@@ -9,6 +9,8 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// A rectangle of an image.
@@ -28,8 +30,8 @@ struct Patch {
 namespace detail {
 
 /// Pastes by operators, for memory that the host cannot read.
-inline void paste_by_operators(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
-                               std::span<Patch const> patches) {
+FRUGAL_INLINE void paste_by_operators(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
+                                      std::span<Patch const> patches) {
   for (Patch const& each : patches) {
     out_NCHW.select(0, each.to)
         .narrow(1, each.top, each.box.height)
@@ -41,8 +43,8 @@ inline void paste_by_operators(at::Tensor const& images_BCHW, at::Tensor const& 
 }
 
 /// Copies each patch's rows, which are contiguous bytes in either order of memory.
-inline void paste_by_rows(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
-                          std::span<Patch const> patches, bool channels_last) {
+FRUGAL_INLINE void paste_by_rows(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
+                                 std::span<Patch const> patches, bool channels_last) {
   auto const* const in = static_cast<char const*>(images_BCHW.const_data_ptr());
   auto* const out = static_cast<char*>(out_NCHW.mutable_data_ptr());
   std::int64_t const channels = channels_last ? 1 : images_BCHW.size(1);
@@ -67,8 +69,8 @@ inline void paste_by_rows(at::Tensor const& images_BCHW, at::Tensor const& out_N
 /// Copies patches of a batch into another one of the same dtype, device and channels.
 ///
 /// Cost  on the CPU a memcpy per row of a patch; on a device an operator per patch.
-inline void paste(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
-                  std::span<Patch const> patches) {
+FRUGAL_INLINE void paste(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
+                         std::span<Patch const> patches) {
   auto const both = [&](at::MemoryFormat format) {
     return images_BCHW.is_cpu() && images_BCHW.is_contiguous(format) &&
            out_NCHW.is_contiguous(format);
@@ -83,8 +85,8 @@ inline void paste(at::Tensor const& images_BCHW, at::Tensor const& out_NCHW,
 }
 
 /// Memory for `count` images like those of a batch, of another size, in its order of memory.
-inline at::Tensor empty_images(at::Tensor const& images_BCHW, std::int64_t height,
-                               std::int64_t width) {
+FRUGAL_INLINE at::Tensor empty_images(at::Tensor const& images_BCHW, std::int64_t height,
+                                      std::int64_t width) {
   return at::empty({images_BCHW.size(0), images_BCHW.size(1), height, width},
                    images_BCHW.options().memory_format(images_BCHW.suggest_memory_format()));
 }

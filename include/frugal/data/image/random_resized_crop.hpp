@@ -18,14 +18,15 @@
 #include <frugal/data/image/transform_text.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
 /// A box of images [..., C, H, W], resized.
 ///
 /// Equal to  torchvision.transforms.v2.functional.resized_crop, as resize is.
-inline at::Tensor resized_crop(at::Tensor const& images, Box const& box, std::int64_t height,
-                               std::int64_t width, ResizeOptions const& options = {}) {
+FRUGAL_INLINE at::Tensor resized_crop(at::Tensor const& images, Box const& box, std::int64_t height,
+                                      std::int64_t width, ResizeOptions const& options = {}) {
   return resize(images.narrow(-2, box.top, box.height).narrow(-1, box.left, box.width), height,
                 width, options);
 }
@@ -45,7 +46,7 @@ struct RandomResizedCrop {
   std::uint64_t stream = draw_stream("RandomResizedCrop");
 
   /// The box of an image of this size.
-  Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const {
+  FRUGAL_INLINE Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const {
     Draw draw(key, stream);
     auto const rounded = [](double x) { return static_cast<std::int64_t>(std::nearbyint(x)); };
     auto const place = [&](std::int64_t spare) {
@@ -68,7 +69,7 @@ struct RandomResizedCrop {
     return {.top = (of_height - h) / 2, .left = (of_width - w) / 2, .height = h, .width = w};
   }
 
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     return detail::image_transform_text("RandomResizedCrop", 1, height, width, area, aspect,
                                         static_cast<int>(options.interpolation), options.antialias,
                                         stream);

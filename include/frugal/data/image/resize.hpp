@@ -12,6 +12,7 @@
 
 #include <frugal/data/image/check_images.hpp>
 #include <frugal/data/image/transform_text.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -25,8 +26,8 @@ struct ResizeOptions {
 
 namespace detail {
 
-inline at::Tensor resized(at::Tensor const& images_BCHW, at::IntArrayRef size,
-                          ResizeOptions const& options) {
+FRUGAL_INLINE at::Tensor resized(at::Tensor const& images_BCHW, at::IntArrayRef size,
+                                 ResizeOptions const& options) {
   std::optional<double> const from_sizes;
   switch (options.interpolation) {
     case Interpolation::bilinear:
@@ -50,8 +51,8 @@ inline at::Tensor resized(at::Tensor const& images_BCHW, at::IntArrayRef size,
 /// Equal to  torchvision.transforms.v2.functional.resize; bytes within 1, because torchvision takes
 ///           another path on processors without AVX2.
 /// Cost      one operator. Bytes on the CPU stay bytes; on a device they go through float32.
-inline at::Tensor resize(at::Tensor const& images, std::int64_t height, std::int64_t width,
-                         ResizeOptions const& options = {}) {
+FRUGAL_INLINE at::Tensor resize(at::Tensor const& images, std::int64_t height, std::int64_t width,
+                                ResizeOptions const& options = {}) {
   detail::check_images(images, "resize");
   detail::check_setting(height > 0 && width > 0, "a size below 1 pixel", "resize",
                         "Set height and width to 1 or more.");
@@ -79,8 +80,8 @@ inline at::Tensor resize(at::Tensor const& images, std::int64_t height, std::int
 }
 
 /// Resizes the shorter side to `size` pixels, and the longer one in proportion, rounded down.
-inline at::Tensor resize_shorter(at::Tensor const& images, std::int64_t size,
-                                 ResizeOptions const& options = {}) {
+FRUGAL_INLINE at::Tensor resize_shorter(at::Tensor const& images, std::int64_t size,
+                                        ResizeOptions const& options = {}) {
   detail::check_images(images, "resize_shorter");
   std::int64_t const height = images.size(-2), width = images.size(-1);
   std::int64_t const longer = size * std::max(height, width) / std::min(height, width);
@@ -94,7 +95,7 @@ struct Resize {
   std::int64_t width = 224;   ///< pixels
   ResizeOptions options{};
 
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     return detail::image_transform_text("Resize", 1, height, width,
                                         static_cast<int>(options.interpolation), options.antialias);
   }
@@ -109,7 +110,7 @@ struct ResizeShorter {
   std::int64_t size = 256;  ///< pixels
   ResizeOptions options{};
 
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     return detail::image_transform_text("ResizeShorter", 1, size,
                                         static_cast<int>(options.interpolation), options.antialias);
   }

@@ -15,6 +15,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/data/transform_clock.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/core/grad_mode.h>
 
@@ -46,7 +47,7 @@ struct Loaded {
 };
 
 /// The numbers of samples, for a collate function.
-inline std::vector<std::size_t> numbers_of(std::span<SampleKey const> keys) {
+FRUGAL_INLINE std::vector<std::size_t> numbers_of(std::span<SampleKey const> keys) {
   std::vector<std::size_t> numbers;
   numbers.reserve(keys.size());
   for (SampleKey const& key : keys) numbers.push_back(key.index);

@@ -5,6 +5,7 @@
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,18 +38,19 @@ struct SkippedSamples {
   std::vector<std::string> first{};
 
   /// `same_epoch`: of the seek before, and of its seed.
-  void seek(bool same_epoch) {
+  FRUGAL_INLINE void seek(bool same_epoch) {
     since_seek = 0;
     if (!same_epoch) in_epoch.clear();
   }
-  void add(std::span<std::size_t const> samples, std::string const& name, std::string const& why) {
+  FRUGAL_INLINE void add(std::span<std::size_t const> samples, std::string const& name,
+                         std::string const& why) {
     total += samples.size();
     since_seek += samples.size();
     in_epoch.insert(samples.begin(), samples.end());
     if (first.size() < 8) first.push_back(name + ": " + why);
   }
   /// One is always within a limit above 0.
-  bool within(double limit, std::uint64_t samples) const {
+  FRUGAL_INLINE bool within(double limit, std::uint64_t samples) const {
     if (in_epoch.size() <= 1) return in_epoch.empty() || limit > 0;
     // Divided, not multiplied: 7 of 100 are then 0.07 exactly.
     return static_cast<double>(in_epoch.size()) / static_cast<double>(samples) <= limit;
@@ -77,17 +79,18 @@ class LoaderFaults {
   /// What errors call the set.
   std::string const& set() const { return set_; }
 
-  [[noreturn]] void unreadable(std::exception_ptr const& failure, std::string const& sample,
-                               std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void unreadable(std::exception_ptr const& failure,
+                                             std::string const& sample,
+                                             std::string const& batch) const {
     rethrow(failure, {.what = "a sample cannot be read",
                       .where = place(sample, batch),
                       .why = "",
                       .fix = "Repair the sample or remove it; LoaderSettings::on_error = "
                              "OnError::Skip leaves out damaged ones (DataError)."});
   }
-  [[noreturn]] void uncollated(std::exception_ptr const& failure,
-                               std::span<std::size_t const> indices,
-                               std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void uncollated(std::exception_ptr const& failure,
+                                             std::span<std::size_t const> indices,
+                                             std::string const& batch) const {
     std::string samples = "samples";
     for (std::size_t i = 0; i < indices.size() && i < 8; ++i) {
       samples += (i == 0 ? " " : ", ") + std::to_string(indices[i]);
@@ -98,14 +101,15 @@ class LoaderFaults {
                       .why = "",
                       .fix = "Give samples that the collate function takes, or another function."});
   }
-  [[noreturn]] void undealt(std::exception_ptr const& failure, std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void undealt(std::exception_ptr const& failure,
+                                          std::string const& batch) const {
     rethrow(failure, {.what = "the order of a loader failed",
                       .where = place("", batch),
                       .why = "",
                       .fix = "Make the order for this set, or correct its advance() or "
                              "indices()."});
   }
-  [[noreturn]] void hangs(std::string const& sample, std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void hangs(std::string const& sample, std::string const& batch) const {
     std::ostringstream seconds;
     seconds.imbue(std::locale::classic());
     seconds << patience_;
@@ -115,25 +119,27 @@ class LoaderFaults {
                        .fix = "Find what the sample waits for, or raise "
                               "LoaderSettings::patience."});
   }
-  [[noreturn]] void unstarted(std::exception_ptr const& failure, std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void unstarted(std::exception_ptr const& failure,
+                                            std::string const& batch) const {
     rethrow(failure, {.what = "a worker cannot be started",
                       .where = place("", batch),
                       .why = "",
                       .fix = "See what was thrown; the next call starts it again."});
   }
-  [[noreturn]] void died(std::string const& sample, std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void died(std::string const& sample, std::string const& batch) const {
     throw WorkerError({.what = "a loader's worker ended",
                        .where = place(sample, batch),
                        .why = "its thread was ended from within, as pthread_exit does",
                        .fix = "Report the failure of a sample by an exception."});
   }
-  [[noreturn]] void empty_part(std::string const& batch) const {
+  [[noreturn]] FRUGAL_INLINE void empty_part(std::string const& batch) const {
     throw DataError({.what = "every sample of this rank's part of a batch is damaged",
                      .where = place("", batch),
                      .why = "the other ranks train on theirs, and would wait for this one",
                      .fix = "Repair the samples, or make the batch larger."});
   }
-  [[noreturn]] void too_many(SkippedSamples const& skipped, std::uint64_t samples) const {
+  [[noreturn]] FRUGAL_INLINE void too_many(SkippedSamples const& skipped,
+                                           std::uint64_t samples) const {
     std::ostringstream limit;
     limit.imbue(std::locale::classic());
     limit << limit_;
@@ -151,7 +157,7 @@ class LoaderFaults {
     return (sample.empty() ? "" : sample + ", ") + batch + ", " + set_;
   }
 
-  [[noreturn]] static void rethrow(std::exception_ptr const& failure, Fault fault) {
+  [[noreturn]] FRUGAL_INLINE static void rethrow(std::exception_ptr const& failure, Fault fault) {
     try {
       std::rethrow_exception(failure);
     } catch (std::exception const& error) {

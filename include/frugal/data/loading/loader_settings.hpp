@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -46,7 +47,7 @@ struct LoaderSettings {
 namespace detail {
 
 /// The cores that this thread may run on: a container or taskset may leave few of many.
-inline int cores_here() {
+FRUGAL_INLINE int cores_here() {
 #if __has_include(<sched.h>) && defined(CPU_COUNT)
   cpu_set_t mine;
   if (::sched_getaffinity(0, sizeof mine, &mine) == 0) return std::max(1, CPU_COUNT(&mine));
@@ -59,7 +60,7 @@ constexpr int default_workers(int gpus, int cores) {
   return std::min(std::max(4, 4 * gpus), cores);
 }
 
-inline void require_loadable(LoaderSettings const& settings) {
+FRUGAL_INLINE void require_loadable(LoaderSettings const& settings) {
   auto const refuse = [](std::string what, std::string where, std::string fix) {
     throw SettingsError(
         {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});

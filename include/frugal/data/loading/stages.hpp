@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Seconds that the workers of a loader spent in each stage of making batches, added up over the
@@ -17,7 +19,7 @@ struct StageSeconds {
   double total() const { return read + transform + collate + copy; }
 
   /// The stage that takes the most time, and its share of the total.
-  std::pair<std::string_view, double> slowest() const {
+  FRUGAL_INLINE std::pair<std::string_view, double> slowest() const {
     std::pair<std::string_view, double> most{"read", read};
     if (transform > most.second) most = {"transform", transform};
     if (collate > most.second) most = {"collate", collate};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/loading/stages.hpp>
+#include <frugal/inline.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -27,7 +28,7 @@ struct LoaderReport {
 
   /// Below 70% utilisation what to do about it, in one sentence; empty otherwise, and in the first
   /// ten steps.
-  std::string warning() const {
+  FRUGAL_INLINE std::string warning() const {
     auto const [stage, share] = stages.slowest();
     std::string text = "the slow stage is " + std::string(stage) + " (" + percent(share) +
                        " of the workers' time), so ";
@@ -48,7 +49,7 @@ struct LoaderReport {
   }
 
   /// The same of a source without stages: `reason` says why it is slow, and what to do.
-  std::string warning(std::string const& reason) const {
+  FRUGAL_INLINE std::string warning(std::string const& reason) const {
     if (steps < 10 || utilisation() >= 0.7) return {};
     return "training waits for data " + percent(waiting()) + " of the time: fix the data first; " +
            reason;
@@ -71,7 +72,7 @@ class WaitMeter {
   /// An epoch, or the rest of one, begins.
   void begin(Time now) { since_ = now; }
   /// A batch was asked for, and given.
-  void step(Time asked, Time given) {
+  FRUGAL_INLINE void step(Time asked, Time given) {
     ++steps_;
     seconds_ += std::chrono::duration<double>(given - since_.value_or(asked)).count();
     waited_ += std::chrono::duration<double>(given - asked).count();
@@ -80,7 +81,7 @@ class WaitMeter {
   /// The epoch has ended: what follows is no step.
   void end() { since_.reset(); }
 
-  void fill(LoaderReport& report) const {
+  FRUGAL_INLINE void fill(LoaderReport& report) const {
     report.steps = steps_;
     report.seconds = seconds_;
     report.waiting_seconds = waited_;

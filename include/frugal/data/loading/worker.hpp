@@ -4,6 +4,7 @@
 #include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -128,7 +129,7 @@ class Channel {
 };
 
 /// The type of the exception that is being handled, for those that are no std::exception.
-inline std::string current_exception_name() {
+FRUGAL_INLINE std::string current_exception_name() {
 #if __has_include(<cxxabi.h>)
   if (std::type_info const* type = abi::__cxa_current_exception_type()) {
     int status = 0;

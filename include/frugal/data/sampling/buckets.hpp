@@ -6,6 +6,7 @@
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -61,14 +62,14 @@ class BucketPass {
     }
   }
 
-  void seek(Cursor const& cursor) {
+  FRUGAL_INLINE void seek(Cursor const& cursor) {
     pass_.seek(cursor);
     cursor_ = cursor;
     pool_ = none;
   }
 
   /// At most what is left of the batch that the position is in.
-  Slice advance() {
+  FRUGAL_INLINE Slice advance() {
     std::uint64_t const within = cursor_.position % batch();
     std::uint64_t const left = samples() - cursor_.position;
     if (loading().drop_last && within + left < batch()) return {cursor_.position, 0};
@@ -91,7 +92,7 @@ class BucketPass {
   std::uint64_t batches() const { return pass_.batches(); }
 
   /// With the batch size, on which this order depends.
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to, "BucketPass", loading().shuffle);
     if (!loading().drop_last) to.add("batch", loading().batch);
     to.add("pool", buckets_.pool);
@@ -107,7 +108,7 @@ class BucketPass {
     return batch() * std::min(static_cast<std::uint64_t>(buckets_.pool), samples() / batch() + 1);
   }
 
-  void fill(std::uint64_t which) {
+  FRUGAL_INLINE void fill(std::uint64_t which) {
     pool_ = which;
     std::uint64_t const first = which * pool_size();
     std::uint64_t const count = std::min(pool_size(), samples() - first);

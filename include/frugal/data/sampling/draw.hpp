@@ -3,6 +3,7 @@
 
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
+#include <frugal/inline.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -52,7 +53,7 @@ class Draw {
 
   /// In [0, count), each number equally likely; count > 0.
   /// Source  Lemire, "Fast random integer generation in an interval" (TOMACS 29(1), 2019).
-  std::uint64_t below(std::uint64_t count) {
+  FRUGAL_INLINE std::uint64_t below(std::uint64_t count) {
     std::uint64_t const refused = (0 - count) % count;
     while (true) {
       Wide const product = Wide{bits()} * count;
@@ -64,7 +65,7 @@ class Draw {
 
   /// Mean 0, variance 1.
   /// Source  Box and Muller (Annals of Mathematical Statistics 29, 1958).
-  double normal() {
+  FRUGAL_INLINE double normal() {
     double const radius = std::sqrt(-2 * std::log1p(-uniform()));
     return radius * std::cos(2 * std::numbers::pi * uniform());
   }
@@ -72,7 +73,7 @@ class Draw {
   /// Gamma of this shape and scale 1; shape > 0.
   /// Source  Marsaglia and Tsang, "A simple method for generating gamma variables" (TOMS 26(3),
   ///         2000); their section 6 for a shape below 1.
-  double gamma(double shape) {
+  FRUGAL_INLINE double gamma(double shape) {
     if (shape < 1) return gamma(shape + 1) * std::pow(1 - uniform(), 1 / shape);
     double const d = shape - 1.0 / 3;
     double const c = 1 / std::sqrt(9 * d);
@@ -86,7 +87,7 @@ class Draw {
   }
 
   /// Beta of these shapes, in [0, 1]; both > 0.
-  double beta(double a, double b) {
+  FRUGAL_INLINE double beta(double a, double b) {
     double const x = gamma(a);
     double const y = gamma(b);
     // Shapes near 0 underflow both, and then the mass lies at the two ends.

@@ -5,6 +5,7 @@
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -55,7 +56,7 @@ class Pass {
     seek({});
   }
 
-  void seek(Cursor const& cursor) {
+  FRUGAL_INLINE void seek(Cursor const& cursor) {
     if (cursor.position > samples_) {
       throw StateError({.what = "the cursor is past the last sample",
                         .where = name_,
@@ -75,7 +76,7 @@ class Pass {
     std::uint64_t count = 0;
   };
 
-  Slice advance() {
+  FRUGAL_INLINE Slice advance() {
     std::uint64_t const count = std::min(static_cast<std::uint64_t>(loading_.batch), left());
     if (loading_.drop_last && count < static_cast<std::uint64_t>(loading_.batch)) {
       return {position_, 0};
@@ -100,14 +101,14 @@ class Pass {
   std::uint64_t samples() const { return samples_; }
 
   /// Batches of an epoch that is read from its start.
-  std::uint64_t batches() const {
+  FRUGAL_INLINE std::uint64_t batches() const {
     std::uint64_t const batch = static_cast<std::uint64_t>(loading_.batch);
     return loading_.drop_last ? samples_ / batch : (samples_ - 1) / batch + 1;
   }
 
   void identify(DataIdentity& to) const { identify(to, "Pass", loading_.shuffle); }
   /// For an order of another name that cuts its batches with this one.
-  void identify(DataIdentity& to, std::string const& order, bool shuffle) const {
+  FRUGAL_INLINE void identify(DataIdentity& to, std::string const& order, bool shuffle) const {
     to.add("order", order);
     to.add("samples", samples_);
     to.add("shuffle", shuffle);

@@ -8,6 +8,7 @@
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -71,7 +72,7 @@ class AliasTable {
 };
 
 /// Refuses weights that are no distribution.
-inline void require_weights(std::span<double const> weights, std::string const& name) {
+FRUGAL_INLINE void require_weights(std::span<double const> weights, std::string const& name) {
   auto const refuse = [&](std::string what, std::string why) {
     throw SettingsError({.what = std::move(what),
                          .where = name,
@@ -118,7 +119,7 @@ class WeightedPass {
     name_ = std::move(name);
   }
 
-  void seek(Cursor const& cursor) {
+  FRUGAL_INLINE void seek(Cursor const& cursor) {
     if (cursor.in_order && samples() != table_.size()) {
       throw SettingsError({.what = "weighted draws cannot be read in the order of the data",
                            .where = name_,
@@ -144,14 +145,14 @@ class WeightedPass {
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to, "WeightedPass", true);
     to.add("weights", std::to_string(table_.size()) + ", hash " + hex_of(weights_hash_));
   }
 
  private:
   static constexpr std::uint64_t stream = draw_stream("frugal: weighted samples");
-  static LoaderOptions unshuffled(LoaderOptions loading) {
+  FRUGAL_INLINE static LoaderOptions unshuffled(LoaderOptions loading) {
     loading.shuffle = false;
     return loading;
   }

@@ -3,6 +3,7 @@
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +38,7 @@ class DamageLog {
   static constexpr std::size_t most_names = 100;
 
   /// Adds one damaged sample. A name that was kept before is neither counted nor kept again.
-  void add(std::string name, std::string why) const {
+  FRUGAL_INLINE void add(std::string name, std::string why) const {
     std::lock_guard const lock(log_->mutex);
     auto const same = [&](Entry const& entry) { return entry.name == name; };
     if (std::any_of(log_->entries.begin(), log_->entries.end(), same)) return;
@@ -48,7 +49,7 @@ class DamageLog {
   }
 
   /// Adds what another log has; what it counted and did not name is counted here as well.
-  void add(DamageLog const& other) const {
+  FRUGAL_INLINE void add(DamageLog const& other) const {
     if (other.log_ == log_) return;
     auto const [all, named] = other.both();
     for (Entry const& entry : named) add(entry.name, entry.why);
@@ -57,22 +58,22 @@ class DamageLog {
   }
 
   /// How many were left out.
-  std::uint64_t count() const {
+  FRUGAL_INLINE std::uint64_t count() const {
     std::lock_guard const lock(log_->mutex);
     return log_->count;
   }
-  std::vector<Entry> entries() const {
+  FRUGAL_INLINE std::vector<Entry> entries() const {
     std::lock_guard const lock(log_->mutex);
     return log_->entries;
   }
-  std::vector<std::string> names() const {
+  FRUGAL_INLINE std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (Entry& entry : entries()) names.push_back(std::move(entry.name));
     return names;
   }
 
   /// "3 skipped: a.tar (the file is empty), b.tar (...), ..."; empty if nothing was.
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::uint64_t const all = count();
     if (all == 0) return {};
     std::string text = std::to_string(all) + " skipped:";
@@ -91,7 +92,7 @@ class DamageLog {
     std::vector<Entry> entries;
   };
 
-  std::pair<std::uint64_t, std::vector<Entry>> both() const {
+  FRUGAL_INLINE std::pair<std::uint64_t, std::vector<Entry>> both() const {
     std::lock_guard const lock(log_->mutex);
     return {log_->count, log_->entries};
   }

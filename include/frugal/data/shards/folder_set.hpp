@@ -9,6 +9,7 @@
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -57,7 +58,7 @@ class FolderSet {
 
   std::uint64_t size() const { return held_->files.size(); }
 
-  LabelledFile get(std::uint64_t index) const {
+  FRUGAL_INLINE LabelledFile get(std::uint64_t index) const {
     Entry const& entry = at(index);
     std::filesystem::path const path = held_->root / entry.path;
     try {
@@ -83,7 +84,7 @@ class FolderSet {
   std::vector<std::string> const& classes() const { return held_->classes; }
 
   /// Changes when a file has another size or time, or there are others. Asks for each file.
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     Hash all;
     for (Entry const& entry : held_->files) {
       struct stat status{};
@@ -98,7 +99,7 @@ class FolderSet {
   }
 
   /// Wherever the folder lies, and whenever it was fetched.
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     detail::FilesIdentity files(held_->files.size());
     for (Entry const& entry : held_->files) files.add(held_->root / entry.path, entry.path);
     files.identify(to);
@@ -115,23 +116,23 @@ class FolderSet {
     std::vector<Entry> files;
   };
 
-  static std::string lower(std::string text) {
+  FRUGAL_INLINE static std::string lower(std::string text) {
     for (char& c : text) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
     return text;
   }
-  static std::string extension_of(std::string const& path) {
+  FRUGAL_INLINE static std::string extension_of(std::string const& path) {
     std::string const all = std::filesystem::path(path).extension().string();
     return all.empty() ? all : lower(all.substr(1));
   }
 
-  Entry const& at(std::uint64_t index) const {
+  FRUGAL_INLINE Entry const& at(std::uint64_t index) const {
     if (index >= size()) detail::require_sample(index, size(), held_->root.string());
     return held_->files[index];
   }
 
-  static bool fits(std::string const& name, FolderSettings const& settings) {
+  FRUGAL_INLINE static bool fits(std::string const& name, FolderSettings const& settings) {
     if (name.starts_with('.')) return false;
     std::string const low = lower(name);
     return settings.endings.empty() ||
@@ -140,9 +141,10 @@ class FolderSet {
   }
 
   /// The files below `folder`: those in it, then those of each folder in it.
-  static void collect(std::filesystem::path const& root, std::filesystem::path const& folder,
-                      std::int64_t label, FolderSettings const& settings,
-                      std::vector<std::pair<std::string, std::string>>& out) {
+  FRUGAL_INLINE static void collect(std::filesystem::path const& root,
+                                    std::filesystem::path const& folder, std::int64_t label,
+                                    FolderSettings const& settings,
+                                    std::vector<std::pair<std::string, std::string>>& out) {
     std::error_code ignored;
     for (std::filesystem::path const& path : entries_of(root / folder)) {
       std::string const name = path.filename().string();
@@ -155,7 +157,8 @@ class FolderSet {
     }
   }
 
-  static Held scan(std::filesystem::path const& root, FolderSettings const& settings) {
+  FRUGAL_INLINE static Held scan(std::filesystem::path const& root,
+                                 FolderSettings const& settings) {
     Held out{.root = root, .classes = {}, .files = {}};
     std::error_code ignored;
     for (std::filesystem::path const& path : entries_of(root)) {

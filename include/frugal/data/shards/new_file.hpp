@@ -4,6 +4,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/random.h>
 
@@ -37,7 +38,7 @@ class NewFile {
   void write(std::span<std::byte const> bytes) { file_.write(bytes); }
 
   /// StoreError if the name is taken by now.
-  void publish() {
+  FRUGAL_INLINE void publish() {
     file_.sync();
     file_.close();
     if (!rename_to_free(partial_, path_)) {
@@ -56,7 +57,7 @@ class NewFile {
  private:
   /// Drawn, since a process number is no name: two containers that share a disk may have the same
   /// one, and so may the next start after a crash.
-  static std::filesystem::path partial_name(std::filesystem::path const& path) {
+  FRUGAL_INLINE static std::filesystem::path partial_name(std::filesystem::path const& path) {
     std::uint64_t drawn = 0;
     if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
       throw io_error("getrandom", path, errno);

@@ -3,6 +3,7 @@
 
 #include <frugal/checkpoint/dtype.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -41,7 +42,7 @@ class NpyHeader {
   NpyHeader(std::string_view text, std::size_t at, std::string const& where)
       : text_(text), at_(at), where_(where) {}
 
-  NpyArray read() {
+  FRUGAL_INLINE NpyArray read() {
     NpyArray out;
     bool descr = false, order = false, shape = false;
     expect('{');
@@ -71,7 +72,7 @@ class NpyHeader {
     return out;
   }
 
-  [[noreturn]] void fail(std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::string why) const {
     throw DataError({.what = "this is no array of NumPy that can be read",
                      .where = where_ + ", byte " + std::to_string(at_ + position_),
                      .why = std::move(why),
@@ -83,7 +84,7 @@ class NpyHeader {
   void skip() {
     while (peek() == ' ' || peek() == '\n' || peek() == '\t') ++position_;
   }
-  bool take(char c) {
+  FRUGAL_INLINE bool take(char c) {
     skip();
     if (peek() != c) return false;
     ++position_;
@@ -92,13 +93,13 @@ class NpyHeader {
   void expect(char c) {
     if (!take(c)) fail(std::string("expected '") + c + "'");
   }
-  bool word(std::string_view text) {
+  FRUGAL_INLINE bool word(std::string_view text) {
     skip();
     if (!text_.substr(position_).starts_with(text)) return false;
     position_ += text.size();
     return true;
   }
-  std::string_view quoted() {
+  FRUGAL_INLINE std::string_view quoted() {
     skip();
     char const quote = peek();
     if (quote != '\'' && quote != '"') fail("expected a quoted text");
@@ -108,7 +109,7 @@ class NpyHeader {
     position_ = end + 1;
     return text_.substr(begin, end - begin);
   }
-  Dtype type() {
+  FRUGAL_INLINE Dtype type() {
     skip();
     if (peek() == '[') fail("its elements are records");
     std::string_view const name = quoted();
@@ -117,7 +118,7 @@ class NpyHeader {
     }
     fail("the type '" + std::string(name.substr(0, 40)) + "' is not read");
   }
-  std::uint64_t number() {
+  FRUGAL_INLINE std::uint64_t number() {
     skip();
     std::uint64_t out = 0;
     char const* const begin = text_.data() + position_;
@@ -140,7 +141,7 @@ class NpyHeader {
 /// Source  NEP 1, "A simple file format for NumPy arrays", and numpy.lib.format.
 /// Errors  DataError with the byte: other bytes, a size that does not fit, big-endian elements,
 ///         Fortran's order, records and Python objects.
-inline NpyArray read_npy(std::span<std::byte const> bytes, std::string const& where) {
+FRUGAL_INLINE NpyArray read_npy(std::span<std::byte const> bytes, std::string const& where) {
   std::string_view const all(reinterpret_cast<char const*>(bytes.data()), bytes.size());
   detail::NpyHeader const none("", 0, where);
   if (!all.starts_with(std::string_view("\x93NUMPY", 6)) || all.size() < 10) {
@@ -165,7 +166,7 @@ inline NpyArray read_npy(std::span<std::byte const> bytes, std::string const& wh
 }
 
 /// The header that np.save writes before the elements.
-inline std::string npy_header(Dtype dtype, std::span<std::uint64_t const> shape) {
+FRUGAL_INLINE std::string npy_header(Dtype dtype, std::span<std::uint64_t const> shape) {
   std::string text = "{'descr': '";
   for (auto const& [name, type] : detail::npy_types) {
     if (type == dtype) text += name;

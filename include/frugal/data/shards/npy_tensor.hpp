@@ -4,6 +4,7 @@
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
@@ -14,7 +15,7 @@
 namespace frugal {
 
 /// The array as a host tensor of its shape and type, in memory of its own.
-inline at::Tensor to_tensor(NpyArray const& array) {
+FRUGAL_INLINE at::Tensor to_tensor(NpyArray const& array) {
   auto const dtype = detail::torch_type(array.dtype);
   if (!dtype) {
     throw DataError({.what = "an array of a type that LibTorch does not have",

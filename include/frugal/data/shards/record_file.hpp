@@ -6,6 +6,7 @@
 #include <frugal/data/shards/record_index.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -58,7 +59,7 @@ class RecordFile {
   std::span<std::byte const> record(std::uint64_t record) const { return records(record, 1); }
 
   /// The bytes of `count` records, from `first` on, one after the other.
-  std::span<std::byte const> records(std::uint64_t first, std::uint64_t count) const {
+  FRUGAL_INLINE std::span<std::byte const> records(std::uint64_t first, std::uint64_t count) const {
     std::uint64_t const begin = index_.begin(first);
     std::uint64_t const end = index_.begin(first + count);
     if (checked_) require_sound(begin, end, first);
@@ -73,14 +74,15 @@ class RecordFile {
     read(bytes, verify);
   }
 
-  void read(std::span<std::byte const> bytes, Verify verify) {
+  FRUGAL_INLINE void read(std::span<std::byte const> bytes, Verify verify) {
     index_ = detail::RecordIndexReader(bytes, name_).read();
     if (verify == Verify::Never) return;
     checked_ = std::make_unique<std::atomic<unsigned char>[]>(index_.blocks());
     if (verify == Verify::AtOpen) require_sound(0, index_.data.size(), 0);
   }
 
-  void require_sound(std::uint64_t begin, std::uint64_t end, std::uint64_t record) const {
+  FRUGAL_INLINE void require_sound(std::uint64_t begin, std::uint64_t end,
+                                   std::uint64_t record) const {
     if (begin == end) return;
     std::uint64_t const size = index_.header.block_bytes;
     for (std::uint64_t block = begin / size; block <= (end - 1) / size; ++block) {
@@ -93,7 +95,7 @@ class RecordFile {
     }
   }
 
-  void check(std::uint64_t block, std::uint64_t record) const {
+  FRUGAL_INLINE void check(std::uint64_t block, std::uint64_t record) const {
     std::uint64_t const size = index_.header.block_bytes;
     std::uint64_t const begin = block * size;
     auto const bytes = index_.data.subspan(begin, std::min(size, index_.data.size() - begin));
@@ -103,7 +105,7 @@ class RecordFile {
     fail(block, record);
   }
 
-  [[noreturn]] void fail(std::uint64_t block, std::uint64_t record) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::uint64_t block, std::uint64_t record) const {
     std::uint64_t const at = index_.header.data_at + block * index_.header.block_bytes;
     throw DataError({.what = "a block of records is damaged",
                      .where = name_ + ", byte " + std::to_string(at) + ", block " +

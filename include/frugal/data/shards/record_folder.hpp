@@ -9,6 +9,7 @@
 #include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/shard_list.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -71,25 +72,25 @@ class RecordFolder {
   std::uint64_t size() const noexcept { return starts_.back(); }
   RecordLayout const& layout() const noexcept { return files_.front()->layout(); }
   /// Bytes of all records.
-  std::uint64_t data_bytes() const {
+  FRUGAL_INLINE std::uint64_t data_bytes() const {
     std::uint64_t bytes = 0;
     for (auto const& file : files_) bytes += file->data_bytes();
     return bytes;
   }
 
   /// The bytes of a record below size(), as long as a copy of this object lives.
-  std::span<std::byte const> get(std::uint64_t index) const {
+  FRUGAL_INLINE std::span<std::byte const> get(std::uint64_t index) const {
     Place const at = place(index);
     return files_[at.shard]->record(at.record);
   }
 
-  std::string name(std::uint64_t index) const {
+  FRUGAL_INLINE std::string name(std::uint64_t index) const {
     Place const at = place(index);
     return files_[at.shard]->name() + ", record " + std::to_string(at.record);
   }
 
   /// Changes with the order and the content of the shards, as far as headers and indices show it.
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     std::vector<std::byte> hashes;
     for (auto const& file : files_) detail::append_le(hashes, file->hash());
     return "frugal records " + hex_of(Hash::of(hashes));
@@ -99,7 +100,7 @@ class RecordFolder {
   DamageLog const& damage() const noexcept { return damage_; }
 
   /// Records of each shard: what an order by shards needs.
-  std::vector<std::uint64_t> shard_sizes() const {
+  FRUGAL_INLINE std::vector<std::uint64_t> shard_sizes() const {
     std::vector<std::uint64_t> sizes;
     for (auto const& file : files_) sizes.push_back(file->size());
     return sizes;
@@ -107,7 +108,7 @@ class RecordFolder {
 
   std::shared_ptr<RecordFile const> const& file(std::size_t shard) const { return files_[shard]; }
 
-  Place place(std::uint64_t index) const {
+  FRUGAL_INLINE Place place(std::uint64_t index) const {
     if (index >= size()) detail::require_sample(index, size(), folder_.string());
     if (uniform_ != 0) return {static_cast<std::size_t>(index / uniform_), index % uniform_};
     auto const after = std::upper_bound(starts_.begin(), starts_.end(), index);
@@ -121,7 +122,7 @@ class RecordFolder {
     std::optional<std::uint64_t> hash;  ///< nothing without shards.json
   };
 
-  std::vector<Listed> list() const {
+  FRUGAL_INLINE std::vector<Listed> list() const {
     std::vector<Listed> shards;
     std::optional<ShardList> list;
     if (open_or_skip(reading_.on_damage, damage_, (folder_ / ShardList::file_name).string(),
@@ -138,7 +139,7 @@ class RecordFolder {
     return shards;
   }
 
-  void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
+  FRUGAL_INLINE void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
     open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
       auto file = std::make_shared<RecordFile const>(path, reading_.verify);
       if (hash && file->hash() != *hash) {

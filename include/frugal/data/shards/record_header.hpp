@@ -7,6 +7,7 @@
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -39,9 +40,9 @@ constexpr std::uint64_t record_aligned(std::uint64_t at) {
   return (at + record_alignment - 1) / record_alignment * record_alignment;
 }
 
-[[noreturn]] inline void record_fail(std::string const& file, std::uint64_t byte, std::string what,
-                                     std::string why,
-                                     std::string fix = "Fetch the file again, or write it again.") {
+[[noreturn]] FRUGAL_INLINE void record_fail(
+    std::string const& file, std::uint64_t byte, std::string what, std::string why,
+    std::string fix = "Fetch the file again, or write it again.") {
   throw DataError({.what = std::move(what),
                    .where = file + ", byte " + std::to_string(byte),
                    .why = std::move(why),
@@ -55,7 +56,7 @@ struct RecordHeader {
   std::uint64_t data_at = 0;             ///< offset of the first record; bytes() sets it
   std::uint64_t hash = 0;                ///< of the JSON; bytes() sets it
 
-  std::string json() const {
+  FRUGAL_INLINE std::string json() const {
     std::string text = R"({"format":"frugal records","block_bytes":)" + std::to_string(block_bytes);
     text += R"(,"fields":[)";
     for (RecordField const& field : layout.fields()) {
@@ -75,7 +76,7 @@ struct RecordHeader {
   }
 
   /// As a file begins with it.
-  std::vector<std::byte> bytes() {
+  FRUGAL_INLINE std::vector<std::byte> bytes() {
     std::string const text = json();
     hash = Hash::of(std::as_bytes(std::span(text)));
     std::vector<std::byte> bytes;
@@ -96,7 +97,7 @@ class RecordHeaderReader {
   RecordHeaderReader(std::span<std::byte const> file, std::string const& name)
       : file_(file), name_(name) {}
 
-  RecordHeader read() const {
+  FRUGAL_INLINE RecordHeader read() const {
     require_format();
     RecordHeader header;
     auto const size = load_le<std::uint32_t>(file_, 12);
@@ -121,7 +122,7 @@ class RecordHeaderReader {
   }
 
  private:
-  void require_format() const {
+  FRUGAL_INLINE void require_format() const {
     std::string_view const begin(reinterpret_cast<char const*>(file_.data()),
                                  std::min(file_.size(), record_magic.size()));
     if (begin.empty()) fail(0, "the file is empty", "a record file begins with a header");
@@ -143,7 +144,7 @@ class RecordHeaderReader {
     if (written == 0) fail(8, "the header is damaged", "there was never a version 0");
   }
 
-  void read_json(std::string_view text, RecordHeader& header) const {
+  FRUGAL_INLINE void read_json(std::string_view text, RecordHeader& header) const {
     JsonFields const fields({.what = "the header is damaged",
                              .where = name_ + ", header",
                              .why = "",
@@ -168,7 +169,7 @@ class RecordHeaderReader {
     }
   }
 
-  static RecordField field_of(JsonFields const& fields, Json const& item) {
+  FRUGAL_INLINE static RecordField field_of(JsonFields const& fields, Json const& item) {
     fields.only(item, {"name", "dtype", "shape"});
     auto const dtype = dtype_of(fields.text(item, "dtype"));
     if (!dtype) fields.fail(item, "\"dtype\" is not known");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/data/shards/record_header.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct RecordIndex {
     return load_le<std::uint64_t>(index, 8 * block);
   }
   /// Offset in the data at which a record begins; that of `records` is the end of the data.
-  std::uint64_t begin(std::uint64_t record) const {
+  FRUGAL_INLINE std::uint64_t begin(std::uint64_t record) const {
     if (header.layout.fixed()) return record * header.layout.record_bytes();
     return record == 0 ? 0 : load_le<std::uint64_t>(index, 8 * (blocks() + record - 1));
   }
@@ -46,9 +47,9 @@ struct RecordIndex {
 };
 
 /// The last 64 bytes of a file.
-inline std::vector<std::byte> record_footer(RecordHeader const& header, std::uint64_t records,
-                                            std::uint64_t data_bytes,
-                                            std::span<std::byte const> index) {
+FRUGAL_INLINE std::vector<std::byte> record_footer(RecordHeader const& header,
+                                                   std::uint64_t records, std::uint64_t data_bytes,
+                                                   std::span<std::byte const> index) {
   std::vector<std::byte> bytes;
   append_le(bytes, records);
   append_le(bytes, data_bytes);
@@ -68,7 +69,7 @@ class RecordIndexReader {
   RecordIndexReader(std::span<std::byte const> file, std::string const& name)
       : file_(file), name_(name) {}
 
-  RecordIndex read() const {
+  FRUGAL_INLINE RecordIndex read() const {
     RecordIndex out;
     out.header = RecordHeaderReader(file_, name_).read();
     std::uint64_t const data_at = out.header.data_at;
@@ -104,7 +105,7 @@ class RecordIndexReader {
   }
 
  private:
-  void check_counts(RecordIndex const& index, std::uint64_t footer_at) const {
+  FRUGAL_INLINE void check_counts(RecordIndex const& index, std::uint64_t footer_at) const {
     std::uint64_t const size = index.header.layout.record_bytes();
     bool const fixed = index.header.layout.fixed();
     std::uint64_t const entries = index.index.size() / 8;
@@ -122,7 +123,7 @@ class RecordIndexReader {
     }
   }
 
-  void check_ends(RecordIndex const& index, std::uint64_t index_at) const {
+  FRUGAL_INLINE void check_ends(RecordIndex const& index, std::uint64_t index_at) const {
     std::uint64_t last = 0;
     for (std::uint64_t record = 1; record <= index.records; ++record) {
       std::uint64_t const end = index.begin(record);
@@ -140,7 +141,7 @@ class RecordIndexReader {
     }
   }
 
-  [[noreturn]] void cut_off() const {
+  [[noreturn]] FRUGAL_INLINE void cut_off() const {
     record_fail(name_, file_.size(), "the file is cut off",
                 "it does not end with \"FRGLEND\": its index is missing");
   }

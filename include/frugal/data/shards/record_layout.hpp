@@ -3,6 +3,7 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/checkpoint/dtype.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +39,8 @@ class RecordLayout {
   RecordLayout() = default;
 
   /// Records of these tensors. Nothing if that is impossible; `why` then says what is wrong.
-  static std::optional<RecordLayout> of(std::vector<RecordField> fields, std::string& why) {
+  FRUGAL_INLINE static std::optional<RecordLayout> of(std::vector<RecordField> fields,
+                                                      std::string& why) {
     RecordLayout layout;
     layout.fields_ = std::move(fields);
     why = layout.place();
@@ -53,7 +55,7 @@ class RecordLayout {
   std::uint64_t record_bytes() const noexcept { return record_bytes_; }
 
   /// "data U8 [28, 28], target I64 []", or "bytes".
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::string text;
     for (RecordField const& field : fields_) {
       text += (text.empty() ? "" : ", ") + field.name + " " + std::string(dtype_name(field.dtype)) +
@@ -70,7 +72,7 @@ class RecordLayout {
 
  private:
   /// Sets offsets and sizes; returns what is wrong.
-  std::string place() {
+  FRUGAL_INLINE std::string place() {
     if (fields_.empty() || fields_.size() > most_fields) {
       return "a record has 1 to " + std::to_string(most_fields) + " fields, and this one " +
              std::to_string(fields_.size());

@@ -6,6 +6,7 @@
 #include <frugal/data/shards/record_index.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +45,7 @@ class RecordWriter {
   }
 
   /// Adds a record: of the layout's size, or any bytes if it has none.
-  void add(std::span<std::byte const> record) {
+  FRUGAL_INLINE void add(std::span<std::byte const> record) {
     std::uint64_t const size = header_.layout.record_bytes();
     if (header_.layout.fixed() && record.size() != size) {
       throw DataError({.what = "the record has another size than the others",
@@ -71,7 +72,7 @@ class RecordWriter {
   std::uint64_t data_bytes() const noexcept { return data_bytes_; }
 
   /// Writes the index, waits until everything is on disk, and gives the file its name.
-  Written close() {
+  FRUGAL_INLINE Written close() {
     if (!block_.empty()) end_block();
     std::uint64_t const data_end = header_.data_at + data_bytes_;
     file_.write(std::vector<std::byte>(detail::record_aligned(data_end) - data_end));
@@ -87,7 +88,7 @@ class RecordWriter {
   }
 
  private:
-  static std::uint64_t checked(std::uint64_t block_bytes) {
+  FRUGAL_INLINE static std::uint64_t checked(std::uint64_t block_bytes) {
     if (block_bytes != 0 && block_bytes <= detail::most_block) return block_bytes;
     throw SettingsError({.what = "a block of " + std::to_string(block_bytes) + " bytes",
                          .where = "RecordWriter",
@@ -95,7 +96,7 @@ class RecordWriter {
                          .fix = "Leave it at 65536, unless a measurement says otherwise."});
   }
 
-  std::vector<std::byte> header_bytes() {
+  FRUGAL_INLINE std::vector<std::byte> header_bytes() {
     if (std::uint64_t const size = header_.json().size(); size > detail::most_json) {
       throw SettingsError({.what = "the names of the fields are too long",
                            .where = file_.path().string(),
@@ -106,7 +107,7 @@ class RecordWriter {
     return header_.bytes();
   }
 
-  void end_block() {
+  FRUGAL_INLINE void end_block() {
     hashes_.push_back(Hash::of(block_));
     file_.write(block_);
     block_.clear();

@@ -6,6 +6,7 @@
 #include <frugal/data/shards/record_writer.hpp>
 #include <frugal/data/shards/shard_list.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +50,7 @@ class ShardFiles {
   void set_layout(RecordLayout layout) { layout_ = std::move(layout); }
   RecordLayout const& layout() const noexcept { return layout_; }
 
-  void add(std::span<std::byte const> record) {
+  FRUGAL_INLINE void add(std::span<std::byte const> record) {
     if (shard_ && is_full(record.size())) end_shard();
     if (!shard_) {
       shard_.emplace(folder_ / ShardList::shard_name(list_.shards.size()), layout_,
@@ -63,7 +64,7 @@ class ShardFiles {
   std::uint64_t records() const noexcept { return records_; }
 
   /// Ends the last shard and writes shards.json. EmptySourceError without a record.
-  ShardList close() {
+  FRUGAL_INLINE ShardList close() {
     if (shard_) end_shard();
     if (list_.shards.empty()) {
       throw EmptySourceError({.what = "there is no record to write",
@@ -76,13 +77,13 @@ class ShardFiles {
   }
 
  private:
-  bool is_full(std::uint64_t more) const {
+  FRUGAL_INLINE bool is_full(std::uint64_t more) const {
     return (sharding_.records_per_shard != 0 && shard_->records() >= sharding_.records_per_shard) ||
            (sharding_.bytes_per_shard != 0 &&
             shard_->data_bytes() + more > sharding_.bytes_per_shard);
   }
 
-  void end_shard() {
+  FRUGAL_INLINE void end_shard() {
     auto const written = shard_->close();
     shard_.reset();
     list_.shards.push_back({.name = ShardList::shard_name(list_.shards.size()),

@@ -8,6 +8,7 @@
 #include <frugal/base/json_text.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,13 +42,13 @@ struct ShardList {
   std::vector<Shard> shards;
 
   /// "shard-000017.records"
-  static std::string shard_name(std::size_t number) {
+  FRUGAL_INLINE static std::string shard_name(std::size_t number) {
     char name[40];
     std::snprintf(name, sizeof name, "shard-%06zu.records", number);
     return name;
   }
 
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::string text = "{\"format\":\"frugal shards\",\"version\":1,\"shards\":[";
     for (Shard const& shard : shards) {
       text += text.back() == '[' ? "\n {\"name\":" : ",\n {\"name\":";
@@ -60,7 +61,7 @@ struct ShardList {
   }
 
   /// DataError that names file and byte, if the text is not what text() gives.
-  static ShardList parse(std::string_view text, std::string const& file) {
+  FRUGAL_INLINE static ShardList parse(std::string_view text, std::string const& file) {
     detail::JsonFields const fields({.what = "the list of shards is damaged",
                                      .where = file,
                                      .why = "",
@@ -99,7 +100,7 @@ struct ShardList {
 
   /// The list of a folder. DataError if it has none: then writing it was not finished. IoError if
   /// it cannot be read now.
-  static ShardList read(std::filesystem::path const& folder) {
+  FRUGAL_INLINE static ShardList read(std::filesystem::path const& folder) {
     auto const path = folder / file_name;
     try {
       File file = File::open(path);
@@ -120,7 +121,7 @@ struct ShardList {
   }
 
   /// Writes it to a folder that has none.
-  void write(std::filesystem::path const& folder) const {
+  FRUGAL_INLINE void write(std::filesystem::path const& folder) const {
     detail::NewFile file(folder / file_name);
     std::string const all = text();
     file.write(std::as_bytes(std::span(all)));

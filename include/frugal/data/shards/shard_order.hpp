@@ -6,6 +6,7 @@
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -33,7 +34,7 @@ concept ShardedSet = requires(S const& set) {
 
 /// The sizes of blocks of `block` samples: shards for a set that is one file, but is read faster
 /// where neighbours are read together.
-inline std::vector<std::uint64_t> blocks_of(std::uint64_t samples, std::uint64_t block) {
+FRUGAL_INLINE std::vector<std::uint64_t> blocks_of(std::uint64_t samples, std::uint64_t block) {
   std::vector<std::uint64_t> sizes(block == 0 ? 1 : samples / block, block);
   if (block == 0) sizes[0] = samples;
   if (block != 0 && samples % block != 0) sizes.push_back(samples % block);
@@ -76,7 +77,7 @@ class ShardOrder {
              std::string const& name = "ShardOrder")
       : ShardOrder(std::vector<std::uint64_t>(set.shard_sizes()), loading, window, name) {}
 
-  void seek(Cursor const& cursor) {
+  FRUGAL_INLINE void seek(Cursor const& cursor) {
     pass_.seek(cursor);
     in_order_ = cursor.in_order;
     if (cursor.seed == cursor_.seed && cursor.epoch == cursor_.epoch) return;
@@ -107,7 +108,7 @@ class ShardOrder {
   /// Windows of an epoch.
   std::size_t windows() const { return ends_.size(); }
   /// The most shards of a window of this epoch: they are read from at a time.
-  std::size_t shards_at_once() const {
+  FRUGAL_INLINE std::size_t shards_at_once() const {
     std::size_t most = 1;
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       most = std::max(most, ends_[i].shard - (i == 0 ? 0 : ends_[i - 1].shard));
@@ -115,7 +116,7 @@ class ShardOrder {
     return most;
   }
 
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to, "ShardOrder", loading_.shuffle);
     if (!loading_.shuffle) return;
     to.add("window", window_.samples != 0 ? std::to_string(window_.samples) + " samples"
@@ -130,21 +131,21 @@ class ShardOrder {
     std::size_t shard = 0;    // in the shuffled order, after the window's last
   };
 
-  static std::vector<std::uint64_t> sums(std::vector<std::uint64_t> const& sizes) {
+  FRUGAL_INLINE static std::vector<std::uint64_t> sums(std::vector<std::uint64_t> const& sizes) {
     std::vector<std::uint64_t> out{0};
     out.reserve(sizes.size() + 1);
     for (std::uint64_t const size : sizes) out.push_back(out.back() + size);
     return out;
   }
 
-  Pass make_pass(std::string const& name) const {
+  FRUGAL_INLINE Pass make_pass(std::string const& name) const {
     LoaderOptions loading = loading_;
     loading.shuffle = false;
     return Pass(begins_.back(), loading, name);
   }
 
   /// Shuffles the shards of the epoch, and cuts them into windows.
-  void arrange() {
+  FRUGAL_INLINE void arrange() {
     ends_.clear();
     places_.clear();
     shards_.clear();
@@ -180,7 +181,7 @@ class ShardOrder {
   }
 
   /// The first window whose end is after `place`.
-  static std::size_t part(std::vector<End> const& ends, std::uint64_t place) {
+  FRUGAL_INLINE static std::size_t part(std::vector<End> const& ends, std::uint64_t place) {
     auto const at = std::partition_point(ends.begin(), ends.end(),
                                          [&](End const& end) { return end.place <= place; });
     return static_cast<std::size_t>(at - ends.begin());

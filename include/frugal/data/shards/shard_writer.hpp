@@ -20,6 +20,7 @@
 #include <frugal/data/shards/shard_files.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -73,7 +74,7 @@ class ShardWriter {
   ShardList close() { return files_.close(); }
 
  private:
-  RecordLayout layout() {
+  FRUGAL_INLINE RecordLayout layout() {
     std::vector<RecordField> fields;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       auto const type = detail::stored_type(parts_[k].scalar_type());
@@ -101,7 +102,7 @@ class ShardWriter {
     return *std::move(layout);
   }
 
-  void require_alike() const {
+  FRUGAL_INLINE void require_alike() const {
     auto const& fields = files_.layout().fields();
     bool shapes = fields.size() == parts_.size();
     bool types = true;

@@ -10,6 +10,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -60,20 +61,20 @@ class TextLines {
   std::string get(std::uint64_t index) const { return std::string(view(index)); }
 
   /// The line without a copy; valid as long as a copy of the set lives.
-  std::string_view view(std::uint64_t index) const {
+  FRUGAL_INLINE std::string_view view(std::uint64_t index) const {
     TextFile const& file = file_of(index);
     std::string_view const text = file.text();
     return unit_at(text, place(file, index), unit_).text;
   }
 
   /// "kjv.txt, byte 4711".
-  std::string name(std::uint64_t index) const {
+  FRUGAL_INLINE std::string name(std::uint64_t index) const {
     TextFile const& file = file_of(index);
     return file.path + ", byte " + std::to_string(file.skipped + place(file, index));
   }
 
   /// Changes when a file has another size or time, or the unit is another.
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     Hash all;
     for (TextFile const& file : *files_) {
       std::uint64_t const words[] = {
@@ -85,7 +86,7 @@ class TextLines {
   }
 
   /// Wherever the files lie, and whenever they were fetched.
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     detail::FilesIdentity files(files_->size());
     for (TextFile const& file : *files_) files.add(file.path);
     files.identify(to);
@@ -95,7 +96,7 @@ class TextLines {
   }
 
   /// Samples of each file.
-  std::vector<std::uint64_t> shard_sizes() const {
+  FRUGAL_INLINE std::vector<std::uint64_t> shard_sizes() const {
     std::vector<std::uint64_t> sizes;
     for (TextFile const& file : *files_) {
       sizes.push_back(file.end - (sizes.empty() ? 0 : (*files_)[sizes.size() - 1].end));
@@ -118,7 +119,7 @@ class TextLines {
     std::uint64_t begin = 0;            // before its first
     std::vector<std::uint64_t> starts;  // of every 32nd unit
 
-    std::string_view text() const {
+    FRUGAL_INLINE std::string_view text() const {
       return std::string_view(reinterpret_cast<char const*>(bytes.bytes().data()),
                               bytes.bytes().size())
           .substr(skipped);
@@ -132,7 +133,7 @@ class TextLines {
   };
 
   /// The line that begins at `at`, with where the next begins.
-  static Unit line_at(std::string_view text, std::size_t at) {
+  FRUGAL_INLINE static Unit line_at(std::string_view text, std::size_t at) {
     if (at >= text.size()) return {};
     std::size_t const end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
@@ -145,7 +146,7 @@ class TextLines {
   }
 
   /// The first unit at or after `at`.
-  static Unit unit_at(std::string_view text, std::size_t at, TextUnit unit) {
+  FRUGAL_INLINE static Unit unit_at(std::string_view text, std::size_t at, TextUnit unit) {
     if (unit == TextUnit::line) return line_at(text, at);
     if (unit == TextUnit::file) {
       return {.text = text, .next = text.size() + 1, .found = at <= text.size()};
@@ -162,7 +163,7 @@ class TextLines {
     return {.text = text.substr(at, end - at), .next = next, .found = true};
   }
 
-  std::size_t place(TextFile const& file, std::uint64_t index) const {
+  FRUGAL_INLINE std::size_t place(TextFile const& file, std::uint64_t index) const {
     std::uint64_t const within = index - file.begin;
     std::size_t at = file.starts[within / stride];
     for (std::uint64_t i = 0; i < within % stride; ++i) at = unit_at(file.text(), at, unit_).next;
@@ -171,13 +172,14 @@ class TextLines {
                                     file.text().data());
   }
 
-  TextFile const& file_of(std::uint64_t index) const {
+  FRUGAL_INLINE TextFile const& file_of(std::uint64_t index) const {
     detail::require_sample(index, size(), "a TextLines");
     return *std::partition_point(files_->begin(), files_->end(),
                                  [&](TextFile const& each) { return each.end <= index; });
   }
 
-  static TextFile read(std::filesystem::path const& path, TextUnit unit, std::uint64_t begin) {
+  FRUGAL_INLINE static TextFile read(std::filesystem::path const& path, TextUnit unit,
+                                     std::uint64_t begin) {
     TextFile file;
     file.path = path.string();
     file.bytes = MappedFile(path, MappedFile::Access::normal);
@@ -195,7 +197,7 @@ class TextLines {
     return file;
   }
 
-  static std::shared_ptr<std::vector<TextFile> const> open(
+  FRUGAL_INLINE static std::shared_ptr<std::vector<TextFile> const> open(
       std::vector<std::filesystem::path> const& paths, TextSettings const& settings,
       DamageLog const& damage) {
     auto files = std::make_shared<std::vector<TextFile>>();

@@ -3,6 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +20,19 @@ class Documents {
  public:
   Documents() = default;
 
-  void reserve(std::size_t documents, std::size_t tokens) {
+  FRUGAL_INLINE void reserve(std::size_t documents, std::size_t tokens) {
     ends_.reserve(documents);
     tokens_.reserve(tokens);
   }
 
   /// Adds one document, which may be empty.
-  void append(std::span<std::int32_t const> tokens) {
+  FRUGAL_INLINE void append(std::span<std::int32_t const> tokens) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     ends_.push_back(tokens_.size());
   }
 
   /// Adds all documents of another.
-  void append(Documents const& more) {
+  FRUGAL_INLINE void append(Documents const& more) {
     std::uint64_t const before = tokens_.size();
     tokens_.insert(tokens_.end(), more.tokens_.begin(), more.tokens_.end());
     for (std::uint64_t const end : more.ends_) ends_.push_back(before + end);
@@ -49,7 +50,7 @@ class Documents {
   std::string name(std::uint64_t index) const { return "document " + std::to_string(index); }
 
   /// A hash of every token and of every document's length.
-  std::string identity() const {
+  FRUGAL_INLINE std::string identity() const {
     Hash hash;
     hash.update(std::as_bytes(std::span(ends_)));
     hash.update(std::as_bytes(std::span(tokens_)));

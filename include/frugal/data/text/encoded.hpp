@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// Bytes [begin, end) of a text.
@@ -26,18 +28,18 @@ struct Encoded {
 
   std::size_t size() const { return ids.size(); }
 
-  void push(std::int32_t id, std::int32_t type, TextSpan span) {
+  FRUGAL_INLINE void push(std::int32_t id, std::int32_t type, TextSpan span) {
     ids.push_back(id);
     types.push_back(type);
     spans.push_back(span);
   }
-  void append(Encoded const& more) {
+  FRUGAL_INLINE void append(Encoded const& more) {
     ids.insert(ids.end(), more.ids.begin(), more.ids.end());
     types.insert(types.end(), more.types.begin(), more.types.end());
     spans.insert(spans.end(), more.spans.begin(), more.spans.end());
   }
   /// Keeps the first `count` tokens.
-  void resize(std::size_t count) {
+  FRUGAL_INLINE void resize(std::size_t count) {
     ids.resize(count);
     types.resize(count);
     spans.resize(count);
@@ -53,8 +55,9 @@ inline constexpr std::size_t no_token_limit = std::numeric_limits<std::size_t>::
 /// How many tokens of each of two texts stay if both may have `most`: the longer is cut to the
 /// length of the shorter first, then both. The strategy `longest_first` of Python's `tokenizers`,
 /// which gives the odd token to the longer text.
-inline std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t second,
-                                                         std::size_t most) {
+FRUGAL_INLINE std::pair<std::size_t, std::size_t> longest_first(std::size_t first,
+                                                                std::size_t second,
+                                                                std::size_t most) {
   if (first <= most && second <= most - first) return {first, second};
   bool const swapped = first > second;
   std::size_t less = std::min(first, second);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// An item with a length, placed in a sequence.
@@ -23,7 +25,7 @@ class Rooms {
       : leaves_(std::bit_ceil(std::max<std::size_t>(most, 1))), rooms_(2 * leaves_, room) {}
 
   /// The first sequence with room for `length`, which takes it.
-  std::size_t take(std::uint32_t length) {
+  FRUGAL_INLINE std::size_t take(std::uint32_t length) {
     std::size_t node = 1;
     while (node < leaves_) node = 2 * node + (rooms_[2 * node] >= length ? 0 : 1);
     rooms_[node] -= length;
@@ -41,8 +43,9 @@ class Rooms {
 /// First fit: each piece, in order, into the first sequence with room for it. `entries` are the
 /// pieces sequence by sequence, in that order; those of sequence i begin at starts[i]. No piece is
 /// longer than `room`.
-inline void first_fit(std::vector<Fitted> const& pieces, std::uint32_t room,
-                      std::vector<std::uint64_t>& entries, std::vector<std::uint64_t>& starts) {
+FRUGAL_INLINE void first_fit(std::vector<Fitted> const& pieces, std::uint32_t room,
+                             std::vector<std::uint64_t>& entries,
+                             std::vector<std::uint64_t>& starts) {
   Rooms rooms(pieces.size(), room);
   std::vector<std::uint64_t> sequence;
   sequence.reserve(pieces.size());

@@ -4,6 +4,7 @@
 
 #include <frugal/data/text/first_fit.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -40,7 +41,7 @@ struct Packing {
   bool drop_last = false;    ///< Pack::Cut leaves out the last sequence unless it is full
 
   /// The settings as a text, for an identity.
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     return "length " + std::to_string(length) + ", pack " + std::to_string(static_cast<int>(pack)) +
            ", longer " + std::to_string(static_cast<int>(longer)) + ", end " +
            (end_of_document ? std::to_string(*end_of_document) : "none") + ", padding " +
@@ -121,7 +122,7 @@ class PackIndex {
     return size() * static_cast<std::uint64_t>(packing_.length) - tokens_;
   }
   /// The padding as a share of all positions.
-  double padding_share() const {
+  FRUGAL_INLINE double padding_share() const {
     auto const all = static_cast<double>(size()) * static_cast<double>(packing_.length);
     return size() == 0 ? 0.0 : static_cast<double>(padding()) / all;
   }
@@ -140,7 +141,7 @@ class PackIndex {
   static constexpr std::uint64_t most_pieces = (std::uint64_t{1} << piece_bits) - 1;
 
   /// A document's length with its end token; an empty document has none.
-  std::uint64_t whole(std::uint64_t length) {
+  FRUGAL_INLINE std::uint64_t whole(std::uint64_t length) {
     if (length == 0) ++empty_;
     return length == 0 ? 0 : length + (packing_.end_of_document ? 1 : 0);
   }
@@ -196,7 +197,7 @@ class PackIndex {
     sequences_ = starts_.size() - 1;
   }
 
-  [[noreturn]] void refuse(std::uint64_t document, std::uint64_t length) const {
+  [[noreturn]] FRUGAL_INLINE void refuse(std::uint64_t document, std::uint64_t length) const {
     throw DataError({.what = "a document is longer than a sequence",
                      .where = "document " + std::to_string(document),
                      .why = "it has " + std::to_string(length) + " tokens" +

@@ -16,11 +16,13 @@
 #include <frugal/data/text/encoded.hpp>
 #include <frugal/data/text/tokenise.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
 /// Token ids as a tensor [L] of `type`, kLong or kInt. Throws DtypeError for another.
-inline at::Tensor token_tensor(std::span<std::int32_t const> ids, at::ScalarType type = at::kLong) {
+FRUGAL_INLINE at::Tensor token_tensor(std::span<std::int32_t const> ids,
+                                      at::ScalarType type = at::kLong) {
   at::Tensor made = at::empty({static_cast<std::int64_t>(ids.size())}, at::TensorOptions(type));
   if (type == at::kLong) {
     std::copy(ids.begin(), ids.end(), static_cast<std::int64_t*>(made.mutable_data_ptr()));

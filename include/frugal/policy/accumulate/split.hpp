@@ -12,6 +12,7 @@
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/executor.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -31,7 +32,7 @@ struct Parts {
       : samples(batch), count(most <= 0 || batch <= most ? 1 : (batch + most - 1) / most) {}
 
   std::int64_t largest() const { return (samples + count - 1) / count; }
-  std::int64_t begin(std::int64_t part) const {
+  FRUGAL_INLINE std::int64_t begin(std::int64_t part) const {
     std::int64_t const longer = samples % count;
     return part * (samples / count) + (part < longer ? part : longer);
   }
@@ -39,7 +40,7 @@ struct Parts {
 };
 
 /// Whether a module has a BatchNorm layer that computes batch statistics. A frozen one does not.
-inline bool trains_batch_norm(torch::nn::Module& module) {
+FRUGAL_INLINE bool trains_batch_norm(torch::nn::Module& module) {
   bool found = false;
   each_batch_norm(module, [&](auto& layer) { found = found || layer.is_training(); });
   return found;
@@ -88,7 +89,7 @@ struct Accumulate<Auto> {
   /// Largest micro-batch, in samples, at the end of the last fit; 0: batches were not split.
   std::int64_t micro_batch() const { return outcome.get() == nullptr ? samples : *outcome.get(); }
   /// One line for explain(); empty before a fit.
-  std::string finding() const {
+  FRUGAL_INLINE std::string finding() const {
     if (outcome.get() == nullptr) return {};
     if (*outcome.get() == 0) return "batches are not split";
     return "a micro-batch has at most " + std::to_string(*outcome.get()) + " samples";

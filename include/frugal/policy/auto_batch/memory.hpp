@@ -11,6 +11,7 @@
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -19,7 +20,7 @@ struct ModuleBytes {
   std::int64_t all = 0;
   std::int64_t not_counted = 0;
 
-  static ModuleBytes of(torch::nn::Module& module) {
+  FRUGAL_INLINE static ModuleBytes of(torch::nn::Module& module) {
     ModuleBytes bytes;
     auto const add = [&](at::Tensor const& tensor) {
       if (!tensor.defined() || !tensor.has_storage()) return;

@@ -17,6 +17,7 @@
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -52,7 +53,7 @@ class [[nodiscard]] FreshStatistics {
                              [&](auto& layer) { layer.options.momentum(each++->momentum); });
   }
   /// Restores the previous statistics; may throw, because copying to a device may.
-  void undo() {
+  FRUGAL_INLINE void undo() {
     auto each = before_.begin();
     each_tracking_batch_norm(module_, [&](auto& layer) {
       layer.running_mean.copy_(each->mean);

@@ -14,6 +14,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -51,7 +52,7 @@ struct AveragedWeights {
   }
 
  private:
-  [[noreturn]] static void refuse(std::string why) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string why) {
     throw StateError({.what = "the averaged weights do not fit the module",
                       .where = "AveragedWeights::copy_into",
                       .why = std::move(why),
@@ -76,7 +77,7 @@ class [[nodiscard]] Lent {
   }
 
   /// Separate from the constructor, so that a failure half-way is undone.
-  void lend(std::vector<at::Tensor> const& others) {
+  FRUGAL_INLINE void lend(std::vector<at::Tensor> const& others) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       own_.push_back(parameters_[i].detach());
       parameters_[i].set_data(others[i]);

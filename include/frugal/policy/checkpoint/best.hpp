@@ -11,6 +11,7 @@
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/state/state_reader.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,7 +22,7 @@ class BestSoFar {
   explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
 
   /// Whether a metric is better than ever before. A NaN never is.
-  bool look(Metrics const& measured) {
+  FRUGAL_INLINE bool look(Metrics const& measured) {
     bool improved = false;
     for (BestBy const& best : metrics_) {
       double const value = measured[best.metric];
@@ -39,19 +40,19 @@ class BestSoFar {
   bool improved() const { return improved_; }
 
   /// A save of this moment begins, and has the weights of the last improvement.
-  void begin_save() {
+  FRUGAL_INLINE void begin_save() {
     improved_ = false;
     writing_ = values_;
     is_writing_ = true;
   }
   /// That save is on disk.
-  void saved() {
+  FRUGAL_INLINE void saved() {
     if (is_writing_) saved_ = std::exchange(writing_, {});
     is_writing_ = false;
   }
   /// That save has failed: a value that no file has is no best one, since later validations that
   /// beat all files are to be saved.
-  void not_saved() {
+  FRUGAL_INLINE void not_saved() {
     if (!is_writing_) return;
     for (auto const& [metric, value] : writing_) {
       auto const known = values_.find(metric);
@@ -68,7 +69,7 @@ class BestSoFar {
 
   /// After a resume: the best values are those of the checkpoints on disk, given by their metrics. A
   /// fork has none of the run before it, and a run that has gone back may have lost its best one.
-  void reset_to(std::vector<std::map<std::string, double>> const& on_disk) {
+  FRUGAL_INLINE void reset_to(std::vector<std::map<std::string, double>> const& on_disk) {
     values_.clear();
     for (BestBy const& best : metrics_) {
       for (auto const& metrics : on_disk) {

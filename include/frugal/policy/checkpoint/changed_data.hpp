@@ -11,12 +11,13 @@
 
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// The validation source whose data this name of a DataIdentity is of: "" for the one without a
 /// name.
-inline std::optional<std::string> validation_source(std::string_view name) {
+FRUGAL_INLINE std::optional<std::string> validation_source(std::string_view name) {
   constexpr std::string_view before = "validation '";
   if (name == "validation") return std::string();
   if (!name.starts_with(before) || !name.ends_with('\'')) return std::nullopt;
@@ -27,10 +28,10 @@ inline std::optional<std::string> validation_source(std::string_view name) {
 /// checkpoint. StateError that names all differences with both values, unless `allowed` has their
 /// names. Returns the allowed ones in words. A validation source may come or go: only one that both
 /// have must be the same.
-inline std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
-                                             std::map<std::string, std::string> const& there,
-                                             std::vector<std::string> const& allowed,
-                                             std::filesystem::path const& where) {
+FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
+                                                    std::map<std::string, std::string> const& there,
+                                                    std::vector<std::string> const& allowed,
+                                                    std::filesystem::path const& where) {
   std::map<std::string, std::string> all = there;
   all.insert(here.begin(), here.end());
   auto const value = [](std::map<std::string, std::string> const& of, std::string const& name) {

@@ -14,6 +14,7 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
@@ -33,7 +34,7 @@ struct RecipeRules {
 };
 
 /// SettingsError for rules without an effect.
-inline void require_rules(RecipeRules const& rules) {
+FRUGAL_INLINE void require_rules(RecipeRules const& rules) {
   std::string const optimizer(kinds::optimizer::name);
   bool const all = !is_among(rules.start_fresh, optimizer);
   if (all && (rules.start_fresh.empty() || rules.keeps())) return;
@@ -47,22 +48,23 @@ inline void require_rules(RecipeRules const& rules) {
                   : "Set Checkpoint::resume to Resume::Weights to take the weights alone."});
 }
 
-[[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why,
-                                           std::string fix) {
+[[noreturn]] FRUGAL_INLINE void refuse_checkpoint(std::filesystem::path const& where,
+                                                  std::string why, std::string fix) {
   throw StateError({.what = "this checkpoint belongs to another run",
                     .where = where.string(),
                     .why = std::move(why),
                     .fix = std::move(fix)});
 }
-[[noreturn]] inline void refuse_checkpoint(std::filesystem::path const& where, std::string why) {
+[[noreturn]] FRUGAL_INLINE void refuse_checkpoint(std::filesystem::path const& where,
+                                                  std::string why) {
   refuse_checkpoint(
       where, std::move(why),
       "Resume with the model, recipe and seed that saved it, set Checkpoint::resume "
       "to Resume::Weights to take the weights alone, or give another Settings::run_dir.");
 }
 /// Where the recipe differs. `kind`: whose part it is; the optimizer's must match.
-[[noreturn]] inline void refuse_recipe(std::filesystem::path const& where, std::string_view kind,
-                                       std::string why) {
+[[noreturn]] FRUGAL_INLINE void refuse_recipe(std::filesystem::path const& where,
+                                              std::string_view kind, std::string why) {
   if (kind == kinds::optimizer::name) refuse_checkpoint(where, std::move(why));
   refuse_checkpoint(
       where, std::move(why),
@@ -73,7 +75,7 @@ inline void require_rules(RecipeRules const& rules) {
 }
 
 /// "EarlyStop" of "policies/EarlyStop/best"; nothing for a path that is no policy's.
-inline std::string_view scope_in(std::string_view path) {
+FRUGAL_INLINE std::string_view scope_in(std::string_view path) {
   constexpr std::string_view begin = "policies/";
   if (!path.starts_with(begin)) return {};
   path.remove_prefix(begin.size());
@@ -87,7 +89,7 @@ struct SlotChange {
   std::string here;
 };
 
-inline std::vector<SlotChange> changed_slots(StateFile const& state, Slots const& recipe) {
+FRUGAL_INLINE std::vector<SlotChange> changed_slots(StateFile const& state, Slots const& recipe) {
   std::vector<SlotChange> changes;
   for (auto const& [slot, here] : recipe) {
     auto const saved = state.recipe.find(slot);
@@ -132,7 +134,7 @@ class FittingStates {
     reader.recipe_changed = !changes_.empty();
   }
 
-  std::vector<std::string> load(std::filesystem::path const& where) {
+  FRUGAL_INLINE std::vector<std::string> load(std::filesystem::path const& where) {
     bool const known = reader_.recipe_changed;
     for (SavedScope const& scope : scopes_) load_one(scope.name, where);
     // A policy that keeps a snapshot of the run can detect only now that it does not fit.
@@ -145,7 +147,7 @@ class FittingStates {
   }
 
  private:
-  void load_one(std::string const& scope, std::filesystem::path const& where) {
+  FRUGAL_INLINE void load_one(std::string const& scope, std::filesystem::path const& where) {
     if (fresh_.contains(scope)) return;
     std::string const path = "policies/" + scope;
     bool const may_be_fresh = is_among(rules_.start_fresh, scope);
@@ -176,15 +178,15 @@ class FittingStates {
     }
   }
 
-  void start_fresh(std::string const& scope) {
+  FRUGAL_INLINE void start_fresh(std::string const& scope) {
     fresh_.insert(scope);
     changes_.push_back("the state of " + scope + " starts fresh");
     reader_.pass_over("policies/" + scope);
     reader_.recipe_changed = true;
   }
 
-  [[noreturn]] static void refuse(std::string const& scope, StateError const& error,
-                                  std::filesystem::path const& where) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string const& scope, StateError const& error,
+                                                std::filesystem::path const& where) {
     std::string why = "'" + error.fault().where + "': " + error.fault().why;
     if (scope == kinds::optimizer::name) refuse_checkpoint(where, std::move(why));
     refuse_checkpoint(where, std::move(why),

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -16,7 +17,7 @@ namespace frugal::detail {
 using Environment = std::map<std::string, std::uint64_t>;
 
 /// Call it in the training thread: OpenMP has a thread count for each.
-inline Environment environment_of(RunState const& run) {
+FRUGAL_INLINE Environment environment_of(RunState const& run) {
   Environment all;
   all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
   all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
@@ -26,7 +27,7 @@ inline Environment environment_of(RunState const& run) {
 }
 
 /// Reports each difference that matters. A source may not know how long an epoch is.
-inline void compare_environments(RunState& run, Environment const& saved) {
+FRUGAL_INLINE void compare_environments(RunState& run, Environment const& saved) {
   Environment const here = environment_of(run);
   auto const differs = [&](char const* name) {
     auto const there = saved.find(name);

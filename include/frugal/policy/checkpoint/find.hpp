@@ -12,6 +12,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
@@ -20,8 +21,8 @@ namespace frugal {
 
 namespace detail {
 
-[[noreturn]] inline void refuse_run(std::filesystem::path const& run, std::string what,
-                                    std::string why, std::string fix) {
+[[noreturn]] FRUGAL_INLINE void refuse_run(std::filesystem::path const& run, std::string what,
+                                           std::string why, std::string fix) {
   throw StoreError({.what = std::move(what),
                     .where = run.string(),
                     .why = std::move(why),
@@ -32,7 +33,7 @@ namespace detail {
 
 /// The folder of a run's newest valid checkpoint: every file matches its hash. StoreError without
 /// one. Takes no lock: the run may continue meanwhile.
-inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run) {
+FRUGAL_INLINE std::filesystem::path latest_checkpoint(std::filesystem::path const& run) {
   NewestValid newest = RunDirectory(run, Access::read).newest_valid();
   if (newest.checkpoint) return newest.checkpoint->folder;
   detail::refuse_run(
@@ -45,8 +46,8 @@ inline std::filesystem::path latest_checkpoint(std::filesystem::path const& run)
 /// KeepBest); of equals the newest. Ignores NaN, damaged checkpoints, and those with other
 /// validation data than the newest. StoreError if no checkpoint has the metric: a checkpoint has it
 /// if a validation preceded the save.
-inline std::filesystem::path best_checkpoint(std::filesystem::path const& run,
-                                             std::string_view metric, Better better) {
+FRUGAL_INLINE std::filesystem::path best_checkpoint(std::filesystem::path const& run,
+                                                    std::string_view metric, Better better) {
   CheckpointList list = RunDirectory(run, Access::read).list();
   std::string known;
   std::erase_if(list.whole, [&](SavedCheckpoint const& checkpoint) {

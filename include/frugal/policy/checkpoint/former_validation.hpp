@@ -14,6 +14,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
@@ -25,7 +26,7 @@ namespace frugal::detail {
 using ValidationTexts = std::map<std::string, std::string, std::less<>>;
 
 /// Those among the texts of DataIdentity.
-inline ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
+FRUGAL_INLINE ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
   ValidationTexts all;
   for (auto const& [name, text] : data) {
     if (auto const source = validation_source(name)) all.emplace(*source, text);
@@ -34,8 +35,8 @@ inline ValidationTexts validation_texts(std::map<std::string, std::string> const
 }
 
 /// The sources that both have, with different data.
-inline std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
-                                                          ValidationTexts const& there) {
+FRUGAL_INLINE std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
+                                                                 ValidationTexts const& there) {
   std::set<std::string, std::less<>> changed;
   for (auto const& [source, text] : there) {
     auto const now = here.find(source);
@@ -46,7 +47,7 @@ inline std::set<std::string, std::less<>> changed_sources(ValidationTexts const&
 
 /// The validation data that a checkpoint has noted. None if its state cannot be read: a resume
 /// verifies it.
-inline ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
+FRUGAL_INLINE ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
   if (!has_file(checkpoint, StateFile::file_name)) return {};
   try {
     auto const path = checkpoint.folder / StateFile::file_name;
@@ -75,7 +76,7 @@ class FormerValidation {
   }
 
   /// Takes them from a checkpoint, which then does not count among the best.
-  void take_from(SavedCheckpoint& checkpoint) const {
+  FRUGAL_INLINE void take_from(SavedCheckpoint& checkpoint) const {
     auto const found = by_serial_.find(checkpoint.manifest.serial);
     if (found == by_serial_.end()) return;
     std::erase_if(checkpoint.manifest.metrics, [&](auto const& metric) {
@@ -89,7 +90,8 @@ class FormerValidation {
 
 /// Removes the checkpoints whose `metric` was measured on other data than that of the newest which
 /// has it. All have the metric; newest first.
-inline void erase_former(std::vector<SavedCheckpoint>& checkpoints, std::string_view metric) {
+FRUGAL_INLINE void erase_former(std::vector<SavedCheckpoint>& checkpoints,
+                                std::string_view metric) {
   if (checkpoints.size() < 2) return;
   std::string const source(source_of(metric));
   std::string newest;

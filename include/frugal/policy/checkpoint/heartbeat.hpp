@@ -17,6 +17,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/checkpoint/run_file.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -42,7 +43,7 @@ class Heartbeat {
   /// If not, errno says why, after the construction.
   bool open() const { return descriptor_ >= 0; }
 
-  void beat(Beat now) const {
+  FRUGAL_INLINE void beat(Beat now) const {
     if (descriptor_ < 0) return;
     auto const wide = [](std::string number) {
       return std::string(number.size() < 20 ? 20 - number.size() : 0, '0') + number;
@@ -59,7 +60,7 @@ class Heartbeat {
   }
 
  private:
-  static std::optional<Beat> parse(std::string_view text) {
+  FRUGAL_INLINE static std::optional<Beat> parse(std::string_view text) {
     constexpr std::string_view before_step = "step ", before_seconds = " seconds ";
     Beat last;
     if (!take(text, before_step) || !take(text, last.step) || !take(text, before_seconds) ||
@@ -71,7 +72,7 @@ class Heartbeat {
                        std::isfinite(last.seconds) && last.seconds >= 0;
     return sound ? std::optional(last) : std::nullopt;
   }
-  static bool take(std::string_view& text, std::string_view words) {
+  FRUGAL_INLINE static bool take(std::string_view& text, std::string_view words) {
     if (!text.starts_with(words)) return false;
     text.remove_prefix(words.size());
     return true;

@@ -11,6 +11,7 @@
 
 #include <frugal/base/signal_handlers.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -27,7 +28,7 @@ class InterruptSignal {
     if (taken_) handlers().release();
   }
 
-  void take() {
+  FRUGAL_INLINE void take() {
     if (taken_) return;
     taken_ = true;
     handlers().join([](SignalHandlers& all) {
@@ -55,7 +56,7 @@ class InterruptSignal {
     return is;
   }
 
-  static void on_signal(int) {
+  FRUGAL_INLINE static void on_signal(int) {
     if (flag().exchange(1) != 0) ::_exit(130);
     // The step may take long, so answer at once. Only on a terminal: a write to a pipe may raise
     // SIGPIPE.
@@ -70,7 +71,7 @@ class InterruptSignal {
   /// In `trainer | tee log` Ctrl-C ends tee as well, and the next line that the program prints
   /// would end it before it has saved. Before a Ctrl-C such a line ends the process as usual;
   /// Progress and Log never raise SIGPIPE.
-  static void hear_pipe(int) {
+  FRUGAL_INLINE static void hear_pipe(int) {
     if (flag().load(std::memory_order_relaxed) != 0) return;
     struct sigaction action{};
     action.sa_handler = SIG_DFL;
@@ -82,7 +83,7 @@ class InterruptSignal {
 };
 
 /// Reports the state of a run that Ctrl-C has ended, in one line on stderr.
-inline void report_interrupted(RunState const& run, bool has_begun) {
+FRUGAL_INLINE void report_interrupted(RunState const& run, bool has_begun) {
   std::string line = "frugal: Ctrl-C: ";
   std::string const step = std::to_string(run.counters.step);
   if (!has_begun) {

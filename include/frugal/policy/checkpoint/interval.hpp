@@ -11,6 +11,7 @@
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/checkpoint/checkpoint_interval.hpp>
 #include <frugal/core/run/counters.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -24,7 +25,8 @@ struct SaveCost {
 ///
 /// Without a lifetime of the machine, as short as keeps the stalls under `share` of the time. A
 /// thread that writes gets at most a tenth of the time: it takes cores and the disk from the step.
-inline double automatic_interval(SaveCost cost, double share, std::optional<double> lifetime) {
+FRUGAL_INLINE double automatic_interval(SaveCost cost, double share,
+                                        std::optional<double> lifetime) {
   double const least = std::max(cost.write * 10, 1.0);
   double const wanted =
       lifetime ? plan::daly_interval(cost.stall, *lifetime) : cost.stall * (1 - share) / share;

@@ -18,6 +18,7 @@
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
@@ -148,8 +149,8 @@ void add_to(Retention& retention) {
 }
 
 /// SettingsError for a Checkpoint that cannot work.
-inline void require_checkpoint_settings(Settings const& settings, double share,
-                                        std::optional<double> machine_lifetime) {
+FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, double share,
+                                               std::optional<double> machine_lifetime) {
   auto const fail = [](std::string what, std::string where, std::string fix) {
     throw SettingsError(
         {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});

@@ -29,6 +29,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
@@ -44,7 +45,8 @@
 namespace frugal::detail {
 
 /// Throws the first difference between a module and a file of weights.
-inline void require_same_tensors(torch::nn::Module& module, Safetensors const& file, bool half) {
+FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, Safetensors const& file,
+                                        bool half) {
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     auto const view = file.find(name);
     if (!view) refuse_checkpoint(file.name(), "it has no tensor '" + name + "'");
@@ -65,7 +67,7 @@ inline void require_same_tensors(torch::nn::Module& module, Safetensors const& f
 }
 
 /// Keeps only the generators of a run on `device`. Returns the kind of device of the saved run.
-inline std::string forget_other_generators(StateDict& memory, c10::Device device) {
+FRUGAL_INLINE std::string forget_other_generators(StateDict& memory, c10::Device device) {
   std::string const scope = "generators/";
   std::string const host = scope + "cpu";
   std::string const here = scope + kind_of_device(device);
@@ -80,8 +82,8 @@ inline std::string forget_other_generators(StateDict& memory, c10::Device device
 }
 
 /// Throws at the first slot that differs and must not.
-inline void require_recipe(std::vector<SlotChange> const& slots, RecipeRules const& rules,
-                           std::filesystem::path const& where) {
+FRUGAL_INLINE void require_recipe(std::vector<SlotChange> const& slots, RecipeRules const& rules,
+                                  std::filesystem::path const& where) {
   for (SlotChange const& each : slots) {
     if (rules.keeps() && each.slot != kinds::optimizer::name) continue;
     std::string why = each.slot;
@@ -91,21 +93,22 @@ inline void require_recipe(std::vector<SlotChange> const& slots, RecipeRules con
 }
 
 /// For a value of the checkpoint that this run lacks, or the reverse.
-[[noreturn]] inline void refuse_value(std::filesystem::path const& where, std::string_view path,
-                                      std::string what, std::string const& why) {
+[[noreturn]] FRUGAL_INLINE void refuse_value(std::filesystem::path const& where,
+                                             std::string_view path, std::string what,
+                                             std::string const& why) {
   std::string_view const scope = scope_in(path);
   what += why;
   if (scope.empty()) refuse_checkpoint(where, std::move(what));
   refuse_recipe(where, scope, std::move(what));
 }
 
-inline std::string joined(std::vector<std::string> const& parts) {
+FRUGAL_INLINE std::string joined(std::vector<std::string> const& parts) {
   std::string all;
   for (std::string const& part : parts) all += (all.empty() ? "" : "; ") + part;
   return all;
 }
 
-inline StateFile read_state(SavedCheckpoint const& checkpoint) {
+FRUGAL_INLINE StateFile read_state(SavedCheckpoint const& checkpoint) {
   auto const path = file_of(checkpoint, StateFile::file_name);
   MappedFile const file(path);
   auto const bytes = file.bytes();
@@ -113,8 +116,8 @@ inline StateFile read_state(SavedCheckpoint const& checkpoint) {
 }
 
 /// FormatError for generators' states that LibTorch would not take, before anything is changed.
-inline void require_generators(StateDict const& memory, c10::Device device,
-                               std::filesystem::path const& where) {
+FRUGAL_INLINE void require_generators(StateDict const& memory, c10::Device device,
+                                      std::filesystem::path const& where) {
   for (auto const& [name, generator] : generators_of(device)) {
     auto const saved = memory.tensors.find("generators/" + name);
     if (saved == memory.tensors.end()) continue;
@@ -136,7 +139,7 @@ inline void require_generators(StateDict const& memory, c10::Device device,
   }
 }
 
-inline at::Tensor state_tensor(Safetensors const& file, TensorView const& view) {
+FRUGAL_INLINE at::Tensor state_tensor(Safetensors const& file, TensorView const& view) {
   at::Tensor tensor = tensor_in_file(view);
   if (!tensor.defined()) {
     refuse_file(file.name(), "tensor '" + std::string(view.name) +
@@ -147,7 +150,7 @@ inline at::Tensor state_tensor(Safetensors const& file, TensorView const& view) 
 }
 
 /// Takes the averages that the state has out of their file.
-inline void read_averages(StateDict& memory, Safetensors const& file) {
+FRUGAL_INLINE void read_averages(StateDict& memory, Safetensors const& file) {
   for (auto each = memory.values.lower_bound(std::string(averages_path));
        each != memory.values.end() && each->first.starts_with(averages_path); ++each) {
     std::string const name = each->first.substr(averages_path.size());
@@ -159,7 +162,7 @@ inline void read_averages(StateDict& memory, Safetensors const& file) {
 
 /// FormatError for counters that no run reaches. Beyond these an epoch would be the last of all
 /// epochs, and a count could overflow.
-inline void require_counters(Counters const& counters, std::filesystem::path const& where) {
+FRUGAL_INLINE void require_counters(Counters const& counters, std::filesystem::path const& where) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   auto const require = [&](char const* name, std::uint64_t value, std::uint64_t limit) {
     if (value <= limit) return;
@@ -183,7 +186,8 @@ inline void require_counters(Counters const& counters, std::filesystem::path con
 
 /// Why a run must not resume a checkpoint: the first of its tensors that is not finite and has to
 /// be. Empty if there is none. No save writes such a tensor; another program may.
-inline std::string first_bad_in(SavedCheckpoint const& checkpoint, FiniteState const& finite) {
+FRUGAL_INLINE std::string first_bad_in(SavedCheckpoint const& checkpoint,
+                                       FiniteState const& finite) {
   auto const look = [&](char const* name, auto const& covers) -> std::string {
     Safetensors const file = Safetensors::open(file_of(checkpoint, name));
     for (std::size_t i = 0; i < file.size(); ++i) {
@@ -211,8 +215,8 @@ struct LoadedRun {
 ///
 /// The checkpoint may come from another kind of device and have that one's generator: the run
 /// continues, with a warning. `moves`: StartOn has announced the move, and there is no advice.
-inline LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules const& rules, bool moves,
-                          SavedCheckpoint const& checkpoint) {
+FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules const& rules,
+                                 bool moves, SavedCheckpoint const& checkpoint) {
   auto const state_path = checkpoint.folder / StateFile::file_name;
   StateFile const state = read_state(checkpoint);
   if (state.seed != run.settings.seed) {

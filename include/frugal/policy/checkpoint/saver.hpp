@@ -26,6 +26,7 @@
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
@@ -64,7 +65,7 @@ class Saver {
 
   /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
   /// called, in any thread, when report_failure() wants to be.
-  void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake) {
+  FRUGAL_INLINE void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
     snapshot_.begin(run.root);
@@ -93,7 +94,7 @@ class Saver {
   /// Whether a checkpoint of this moment is on disk, or being written.
   bool has_saved(RunState const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
-  void forget_last() {
+  FRUGAL_INLINE void forget_last() {
     saved_.reset();
     abandoned_ = true;
   }
@@ -103,7 +104,7 @@ class Saver {
 
   /// The metrics of the checkpoints on disk that were measured on this run's validation data, when
   /// the fit began. Those that were passed over do not count.
-  std::vector<std::map<std::string, double>> metrics_on_disk() const {
+  FRUGAL_INLINE std::vector<std::map<std::string, double>> metrics_on_disk() const {
     std::vector<std::map<std::string, double>> all;
     for (SavedCheckpoint each : directory_->list().whole) {
       if (passed_over_.contains(each.folder)) continue;
@@ -138,7 +139,7 @@ class Saver {
   }
 
   /// Throws or reports what the writing thread has thrown since the last call.
-  void report_failure(RunState& run) {
+  FRUGAL_INLINE void report_failure(RunState& run) {
     std::exception_ptr const failure = writer_ ? writer_->take_failure() : nullptr;
     if (!failure) return;
     failed_ = true;
@@ -154,7 +155,7 @@ class Saver {
   }
 
   /// Waits for the disk, and records in the report whether this moment is saved.
-  void finish(RunState& run) {
+  FRUGAL_INLINE void finish(RunState& run) {
     if (writer_) {
       writer_->wait();
       report_failure(run);
@@ -203,7 +204,7 @@ class Saver {
   }
 
   /// Returns the checkpoints of this run that are whole and were passed over.
-  std::vector<Damage> resume(RunState& run, bool moves) {
+  FRUGAL_INLINE std::vector<Damage> resume(RunState& run, bool moves) {
     if (options_.resume == Resume::Never) return {};
     NewestValid newest = directory_->newest_valid([this](SavedCheckpoint const& checkpoint) {
       return first_bad_in(checkpoint, snapshot_.finite());
@@ -253,7 +254,7 @@ class Saver {
   }
 
   /// StateError for a chosen checkpoint whose run could only end again.
-  void require_finite(SavedCheckpoint const& chosen) const {
+  FRUGAL_INLINE void require_finite(SavedCheckpoint const& chosen) const {
     std::string const bad = first_bad_in(chosen, snapshot_.finite());
     if (bad.empty()) return;
     throw StateError({.what = "the chosen checkpoint is not finite",
@@ -262,8 +263,8 @@ class Saver {
                       .fix = "Name an earlier checkpoint."});
   }
 
-  void resume_exactly(RunState& run, bool moves, SavedCheckpoint const& checkpoint,
-                      std::vector<std::string> damaged) {
+  FRUGAL_INLINE void resume_exactly(RunState& run, bool moves, SavedCheckpoint const& checkpoint,
+                                    std::vector<std::string> damaged) {
     LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
     Resumed what{.from = checkpoint.folder.string(),
                  .step = checkpoint.step(),
@@ -286,7 +287,7 @@ class Saver {
     saved_ = moment_of(run);
   }
 
-  static void take_weights(RunState& run, std::filesystem::path const& file) {
+  FRUGAL_INLINE static void take_weights(RunState& run, std::filesystem::path const& file) {
     LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file));
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
@@ -297,14 +298,14 @@ class Saver {
     }
   }
 
-  void write() {
+  FRUGAL_INLINE void write() {
     snapshot_.write(*directory_);
     retain(*directory_, options_.retention,
            [this](SavedCheckpoint& checkpoint) { former_.take_from(checkpoint); });
   }
 
   /// Call it while nothing is being written.
-  void advise_of_leftovers(RunState& run) {
+  FRUGAL_INLINE void advise_of_leftovers(RunState& run) {
     for (Damage const& each : directory_->take_leftovers()) {
       run.warn("an old checkpoint cannot be deleted: " + each.folder.string() + ": " + each.why);
     }
@@ -330,7 +331,7 @@ class Saver {
 
   // One line for all of them: the last one, and their number, since each names another folder. A
   // resumed run continues the count.
-  void advise_of_failure(RunState& run) {
+  FRUGAL_INLINE void advise_of_failure(RunState& run) {
     static constexpr char const* begin = "a checkpoint was not written: ";
     std::string line = begin + failure_;
     if (++failures_ > 1) line += " (" + std::to_string(failures_) + " times)";

@@ -21,6 +21,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
@@ -45,7 +46,7 @@ class StoredSnapshot {
   FiniteState const& finite() const { return finite_; }
 
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
-  void take(RunState& run, Slots const& recipe) {
+  FRUGAL_INLINE void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
@@ -76,7 +77,7 @@ class StoredSnapshot {
 
   /// Writes the copy, in any thread; no step has to wait. NonFiniteWeightsError before anything is
   /// written.
-  SavedCheckpoint write(RunDirectory& directory) {
+  FRUGAL_INLINE SavedCheckpoint write(RunDirectory& directory) {
     require_finite();
     directory.require_lock();  // before the files below are looked for where they no longer are
     // Files that the checkpoint refers to must be on disk before it is. A file that was moved, such
@@ -115,7 +116,7 @@ class StoredSnapshot {
  private:
   /// The averages' paths in the state, by the names of the module's tensors: both names of a tied
   /// tensor have its average.
-  void note_averages(RunState& run) {
+  FRUGAL_INLINE void note_averages(RunState& run) {
     averages_.clear();
     validated_ = run.averaged != 0;
     auto const first = state_.run.tensors.lower_bound(std::string(averages_path));
@@ -131,15 +132,16 @@ class StoredSnapshot {
     });
   }
 
-  static void add_tensors(CheckpointWriter& writer, std::string const& name,
-                          std::vector<TensorView> views, SafetensorsWriter::Metadata about = {}) {
+  FRUGAL_INLINE static void add_tensors(CheckpointWriter& writer, std::string const& name,
+                                        std::vector<TensorView> views,
+                                        SafetensorsWriter::Metadata about = {}) {
     // "pt": the format key that tools of PyTorch's users look for.
     about.emplace("format", "pt");
     SafetensorsWriter const file(std::move(views), about, name);
     writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
   }
 
-  void require_finite() const {
+  FRUGAL_INLINE void require_finite() const {
     auto const bad = finite_.first_bad(state_.module, state_.run);
     if (!bad) return;
     auto const weight = state_.module.tensors.find(*bad);

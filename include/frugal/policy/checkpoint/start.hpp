@@ -12,6 +12,7 @@
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
@@ -32,15 +33,15 @@ struct Start {
 inline constexpr char const* returned_path = "policies/Checkpoint/returned/to";
 
 /// Whether a path is in this run's folder of checkpoints.
-inline bool is_own(RunDirectory const& directory, std::filesystem::path const& path) {
+FRUGAL_INLINE bool is_own(RunDirectory const& directory, std::filesystem::path const& path) {
   std::error_code failure;
   return std::filesystem::equivalent(path.parent_path(), directory.checkpoints_folder(), failure);
 }
 
 /// A run that goes on from one of its own checkpoints. Once it has saved, that checkpoint is behind
 /// it, and later starts with the same settings continue from the newest one.
-inline Start return_to(RunDirectory const& directory, std::optional<SavedCheckpoint> newest,
-                       std::filesystem::path const& from, OnNewer on_newer) {
+FRUGAL_INLINE Start return_to(RunDirectory const& directory, std::optional<SavedCheckpoint> newest,
+                              std::filesystem::path const& from, OnNewer on_newer) {
   std::string const name = from.filename().string();
   if (newest) {
     StateFile const state = read_state(*newest);
@@ -69,8 +70,9 @@ inline Start return_to(RunDirectory const& directory, std::optional<SavedCheckpo
 
 /// `newest`: the newest valid checkpoint of the run. `from`: see Checkpoint::from. StoreError and
 /// FormatError if a checkpoint there cannot be read or is damaged.
-inline Start choose_start(RunDirectory const& directory, std::optional<SavedCheckpoint> newest,
-                          std::filesystem::path from, OnNewer on_newer) {
+FRUGAL_INLINE Start choose_start(RunDirectory const& directory,
+                                 std::optional<SavedCheckpoint> newest, std::filesystem::path from,
+                                 OnNewer on_newer) {
   if (!from.empty() && !from.has_filename()) from = from.parent_path();  // "runs/demo/"
   if (!from.empty() && is_own(directory, from)) {
     return return_to(directory, std::move(newest), from, on_newer);

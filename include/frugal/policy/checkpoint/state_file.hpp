@@ -21,6 +21,7 @@
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -40,7 +41,7 @@ struct StateFile {
   std::map<std::string, std::string> data{};           ///< see DataIdentity
   std::map<std::string, StateDict::Value> values;
 
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::string out = "{\n \"format\": \"frugal state\",\n \"version\": ";
     out += std::to_string(newest_version) + ",\n \"seed\": " + std::to_string(seed);
     out += ",\n \"seconds\": ";
@@ -60,7 +61,7 @@ struct StateFile {
 
   /// FormatError naming the file for what is not so and for an older version, NewerFormatError for
   /// a newer one.
-  static StateFile parse(std::string_view text, std::filesystem::path const& where) {
+  FRUGAL_INLINE static StateFile parse(std::string_view text, std::filesystem::path const& where) {
     JsonFields const fields({.what = "the state of a checkpoint cannot be read",
                              .where = where.string(),
                              .why = "",
@@ -124,7 +125,7 @@ struct StateFile {
  private:
   static constexpr std::size_t width = 100;  ///< of a line with an array
 
-  void add(JsonFields const& fields, Json const& value) {
+  FRUGAL_INLINE void add(JsonFields const& fields, Json const& value) {
     auto const put = [&](std::string path, StateDict::Value item) {
       if (!values.emplace(std::move(path), std::move(item)).second) {
         fields.fail(value, "\"" + value.name() + "\" is there twice");
@@ -142,13 +143,13 @@ struct StateFile {
     }
   }
 
-  static bool is_number(StateDict::Value const& value) {
+  FRUGAL_INLINE static bool is_number(StateDict::Value const& value) {
     return std::holds_alternative<std::int64_t>(value) ||
            std::holds_alternative<std::uint64_t>(value) || std::holds_alternative<double>(value);
   }
 
   /// Is there a list of numbers under this path, and nothing below its items?
-  bool is_list(std::string const& path, std::uint64_t size) const {
+  FRUGAL_INLINE bool is_list(std::string const& path, std::uint64_t size) const {
     if (size == 0 || size > values.size()) return false;
     for (std::size_t i = 0; i < size; ++i) {
       std::string const item = item_path(path, i);
@@ -159,7 +160,7 @@ struct StateFile {
     return true;
   }
 
-  void append_values(std::string& out) const {
+  FRUGAL_INLINE void append_values(std::string& out) const {
     std::set<std::string> listed;  // items of the arrays so far
     out += '{';
     char const* before = "\n  ";
@@ -179,8 +180,8 @@ struct StateFile {
     out += values.empty() ? "}" : "\n }";
   }
 
-  void append_array(std::string& out, std::string const& path, std::uint64_t size,
-                    std::set<std::string>& listed) const {
+  FRUGAL_INLINE void append_array(std::string& out, std::string const& path, std::uint64_t size,
+                                  std::set<std::string>& listed) const {
     std::string line = "[";
     std::size_t before = out.size() - out.rfind('\n') - 1;  // bytes of the line that are there
     for (std::size_t i = 0; i < size; ++i) {
@@ -217,7 +218,7 @@ struct StateFile {
   static void append(std::string& out, bool value) { out += value ? "true" : "false"; }
   static void append(std::string& out, std::int64_t value) { out += std::to_string(value); }
   static void append(std::string& out, std::uint64_t value) { out += std::to_string(value); }
-  static void append(std::string& out, double value) {
+  FRUGAL_INLINE static void append(std::string& out, double value) {
     if (!std::isfinite(value)) {
       out += "{\"bits\": \"" + hex_of(std::bit_cast<std::uint64_t>(value)) + "\"}";
       return;
@@ -228,7 +229,7 @@ struct StateFile {
     if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
   }
   /// A policy's text may be any bytes.
-  static void append(std::string& out, std::string const& text) {
+  FRUGAL_INLINE static void append(std::string& out, std::string const& text) {
     if (is_plain(text)) {
       append_json(out, text);
       return;
@@ -238,7 +239,7 @@ struct StateFile {
     out += "\"}";
   }
 
-  static StateDict::Value value_of(JsonFields const& fields, Json const& value) {
+  FRUGAL_INLINE static StateDict::Value value_of(JsonFields const& fields, Json const& value) {
     switch (value.kind()) {
       case Json::Kind::null:
         return std::monostate{};
@@ -267,8 +268,8 @@ struct StateFile {
   static bool is_plain(std::string const& text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   }
-  static std::string bytes_of(JsonFields const& fields, Json const& value,
-                              std::string const& digits) {
+  FRUGAL_INLINE static std::string bytes_of(JsonFields const& fields, Json const& value,
+                                            std::string const& digits) {
     if (digits.size() % 2 != 0) fields.fail(value, "a text ends within a byte");
     std::string out;
     for (std::size_t i = 0; i < digits.size(); i += 2) {
@@ -276,8 +277,8 @@ struct StateFile {
     }
     return out;
   }
-  static std::uint64_t number_of(JsonFields const& fields, Json const& value,
-                                 std::string const& digits) {
+  FRUGAL_INLINE static std::uint64_t number_of(JsonFields const& fields, Json const& value,
+                                               std::string const& digits) {
     std::uint64_t bits = 0;
     auto const end = digits.data() + digits.size();
     auto const [stop, error] = std::from_chars(digits.data(), end, bits, 16);

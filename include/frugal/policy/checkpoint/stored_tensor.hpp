@@ -13,12 +13,13 @@
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// A tensor as it is written: in host memory, without gaps. Name and tensor have to outlive it.
 /// FormatError for a type that the format lacks.
-inline TensorView stored_view(std::string const& name, at::Tensor const& tensor) {
+FRUGAL_INLINE TensorView stored_view(std::string const& name, at::Tensor const& tensor) {
   auto const type = stored_type(tensor.scalar_type());
   if (!type) {
     throw FormatError(
@@ -37,7 +38,7 @@ inline TensorView stored_view(std::string const& name, at::Tensor const& tensor)
 
 /// A stored tensor, to be copied from: it lies where the file lies, and goes with it. Undefined for
 /// a type that LibTorch lacks.
-inline at::Tensor tensor_in_file(TensorView const& view) {
+FRUGAL_INLINE at::Tensor tensor_in_file(TensorView const& view) {
   auto const type = torch_type(view.dtype);
   if (!type) return {};
   auto const* const sizes = reinterpret_cast<std::int64_t const*>(view.shape.data());
@@ -51,7 +52,7 @@ inline at::Tensor tensor_in_file(TensorView const& view) {
 }
 
 /// "F32 [128, 784]", as errors name it.
-inline std::string type_and_shape(at::Tensor const& tensor) {
+FRUGAL_INLINE std::string type_and_shape(at::Tensor const& tensor) {
   auto const type = stored_type(tensor.scalar_type());
   std::string text(type ? dtype_name(*type) : std::string_view(at::toString(tensor.scalar_type())));
   text += " [";

@@ -25,6 +25,7 @@
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 
 namespace frugal {
@@ -56,7 +57,8 @@ struct LoadedWeights {
 namespace detail {
 
 /// Names of the file's tensors that the module lacks, in the file's order.
-inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetensors const& file) {
+FRUGAL_INLINE std::vector<std::string> names_not_in(torch::nn::Module& module,
+                                                    Safetensors const& file) {
   std::set<std::string> known;
   visit_tensors(module, [&](std::string const& name, at::Tensor const&) { known.insert(name); });
   std::vector<std::string> names;
@@ -67,7 +69,7 @@ inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetens
   return names;
 }
 
-[[noreturn]] inline void refuse_file(std::filesystem::path const& where, std::string why) {
+[[noreturn]] FRUGAL_INLINE void refuse_file(std::filesystem::path const& where, std::string why) {
   throw FormatError({.what = "a checkpoint cannot be resumed from",
                      .where = where.string(),
                      .why = std::move(why),
@@ -76,7 +78,8 @@ inline std::vector<std::string> names_not_in(torch::nn::Module& module, Safetens
 
 /// A file of a complete checkpoint. FormatError unless the manifest lists it: a file that it does
 /// not list has no hash, and was not verified.
-inline std::filesystem::path file_of(SavedCheckpoint const& checkpoint, std::string const& name) {
+FRUGAL_INLINE std::filesystem::path file_of(SavedCheckpoint const& checkpoint,
+                                            std::string const& name) {
   for (FileEntry const& entry : checkpoint.manifest.files) {
     if (entry.name == name) return checkpoint.folder / name;
   }
@@ -91,14 +94,14 @@ inline constexpr std::string_view averages_path = "policies/Average/weights/";
 /// The key in that file's metadata for whether validations measure these weights: "true", "false".
 inline constexpr char const* validated_key = "validated";
 
-inline bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
+FRUGAL_INLINE bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
   return std::ranges::any_of(checkpoint.manifest.files,
                              [&](FileEntry const& entry) { return entry.name == name; });
 }
 
 /// The file with these weights of a checkpoint. StoreError if it has no averages and they are asked
 /// for.
-inline std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which) {
+FRUGAL_INLINE std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which) {
   auto const trained = file_of(checkpoint, "model.safetensors");
   if (which == Weights::trained) return trained;
   if (!has_file(checkpoint, averages_file)) {
@@ -116,8 +119,8 @@ inline std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weigh
 /// The checkpoint at a path: a checkpoint's folder, or a run's folder, of which it is the newest
 /// complete one. Every file matches its hash. StoreError without one. `damaged` gets those of the
 /// run that are newer and damaged.
-inline SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
-                                     std::vector<Damage>* damaged = nullptr) {
+FRUGAL_INLINE SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
+                                            std::vector<Damage>* damaged = nullptr) {
   std::error_code ignored;
   if (std::filesystem::exists(path / Manifest::file_name, ignored)) {
     SavedCheckpoint checkpoint = read_checkpoint(path);
@@ -135,7 +138,7 @@ inline SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
 
 /// The file of weights at a path: a .safetensors file, a checkpoint's folder, or a run's folder, of
 /// which it takes the newest complete checkpoint. StoreError without one.
-inline std::filesystem::path weights_in(std::filesystem::path const& path, Weights which) {
+FRUGAL_INLINE std::filesystem::path weights_in(std::filesystem::path const& path, Weights which) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
   // The files of a checkpoint, copied without the manifest.
@@ -152,7 +155,7 @@ inline std::filesystem::path weights_in(std::filesystem::path const& path, Weigh
   return weights_of(checkpoint_at(path), which);
 }
 
-[[noreturn]] inline void refuse_weights(std::string const& file, std::string why) {
+[[noreturn]] FRUGAL_INLINE void refuse_weights(std::string const& file, std::string why) {
   throw StateError({.what = "these weights belong to another module",
                     .where = file,
                     .why = std::move(why),
@@ -162,7 +165,7 @@ inline std::filesystem::path weights_in(std::filesystem::path const& path, Weigh
 
 /// StateError if a name fits and a shape does not, if no name does, or if the names of one tied
 /// tensor have different values.
-inline LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file) {
+FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file) {
   at::NoGradGuard const no_gradients;
   LoadedWeights loaded;
   loaded.file = file.name();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <frugal/base/signal_free_thread.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -33,7 +34,7 @@ class BackgroundWriter {
   }
 
   /// Waits until the last job is done, then begins this one. Returns at once.
-  void submit(std::function<void()> job) {
+  FRUGAL_INLINE void submit(std::function<void()> job) {
     {
       std::unique_lock lock(mutex_);
       idle_.wait(lock, [&] { return !job_; });
@@ -43,25 +44,25 @@ class BackgroundWriter {
   }
 
   /// Waits until the last job is done.
-  void wait() {
+  FRUGAL_INLINE void wait() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return !job_; });
   }
 
   /// The exception of the last job, once; null without one.
-  std::exception_ptr take_failure() {
+  FRUGAL_INLINE std::exception_ptr take_failure() {
     std::scoped_lock const lock(mutex_);
     return std::exchange(failure_, nullptr);
   }
 
   /// Seconds that the last job took.
-  double seconds() const {
+  FRUGAL_INLINE double seconds() const {
     std::scoped_lock const lock(mutex_);
     return seconds_;
   }
 
  private:
-  void run() {
+  FRUGAL_INLINE void run() {
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [&] { return job_ || ended_; });

@@ -15,6 +15,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -23,7 +24,7 @@ namespace detail {
 
 /// L2 norms over the inputs of each output unit: over the rows of a matrix, the filters of a
 /// convolution, all of a scalar or vector. Shape [N, 1, ...] or [].
-inline at::Tensor unit_norms(at::Tensor const& tensor) {
+FRUGAL_INLINE at::Tensor unit_norms(at::Tensor const& tensor) {
   if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor, 2);
   at::DimVector inputs;
   for (std::int64_t d = 1; d < tensor.dim(); ++d) inputs.push_back(d);

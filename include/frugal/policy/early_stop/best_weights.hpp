@@ -10,6 +10,7 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,7 +22,7 @@ class BestWeights {
   double value() const { return value_; }
 
   /// Copies the module's tensors. A second call reuses the memory.
-  void take(RunState& run, double value) {
+  FRUGAL_INLINE void take(RunState& run, double value) {
     kept_.take(run, Part::module);
     value_ = value;
     step_ = run.counters.step;
@@ -32,7 +33,7 @@ class BestWeights {
   void forget() { empty_ = true; }
 
   /// Restores them into the module, on its current device; the report names their step.
-  void restore(RunState& run) {
+  FRUGAL_INLINE void restore(RunState& run) {
     kept_.restore(run, Part::module);
     run.restored_step = step_;
   }

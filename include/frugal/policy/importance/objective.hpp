@@ -16,6 +16,7 @@
 #include <frugal/data/fields.hpp>
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
 
@@ -31,7 +32,7 @@ namespace detail {
 
 /// The means [B] of values [B, ...] over what each sample has of them; where `counts` [B, ...] is
 /// given, over those at which it is true. A sample without any has 0.
-inline at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& counts = {}) {
+FRUGAL_INLINE at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& counts = {}) {
   if (values.dim() <= 1) return values;
   if (!counts.defined()) return values.flatten(1).mean(1);
   at::Tensor mask = counts;
@@ -41,7 +42,7 @@ inline at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& c
   return sums / mask.sum(1).clamp_min(1);
 }
 
-[[noreturn]] inline void refuse_class_weights() {
+[[noreturn]] FRUGAL_INLINE void refuse_class_weights() {
   throw SettingsError({.what = "Importance cannot estimate a mean over class weights",
                        .where = "CrossEntropy::class_weights",
                        .why =

@@ -18,6 +18,7 @@
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/importance/table.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -66,7 +67,7 @@ class ImportancePass {
     if (!table_->has_begun()) table_->begin(0);  // as for a cursor that was never set
   }
 
-  void seek(Cursor const& cursor) {
+  FRUGAL_INLINE void seek(Cursor const& cursor) {
     pass_.seek(cursor);
     cursor_ = cursor;
     table_->begin(cursor.epoch);
@@ -87,13 +88,13 @@ class ImportancePass {
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
-  void identify(DataIdentity& to) const {
+  FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to, "ImportancePass", true);
     to.add("uniform", std::to_string(table_->uniform()));
   }
 
  private:
-  static LoaderOptions unshuffled(LoaderOptions loading) {
+  FRUGAL_INLINE static LoaderOptions unshuffled(LoaderOptions loading) {
     loading.shuffle = false;
     return loading;
   }

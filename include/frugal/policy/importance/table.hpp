@@ -18,6 +18,7 @@
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -60,7 +61,7 @@ class ImportanceTable {
 
   /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins,
   /// the run is saved, or `most_waiting` batches wait: one wait for the device in so many steps.
-  void record(at::Tensor const& index_B, at::Tensor const& loss_B) {
+  FRUGAL_INLINE void record(at::Tensor const& index_B, at::Tensor const& loss_B) {
     waiting_.emplace_back(index_B, loss_B.detach());
     if (waiting_.size() >= most_waiting) settle();
   }
@@ -69,7 +70,7 @@ class ImportanceTable {
   std::size_t waiting() const { return waiting_.size(); }
 
   /// Sets the probabilities for an epoch, unless they are already those of it.
-  void begin(std::uint64_t epoch) {
+  FRUGAL_INLINE void begin(std::uint64_t epoch) {
     settle();
     if (epoch_ != epoch) {
       drawn_by_N_.copy_(latest_N_);
@@ -82,7 +83,7 @@ class ImportanceTable {
   bool has_begun() const { return draws() != nullptr; }
 
   /// The draws of the epoch that has begun.
-  std::shared_ptr<ImportanceDraws const> draws() const {
+  FRUGAL_INLINE std::shared_ptr<ImportanceDraws const> draws() const {
     std::lock_guard const lock(mutex_);
     return draws_;
   }
@@ -105,7 +106,7 @@ class ImportanceTable {
  private:
   static constexpr auto none = static_cast<std::uint64_t>(-1);
 
-  void settle() {
+  FRUGAL_INLINE void settle() {
     if (waiting_.empty()) return;
     std::vector<at::Tensor> index, loss;
     for (auto& [index_B, loss_B] : waiting_) {
@@ -122,7 +123,7 @@ class ImportanceTable {
     for (std::int64_t i = 0; i < all_index.numel(); ++i) latest[at[i]] = of[i];
   }
 
-  void build() {
+  FRUGAL_INLINE void build() {
     auto const* const loss = static_cast<float const*>(drawn_by_N_.const_data_ptr());
     std::uint64_t const n = samples();
     double sum = 0;

@@ -13,6 +13,7 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/optimize/fused_step.hpp>
 #include <frugal/policy/optimize/step_counters.hpp>
 
@@ -27,7 +28,7 @@ class FusedBucket {
   FusedBucket(double lr, double weight_decay, std::size_t moments)
       : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
 
-  void add(std::string name, at::Tensor const& parameter) {
+  FRUGAL_INLINE void add(std::string name, at::Tensor const& parameter) {
     names_.push_back(std::move(name));
     parameters_.push_back(parameter);
     counters_.add(parameter);
@@ -96,20 +97,20 @@ class FusedBucket {
   double scaled_rate(double factor) const { return lr_ * factor; }
   /// CUDA's kernels take a float rate, the CPU's a double. Writes to a persistent tensor: one
   /// kernel that multiplies and rounds.
-  at::Tensor const& scaled_rate(at::Tensor const& factor) {
+  FRUGAL_INLINE at::Tensor const& scaled_rate(at::Tensor const& factor) {
     if (!rate_.defined()) {
       rate_ = at::empty({}, factor.options().dtype(factor.is_cpu() ? at::kDouble : at::kFloat));
     }
     return at::mul_out(rate_, factor, at::scalar_tensor(lr_, at::kDouble));
   }
 
-  static at::Tensor unfilled_like(at::Tensor const& parameter) {
+  FRUGAL_INLINE static at::Tensor unfilled_like(at::Tensor const& parameter) {
     return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
                           at::MemoryFormat::Preserve);
   }
 
   // Collects the gradients of parameters that have one, and detects whether these changed.
-  void gather() {
+  FRUGAL_INLINE void gather() {
     gradients_.clear();
     changed_ = false;
     std::size_t at = 0;
@@ -151,7 +152,8 @@ class FusedBucket {
   }
 
   /// Gradients in their parameters' layout: unchanged if they have it, which autograd ensures.
-  std::vector<at::Tensor> const& as_the_parameters(std::vector<at::Tensor> const& gradients) {
+  FRUGAL_INLINE std::vector<at::Tensor> const& as_the_parameters(
+      std::vector<at::Tensor> const& gradients) {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       at::Tensor const& like = lists_.parameters[i];
       if (gradients[i].strides() == like.strides()) continue;
@@ -197,7 +199,7 @@ class FusedBucket {
     rule.apply(FusedStep<Rate>{some, gradients, step.lr, weight_decay_, first, overflow});
   }
 
-  [[noreturn]] void refuse_sparse(std::size_t i) const {
+  [[noreturn]] FRUGAL_INLINE void refuse_sparse(std::size_t i) const {
     throw SettingsError({.what = "parameter '" + names_[i] + "' has a sparse gradient",
                          .where = "Optimize",
                          .why = "the fused kernels take dense gradients",

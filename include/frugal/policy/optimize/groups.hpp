@@ -14,6 +14,7 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -30,7 +31,7 @@ struct ParameterGroup {
 
 /// Biases and normalisation weights: parameters with at most one dimension. Weight decay on these
 /// only costs accuracy.
-inline ParameterGroup no_decay_for_biases_and_norms() {
+FRUGAL_INLINE ParameterGroup no_decay_for_biases_and_norms() {
   return {
       .name = "biases and norms",
       .selects = [](std::string_view, at::Tensor const& parameter) { return parameter.dim() <= 1; },
@@ -39,7 +40,7 @@ inline ParameterGroup no_decay_for_biases_and_norms() {
 
 /// The parameters of a submodule, such as "head", or one parameter, "head.weight". Names match by
 /// whole components: "1" selects "1.weight", and not "10.weight".
-inline ParameterGroup group_by_prefix(std::string prefix) {
+FRUGAL_INLINE ParameterGroup group_by_prefix(std::string prefix) {
   return {.name = prefix,
           .selects = [prefix = std::move(prefix)](std::string_view name, at::Tensor const&) {
             if (!name.starts_with(prefix)) return false;
@@ -50,21 +51,21 @@ inline ParameterGroup group_by_prefix(std::string prefix) {
 
 namespace detail {
 
-inline void require_at_least_zero(char const* name, double value, std::string const& where) {
+FRUGAL_INLINE void require_at_least_zero(char const* name, double value, std::string const& where) {
   if (value >= 0) return;  // also refuses NaN
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                        .where = where,
                        .why = "it cannot be negative or NaN",
                        .fix = "Give 0 or more."});
 }
-inline void require_learning_rate(double value, std::string const& where) {
+FRUGAL_INLINE void require_learning_rate(double value, std::string const& where) {
   if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
   throw SettingsError({.what = "lr is " + std::to_string(value),
                        .where = where,
                        .why = "a learning rate must be finite and 0 or more",
                        .fix = "Give a finite number, such as 1e-3."});
 }
-inline void require_fraction(char const* name, double value, char const* optimizer) {
+FRUGAL_INLINE void require_fraction(char const* name, double value, char const* optimizer) {
   if (value >= 0 && value < 1) return;
   throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                        .where = optimizer,
@@ -78,9 +79,9 @@ struct GroupSettings {
   std::optional<double> weight_decay{};
 };
 
-[[noreturn]] inline void refuse_two_groups(char const* setting, std::string const& parameter,
-                                           ParameterGroup const& first, double one,
-                                           ParameterGroup const& second, double other) {
+[[noreturn]] FRUGAL_INLINE void refuse_two_groups(char const* setting, std::string const& parameter,
+                                                  ParameterGroup const& first, double one,
+                                                  ParameterGroup const& second, double other) {
   throw SettingsError({.what = "parameter groups '" + first.name + "' and '" + second.name +
                                "' both give '" + parameter + "' its " + setting,
                        .where = "Optimize::groups",
@@ -91,8 +92,8 @@ struct GroupSettings {
 /// The settings of each parameter. SettingsError for a group that selects nothing, which is usually
 /// a misspelt name, for two groups that give a parameter two values of a setting, and for settings
 /// out of range.
-inline std::vector<GroupSettings> group_settings(std::vector<ParameterGroup> const& groups,
-                                                 Parameters const& parameters) {
+FRUGAL_INLINE std::vector<GroupSettings> group_settings(std::vector<ParameterGroup> const& groups,
+                                                        Parameters const& parameters) {
   std::vector<GroupSettings> settings(parameters.size());
   std::vector<std::size_t> rate_from(parameters.size()), decay_from(parameters.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/core/run/loss_accumulator.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,7 +22,7 @@ namespace frugal::detail {
 /// a save does.
 class StepCounters {
  public:
-  void add(at::Tensor const& parameter) {
+  FRUGAL_INLINE void add(at::Tensor const& parameter) {
     counters_.push_back(counter_at(parameter, 0));
     begun_.push_back(false);
     sure_.push_back(false);
@@ -30,7 +31,7 @@ class StepCounters {
   at::Tensor const& operator[](std::size_t i) const { return counters_[i]; }
 
   /// Selects the parameters that count from now on. Waits for the device once.
-  void choose(std::vector<std::size_t> const& parameters) {
+  FRUGAL_INLINE void choose(std::vector<std::size_t> const& parameters) {
     chosen_ = parameters;
     std::vector<double> const counts = read();
     bool alike = true;
@@ -48,7 +49,7 @@ class StepCounters {
   std::vector<at::Tensor> const& counting() const { return counting_; }
 
   /// Counts a step. `in_place`: counters in host memory are plain numbers, and need no operator.
-  void count(bool in_place, at::Tensor const& overflow) {
+  FRUGAL_INLINE void count(bool in_place, at::Tensor const& overflow) {
     for (at::Tensor const& counter : counting_) {
       if (in_place && counter.is_cpu()) {
         *counter.data_ptr<float>() += 1.0F;
@@ -60,7 +61,7 @@ class StepCounters {
     }
   }
   /// Ends the step. It counts unless a flag says otherwise.
-  void end_step() {
+  FRUGAL_INLINE void end_step() {
     if (all_have_begun_) return;
     for (std::size_t const i : chosen_) begun_[i] = true;
     look_who_has_begun();
@@ -74,7 +75,7 @@ class StepCounters {
   bool mixed() const { return some_have_begun_ && !all_have_begun_; }
 
   /// Reads all counters; waits for the device once.
-  std::vector<double> read() {
+  FRUGAL_INLINE std::vector<double> read() {
     std::vector<at::Tensor> distinct;
     std::vector<std::size_t> which;
     std::map<at::TensorImpl const*, std::size_t> known;
@@ -99,7 +100,7 @@ class StepCounters {
   }
 
   /// Loads one counter, onto its parameter's device, which may have changed since its creation.
-  void set(std::size_t i, at::Tensor const& parameter, double count) {
+  FRUGAL_INLINE void set(std::size_t i, at::Tensor const& parameter, double count) {
     counters_[i] = counter_at(parameter, count);
     sure_[i] = begun_[i] = count != 0;
   }
@@ -109,7 +110,7 @@ class StepCounters {
     return at::full({}, count, parameter.options().dtype(at::kFloat).requires_grad(false));
   }
 
-  void look_who_has_begun() {
+  FRUGAL_INLINE void look_who_has_begun() {
     some_have_begun_ = false;
     all_have_begun_ = true;
     all_surely_begun_ = true;

@@ -16,10 +16,12 @@
 #include <string>
 #include <typeinfo>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Whether it is one of LibTorch's own optimizers, whose saved form is known.
-inline bool is_of_torch(torch::optim::Optimizer const& optimizer) {
+FRUGAL_INLINE bool is_of_torch(torch::optim::Optimizer const& optimizer) {
   std::type_info const& type = typeid(optimizer);
   return type == typeid(torch::optim::Adagrad) || type == typeid(torch::optim::Adam) ||
          type == typeid(torch::optim::AdamW) || type == typeid(torch::optim::LBFGS) ||
@@ -31,8 +33,8 @@ inline bool is_of_torch(torch::optim::Optimizer const& optimizer) {
 /// addresses; this uses the parameters' positions, counted from 1 over all groups.
 ///
 /// A user-defined optimizer is saved by its own save(), because its form may differ.
-inline void save_by_place(torch::optim::Optimizer const& optimizer,
-                          torch::serialize::OutputArchive& archive) {
+FRUGAL_INLINE void save_by_place(torch::optim::Optimizer const& optimizer,
+                                 torch::serialize::OutputArchive& archive) {
   if (!is_of_torch(optimizer)) {
     optimizer.save(archive);
     return;

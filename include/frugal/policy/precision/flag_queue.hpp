@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/core/run/loss_accumulator.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -26,7 +27,7 @@ class FlagQueue {
 
   /// Enqueues this window's flag, and returns the one from `lag` windows ago: false if there is
   /// none.
-  bool next(at::Tensor const& flag) {
+  FRUGAL_INLINE bool next(at::Tensor const& flag) {
     if (flag.is_cpu() && lag_ == 0) return host_scalar(flag) != 0;
     if (flag.is_cpu()) {
       waiting_.push_back({.known = host_scalar(flag) != 0});
@@ -64,7 +65,7 @@ class FlagQueue {
     c10::Event copied;
   };
 
-  std::size_t begin_reading(at::Tensor const& flag) {
+  FRUGAL_INLINE std::size_t begin_reading(at::Tensor const& flag) {
     if (slots_.size() <= lag_) {
       turn_ = slots_.size();
       slots_.push_back({at::empty({}, flag.options().device(at::kCPU).pinned_memory(true)),
@@ -79,7 +80,7 @@ class FlagQueue {
     return turn_;
   }
 
-  bool value(Waiting const& waiting) const {
+  FRUGAL_INLINE bool value(Waiting const& waiting) const {
     if (waiting.known) return *waiting.known;
     Slot const& slot = slots_[waiting.slot];
     slot.copied.synchronize();

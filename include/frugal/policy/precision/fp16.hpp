@@ -13,6 +13,7 @@
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
@@ -56,7 +57,7 @@ struct Precision<FP16> {
 
   LossScaling scaling{};
 
-  static std::string caution() {
+  FRUGAL_INLINE static std::string caution() {
     if (detail::cpu_has_fp16()) return {};
     return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
            "Precision<FP32> is faster on it";

@@ -13,11 +13,12 @@
 #include <string>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// Whether this CPU has one of these features, as named in /proc/cpuinfo. True if unknown.
-inline bool cpu_has_any(std::initializer_list<char const*> features) {
+FRUGAL_INLINE bool cpu_has_any(std::initializer_list<char const*> features) {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
     // "flags" on x86-64, "Features" on Arm
@@ -42,7 +43,7 @@ struct Capability {
 };
 
 /// Nothing if the device is no GPU, or in a build without CUDA.
-inline std::optional<Capability> capability_of([[maybe_unused]] c10::Device device) {
+FRUGAL_INLINE std::optional<Capability> capability_of([[maybe_unused]] c10::Device device) {
 #ifdef FRUGAL_CUDA
   if (device.is_cuda()) {
     auto const* const about =
@@ -54,7 +55,7 @@ inline std::optional<Capability> capability_of([[maybe_unused]] c10::Device devi
 }
 
 /// SettingsError for a GPU without BF16.
-inline void require_bf16(std::optional<Capability> gpu) {
+FRUGAL_INLINE void require_bf16(std::optional<Capability> gpu) {
   if (!gpu || gpu->major >= 8) return;
   throw SettingsError({.what = "this GPU has no BF16",
                        .where = "Precision<BF16>",
@@ -64,7 +65,7 @@ inline void require_bf16(std::optional<Capability> gpu) {
 }
 
 /// A recommendation for a GPU that multiplies FP16 no faster than FP32; empty for others.
-inline std::string fp16_caution(std::optional<Capability> gpu) {
+FRUGAL_INLINE std::string fp16_caution(std::optional<Capability> gpu) {
   if (!gpu || gpu->major >= 7) return {};
   return "Precision<FP16> gains nothing on this GPU, whose compute capability is below 7.0; "
          "Precision<FP32> is as fast on it";

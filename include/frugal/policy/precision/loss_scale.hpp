@@ -11,6 +11,7 @@
 
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -40,7 +41,7 @@ class LossScale {
   explicit LossScale(LossScaling const& settings, bool by_operators = false)
       : settings_(settings), by_operators_(by_operators) {}
 
-  void begin(c10::Device device) {
+  FRUGAL_INLINE void begin(c10::Device device) {
     check();
     auto const number = at::TensorOptions().device(device).dtype(at::kFloat);
     scale_ = at::full({}, settings_.initial, number);
@@ -57,7 +58,7 @@ class LossScale {
   }
 
   /// Divides the gradients by the scale, and records whether any is not finite.
-  void unscale(std::vector<at::Tensor> const& gradients) {
+  FRUGAL_INLINE void unscale(std::vector<at::Tensor> const& gradients) {
     at::NoGradGuard const no_gradients;
     if (in_numbers()) {
       *overflow_.data_ptr<float>() = 0;
@@ -75,7 +76,7 @@ class LossScale {
   }
 
   /// Computes the scale of the next window.
-  void update() {
+  FRUGAL_INLINE void update() {
     at::NoGradGuard const no_gradients;
     at::_amp_update_scale_(scale_, good_steps_, overflow_, settings_.growth, settings_.backoff,
                            settings_.growth_interval);
@@ -103,14 +104,14 @@ class LossScale {
   /// Whether these are plain numbers in host memory, which need no operators.
   bool in_numbers() const { return !by_operators_ && scale_.is_cpu(); }
 
-  at::Tensor inverse() const {
+  FRUGAL_INLINE at::Tensor inverse() const {
     if (!in_numbers()) return scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
     *inverse_.data_ptr<float>() =
         static_cast<float>(1 / static_cast<double>(*scale_.data_ptr<float>()));
     return inverse_;
   }
 
-  void check() const {
+  FRUGAL_INLINE void check() const {
     auto const refuse = [](std::string what, std::string why, std::string fix) {
       throw SettingsError({.what = std::move(what),
                            .where = "Precision<FP16>::scaling",

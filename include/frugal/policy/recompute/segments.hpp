@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include <frugal/core/run/counters.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -29,7 +30,7 @@ struct Segments {
 };
 template <>
 struct Segments<Auto> {
-  static std::size_t of(std::size_t length) {
+  FRUGAL_INLINE static std::size_t of(std::size_t length) {
     auto const longest = static_cast<std::size_t>(std::sqrt(static_cast<double>(length)));
     return longest == 0 ? 0 : (length + longest - 1) / longest;
   }

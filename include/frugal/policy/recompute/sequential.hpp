@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/recompute/chain.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/recompute/each.hpp>
 
 namespace frugal::detail {
@@ -31,7 +32,7 @@ class SegmentedSequential {
   SegmentedSequential& operator=(SegmentedSequential const&) = delete;
 
   /// Swaps the stand-ins in, or the members back.
-  void swap() {
+  FRUGAL_INLINE void swap() {
     open_ = {};
     std::size_t index = 0;
     for (AnyModule& member : *sequential_) {
@@ -41,7 +42,7 @@ class SegmentedSequential {
     }
   }
 
-  AnyValue call(std::size_t index, Arguments arguments) {
+  FRUGAL_INLINE AnyValue call(std::size_t index, Arguments arguments) {
     SegmentedPass* const pass = segmented_pass_here();
     AnyModule& member = others_[index];
     if (!pass) return call_any(member, std::move(arguments));
@@ -76,13 +77,14 @@ class SegmentedSequential {
     std::int64_t version = 0;
   };
 
-  bool continues(std::size_t index, Arguments& arguments) const {
+  FRUGAL_INLINE bool continues(std::size_t index, Arguments& arguments) const {
     if (!open_.last.defined() || open_.next != index || arguments.size() != 1) return false;
     at::Tensor const* const given = arguments.front().try_get<at::Tensor>();
     return given && given->is_same(open_.last) && given->_version() == open_.version;
   }
 
-  void leave_open(std::size_t index, std::shared_ptr<ChainFrame> frame, AnyValue& result) {
+  FRUGAL_INLINE void leave_open(std::size_t index, std::shared_ptr<ChainFrame> frame,
+                                AnyValue& result) {
     bool const more = index + 1 < segments_.size() && segments_[index + 1] == segments_[index];
     at::Tensor const* const last = result.try_get<at::Tensor>();
     if (!more || !last || !last->defined()) return;
@@ -177,7 +179,7 @@ class SegmentedModule {
   };
 
  private:
-  void visit(torch::nn::Module& module, Plan const& plan, bool outermost) {
+  FRUGAL_INLINE void visit(torch::nn::Module& module, Plan const& plan, bool outermost) {
     auto* const sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
     if (sequential && !sequential->is_empty()) {
       sequentials_.push_back(std::make_unique<SegmentedSequential>(*sequential, plan));

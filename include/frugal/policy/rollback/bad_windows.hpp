@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -16,7 +17,7 @@ namespace frugal::detail {
 /// window of the fault is passed over meanwhile, as a suspect.
 class BadWindows {
  public:
-  bool has(std::uint64_t epoch, std::uint64_t position) const {
+  FRUGAL_INLINE bool has(std::uint64_t epoch, std::uint64_t position) const {
     Place const here{epoch, position};
     return std::find(places_.begin(), places_.end(), here) != places_.end() || suspect_ == here;
   }
@@ -25,19 +26,19 @@ class BadWindows {
 
   bool searching() const { return until_ != nothing; }
   /// `at`: where the fault was seen; it is the suspect, if its position is known. `until`: step.
-  void search(LossError::Window const& at, std::uint64_t until) {
+  FRUGAL_INLINE void search(LossError::Window const& at, std::uint64_t until) {
     until_ = until;
     bool const known = at.position != LossError::Window::elsewhere;
     suspect_ = known ? Place{at.epoch, at.position} : nobody;
   }
   /// It was this window, and the suspect is innocent.
-  void found(LossError::Window const& at) {
+  FRUGAL_INLINE void found(LossError::Window const& at) {
     suspect_ = nobody;
     until_ = nothing;
     add(at.epoch, at.position);
   }
   /// Nothing was wrong after this step. At the last one the suspect is the only window left.
-  void cleared(std::uint64_t step) {
+  FRUGAL_INLINE void cleared(std::uint64_t step) {
     if (step < until_) return;
     if (suspect_ != nobody) places_.push_back(suspect_);
     suspect_ = nobody;

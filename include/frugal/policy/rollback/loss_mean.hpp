@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Running means of losses and of their absolute values, with a decay of 2% per loss, and the loss
 /// above which there is a jump.
 class LossMean {
  public:
-  void add(double loss) {
+  FRUGAL_INLINE void add(double loss) {
     ++count_;
     double const share = std::max(0.02, 1.0 / static_cast<double>(count_));
     value_ += (loss - value_) * share;

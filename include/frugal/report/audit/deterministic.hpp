@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -85,7 +86,7 @@ class [[nodiscard]] Deterministic {
 
 /// cuBLAS is deterministic only with a fixed workspace size, which it reads from the environment
 /// (nullptr if unset) at its first use.
-inline void require_workspace(char const* config) {
+FRUGAL_INLINE void require_workspace(char const* config) {
   std::string_view const value = config == nullptr ? "" : config;
   if (value == ":4096:8" || value == ":16:8") return;
   throw SettingsError({.what = "cuBLAS is not deterministic with this workspace setting",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +40,7 @@ class Levels {
 
   /// The highest level that is reached now and was not reported; of several, only that one is
   /// reported.
-  std::optional<double> look(double share) {
+  FRUGAL_INLINE std::optional<double> look(double share) {
     while (told_ > 0 && share < told_ - hysteresis_) told_ = below(told_);
     double highest = 0;
     for (double const level : levels_) {
@@ -56,7 +57,7 @@ class Levels {
   }
 
  private:
-  double below(double level) const {
+  FRUGAL_INLINE double below(double level) const {
     double found = 0;
     for (double const each : levels_) {
       if (each < level) found = each;

@@ -3,6 +3,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/run/durations.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -114,7 +115,7 @@ struct stop {
 
 /// "16.5 USD", "20000 USD", "0.00002 USD": never with an exponent that a reader of a bill would
 /// have to undo.
-inline std::string amount_text(double amount, std::string_view unit) {
+FRUGAL_INLINE std::string amount_text(double amount, std::string_view unit) {
   // Four significant digits below 1000.
   int const digits = amount > 0 && amount < 1000
                          ? std::clamp(3 - static_cast<int>(std::floor(std::log10(amount))), 0, 300)

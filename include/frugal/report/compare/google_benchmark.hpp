@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 
 namespace frugal::detail {
@@ -33,7 +34,7 @@ class GoogleBenchmark {
  public:
   explicit GoogleBenchmark(ComparisonResults const& of) : of_(of) {}
 
-  std::string text() {
+  FRUGAL_INLINE std::string text() {
     out_ = "{\n  \"context\": {\n";
     context();
     out_ += "\n  },\n  \"benchmarks\": [\n";
@@ -49,7 +50,7 @@ class GoogleBenchmark {
     return 1e3 * trial.step_seconds.value_or(trial.seconds);
   }
   static double processor(Trial const& trial) { return 1e3 * trial.processor_seconds.value_or(0); }
-  Fields counters(Trial const& trial) const {
+  FRUGAL_INLINE Fields counters(Trial const& trial) const {
     Fields all{{"seconds", trial.seconds},
                {"samples", static_cast<double>(trial.samples)},
                {"train_loss", trial.train_loss}};
@@ -66,7 +67,7 @@ class GoogleBenchmark {
     return all;
   }
 
-  void context() {
+  FRUGAL_INLINE void context() {
     std::time_t const now = std::time(nullptr);
     std::tm parts{};
     localtime_r(&now, &parts);
@@ -99,7 +100,7 @@ class GoogleBenchmark {
     if (of_.dollars_per_hour) field("dollars_per_hour", *of_.dollars_per_hour);
   }
 
-  void row(ComparedRecipe const& row, std::size_t family) {
+  FRUGAL_INLINE void row(ComparedRecipe const& row, std::size_t family) {
     for (Trial const& trial : row.trials) {
       begin(row, family, row.name, "iteration");
       field("repetition_index", std::uint64_t{trial.repeat});
@@ -119,7 +120,7 @@ class GoogleBenchmark {
     }
   }
 
-  void aggregates(ComparedRecipe const& row, std::size_t family) {
+  FRUGAL_INLINE void aggregates(ComparedRecipe const& row, std::size_t family) {
     auto const all = [&](auto&& get) {
       std::vector<double> values;
       for (Trial const& trial : row.trials) values.push_back(get(trial));
@@ -144,7 +145,7 @@ class GoogleBenchmark {
   }
 
   /// As Google Benchmark has them: the standard deviation of a sample, and its share of the mean.
-  static double aggregate(std::string_view name, std::vector<double> const& values) {
+  FRUGAL_INLINE static double aggregate(std::string_view name, std::vector<double> const& values) {
     if (name == "median") return Spread::of(values)->median;
     auto const count = static_cast<double>(values.size());
     double const mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
@@ -156,8 +157,8 @@ class GoogleBenchmark {
     return mean > 0 ? deviation / mean : 0;
   }
 
-  void begin(ComparedRecipe const& row, std::size_t family, std::string const& name,
-             std::string_view type) {
+  FRUGAL_INLINE void begin(ComparedRecipe const& row, std::size_t family, std::string const& name,
+                           std::string_view type) {
     out_ += out_.ends_with("[\n") ? "    {\n" : ",\n    {\n";
     field("name", std::string_view(name), "      ");
     field("family_index", std::uint64_t{family});
@@ -167,7 +168,7 @@ class GoogleBenchmark {
     field("repetitions", std::uint64_t{of_.repeats});
     field("threads", std::uint64_t{1});
   }
-  void times(std::uint64_t iterations, double real_ms, double processor_ms) {
+  FRUGAL_INLINE void times(std::uint64_t iterations, double real_ms, double processor_ms) {
     field("iterations", iterations);
     field("real_time", real_ms);
     field("cpu_time", processor_ms);

@@ -17,6 +17,7 @@
 
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 
 namespace frugal {
@@ -34,7 +35,7 @@ struct CompareSettings {
   std::ostream* progress = nullptr;          ///< gets a line before each run
 
   /// SettingsError for what no comparison can be made with.
-  void require(bool validates) const {
+  FRUGAL_INLINE void require(bool validates) const {
     if (repeats < 1) {
       throw SettingsError({.what = "the comparison has no repeats",
                            .where = "CompareSettings::repeats",

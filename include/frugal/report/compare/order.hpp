@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// The order of `count` recipes in each of `repeats` rounds. A round at random is followed by the
 /// same in reverse, so that a steady drift of the machine hits each recipe of such a pair alike,
 /// and no recipe always runs after the same other one.
-inline std::vector<std::vector<std::size_t>> round_orders(std::size_t count, std::size_t repeats,
-                                                          std::uint64_t seed) {
+FRUGAL_INLINE std::vector<std::vector<std::size_t>> round_orders(std::size_t count,
+                                                                 std::size_t repeats,
+                                                                 std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -11,6 +11,7 @@
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -31,7 +32,7 @@ class PeakMemory {
   }
 
   /// Call before fit, with the device that it trains on.
-  void begin(c10::Device device, [[maybe_unused]] torch::nn::Module const& module) {
+  FRUGAL_INLINE void begin(c10::Device device, [[maybe_unused]] torch::nn::Module const& module) {
     device_ = device;
 #ifdef FRUGAL_CUDA
     if (!device.is_cuda()) return;
@@ -44,7 +45,7 @@ class PeakMemory {
   }
 
   /// Nothing where no allocator counts.
-  std::optional<std::int64_t> above_start() const {
+  FRUGAL_INLINE std::optional<std::int64_t> above_start() const {
     if (device_.is_cpu()) return host_ ? std::optional(HostMeter::peak() - live_) : std::nullopt;
 #ifdef FRUGAL_CUDA
     if (device_.is_cuda()) return stats().peak - live_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/spread.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
@@ -45,13 +46,13 @@ struct ComparisonResults {
 
   /// Seconds that a row is paid for: to the target, or of the whole run without one. Nothing if a
   /// trial failed, or did not reach the target.
-  std::optional<Spread> paid_seconds(ComparedRecipe const& row) const {
+  FRUGAL_INLINE std::optional<Spread> paid_seconds(ComparedRecipe const& row) const {
     if (row.failed() || row.trials.empty()) return std::nullopt;
     if (!target.given()) return row.spread(ComparedRecipe::of_fit);
     return row.reached() == row.trials.size() ? row.seconds_to_target() : std::nullopt;
   }
   /// The paid time in dollars; nothing without a price.
-  std::optional<Spread> dollars(ComparedRecipe const& row) const {
+  FRUGAL_INLINE std::optional<Spread> dollars(ComparedRecipe const& row) const {
     auto const seconds = paid_seconds(row);
     if (!seconds || !dollars_per_hour) return std::nullopt;
     return seconds->times(*dollars_per_hour / 3600);
@@ -60,7 +61,7 @@ struct ComparisonResults {
   std::optional<Spread> step_ratio(ComparedRecipe const& row) const {
     return row.ratio(baseline(), ComparedRecipe::of_step);
   }
-  std::optional<Spread> paid_ratio(ComparedRecipe const& row) const {
+  FRUGAL_INLINE std::optional<Spread> paid_ratio(ComparedRecipe const& row) const {
     if (!paid_seconds(row)) return std::nullopt;
     return target.given() ? row.ratio(baseline(), ComparedRecipe::of_target)
                           : row.ratio(baseline(), ComparedRecipe::of_fit);

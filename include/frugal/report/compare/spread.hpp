@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 /// The median of some repeats, the least and the greatest of them.
@@ -16,7 +18,7 @@ struct Spread {
   std::size_t count = 0;  ///< repeats that it is of
 
   /// Nothing for no values. The median of an even number is the mean of the two in the middle.
-  static std::optional<Spread> of(std::vector<double> values) {
+  FRUGAL_INLINE static std::optional<Spread> of(std::vector<double> values) {
     if (values.empty()) return std::nullopt;
     std::sort(values.begin(), values.end());
     std::size_t const half = values.size() / 2;

@@ -12,12 +12,13 @@
 
 #include <frugal/base/columns.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 
 namespace frugal::detail {
 
 /// A figure with about four digits, never in the exponent's form below a million.
-inline std::string figure_text(double value) {
+FRUGAL_INLINE std::string figure_text(double value) {
   double const size = std::abs(value);
   int digits = 0;
   if (size > 0 && size < 1000) {
@@ -28,7 +29,7 @@ inline std::string figure_text(double value) {
 }
 
 /// "12.3 (11.9 to 13.0)"; the median alone if there is no spread.
-inline std::string spread_text(std::optional<Spread> const& spread, double unit = 1) {
+FRUGAL_INLINE std::string spread_text(std::optional<Spread> const& spread, double unit = 1) {
   if (!spread) return "-";
   std::string const median = figure_text(spread->median / unit);
   if (spread->count == 1 || spread->least == spread->most) return median;
@@ -37,7 +38,7 @@ inline std::string spread_text(std::optional<Spread> const& spread, double unit 
 }
 
 /// Names of the metrics of any trial, in their first order.
-inline std::vector<std::string> metric_names_of(ComparisonResults const& of) {
+FRUGAL_INLINE std::vector<std::string> metric_names_of(ComparisonResults const& of) {
   std::vector<std::string> names;
   for (ComparedRecipe const& row : of.rows) {
     for (Trial const& trial : row.trials) {
@@ -53,7 +54,7 @@ class ComparisonTable {
  public:
   explicit ComparisonTable(ComparisonResults const& of) : of_(of) {}
 
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     std::vector<std::vector<std::string>> rows{head()};
     for (ComparedRecipe const& row : of_.rows) {
       if (!row.trials.empty()) rows.push_back(cells(row));
@@ -65,7 +66,7 @@ class ComparisonTable {
   }
 
  private:
-  std::vector<std::string> head() const {
+  FRUGAL_INLINE std::vector<std::string> head() const {
     std::vector<std::string> cells{"recipe", "ms/step", "of baseline", "peak MiB"};
     if (of_.target.given()) {
       cells.insert(cells.end(),
@@ -78,7 +79,7 @@ class ComparisonTable {
     return cells;
   }
 
-  std::vector<std::string> cells(ComparedRecipe const& row) const {
+  FRUGAL_INLINE std::vector<std::string> cells(ComparedRecipe const& row) const {
     bool const first = &row == &of_.rows.front();
     auto const ratio = [&](std::optional<Spread> const& spread) {
       return first ? std::string("1") : spread_text(spread);
@@ -100,7 +101,7 @@ class ComparisonTable {
     return cells;
   }
 
-  std::string notes() const {
+  FRUGAL_INLINE std::string notes() const {
     std::string out;
     if (of_.repeats > 1) {
       out += "\nMedian (least to greatest) of " + std::to_string(of_.repeats) +

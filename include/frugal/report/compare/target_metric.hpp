@@ -7,6 +7,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -22,14 +23,14 @@ struct TargetMetric {
   bool reached(double value) const { return at_least ? value >= *at_least : value <= *at_most; }
 
   /// "accuracy >= 0.8"
-  std::string text() const {
+  FRUGAL_INLINE std::string text() const {
     return metric + (at_least ? " >= " : " <= ") +
            detail::general(at_least ? *at_least : at_most.value_or(0), 6);
   }
 
   /// SettingsError for a target without a metric, without a bound, with two, or with one that no
   /// value can be compared with.
-  void require() const {
+  FRUGAL_INLINE void require() const {
     if (!given()) return;
     if (metric.empty()) {
       throw SettingsError({.what = "the target names no metric",

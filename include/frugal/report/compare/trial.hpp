@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/spread.hpp>
 
 namespace frugal {
@@ -37,7 +38,7 @@ struct Trial {
   std::uint64_t weights = 0;  ///< hash_of_tensors() of the module at the end
   std::string stopped_by{};   ///< kind of the policy that ended it, if one has
 
-  std::optional<double> metric(std::string_view name) const {
+  FRUGAL_INLINE std::optional<double> metric(std::string_view name) const {
     for (auto const& [key, value] : metrics) {
       if (key == name) return value;
     }
@@ -53,7 +54,7 @@ struct ComparedRecipe {
 
   bool failed() const { return !error.empty(); }
   /// Whether every trial ended in the bits of the other row's trial of the same seed.
-  bool same_weights(ComparedRecipe const& other) const {
+  FRUGAL_INLINE bool same_weights(ComparedRecipe const& other) const {
     if (trials.empty() || trials.size() != other.trials.size()) return false;
     for (std::size_t i = 0; i < trials.size(); ++i) {
       if (trials[i].weights != other.trials[i].weights) return false;
@@ -96,7 +97,7 @@ struct ComparedRecipe {
   /// Samples to the target, over the trials that reached it.
   std::optional<Spread> samples_to_target() const { return spread(of_samples); }
   std::optional<Spread> seconds_to_target() const { return spread(of_target); }
-  std::size_t reached() const {
+  FRUGAL_INLINE std::size_t reached() const {
     std::size_t count = 0;
     for (Trial const& trial : trials) count += trial.reached ? 1U : 0U;
     return count;

@@ -12,6 +12,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
@@ -23,7 +24,7 @@ struct Clocks {
   double wall = 0;
   double processor = 0;
 
-  static Clocks now() {
+  FRUGAL_INLINE static Clocks now() {
     std::chrono::duration<double> const wall = std::chrono::steady_clock::now().time_since_epoch();
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
@@ -32,7 +33,7 @@ struct Clocks {
     };
     return {wall.count(), seconds(used.ru_utime) + seconds(used.ru_stime)};
   }
-  void add(Clocks const& from, Clocks const& to) {
+  FRUGAL_INLINE void add(Clocks const& from, Clocks const& to) {
     wall += to.wall - from.wall;
     processor += to.processor - from.processor;
   }

@@ -9,12 +9,13 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 
 namespace frugal::detail {
 
 /// The policies in a recipe's name: "AdamW + Schedule<Warmup<2> + Cosine>" has two.
-inline std::vector<std::string> parts_of_name(std::string_view name) {
+FRUGAL_INLINE std::vector<std::string> parts_of_name(std::string_view name) {
   std::vector<std::string> parts{""};
   int depth = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -31,7 +32,7 @@ inline std::vector<std::string> parts_of_name(std::string_view name) {
 }
 
 /// What a row adds to the row before it: "+ BF16"; its whole name if it also lacks something.
-inline std::string lever_name(std::string const& name, std::string const& before) {
+FRUGAL_INLINE std::string lever_name(std::string const& name, std::string const& before) {
   std::vector<std::string> const old = parts_of_name(before);
   std::vector<std::string> left = old;
   std::string added;
@@ -48,7 +49,7 @@ inline std::string lever_name(std::string const& name, std::string const& before
 }
 
 /// levers.json. Without a price the values are hours.
-inline std::string waterfall_of(ComparisonResults const& of, std::string const& title) {
+FRUGAL_INLINE std::string waterfall_of(ComparisonResults const& of, std::string const& title) {
   bool const priced = of.dollars_per_hour.has_value();
   std::string text = R"({"version":1,"currency":"USD","title":)";
   std::string const shown =

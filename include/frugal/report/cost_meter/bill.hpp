@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 
 #include <cstdint>
@@ -55,7 +56,7 @@ struct Bill {
   std::uint64_t resumes = 0;
 
   /// Time that is billed at a price, if that is known. Returns what it costs.
-  double add(double more_seconds, std::optional<double> at) {
+  FRUGAL_INLINE double add(double more_seconds, std::optional<double> at) {
     seconds += more_seconds;
     if (!at) unpriced_seconds += more_seconds;
     double const costs = more_seconds / 3600 * at.value_or(0);
@@ -73,14 +74,14 @@ struct Bill {
   void lose(double more_seconds) { mark_lost(more_seconds, add(more_seconds, price())); }
 
   /// Marks a part of what is in the bill as lost.
-  void mark_lost(double more_seconds, double cost) {
+  FRUGAL_INLINE void mark_lost(double more_seconds, double cost) {
     lost_seconds += more_seconds;
     lost_amount += cost;
     if (!price()) lost_unpriced_seconds += more_seconds;
   }
 
   /// Time without a price gets this one. Returns that time.
-  double price_the_rest(double at) {
+  FRUGAL_INLINE double price_the_rest(double at) {
     double const rest = unpriced_seconds;
     amount += rest / 3600 * at;
     lost_amount += lost_unpriced_seconds / 3600 * at;
@@ -103,7 +104,7 @@ struct Bill {
 };
 
 /// `metered`: whether energy is counted. `grid`: kg of CO2 per kilowatt-hour.
-inline Cost cost_of(Bill const& bill, bool metered, std::optional<double> grid) {
+FRUGAL_INLINE Cost cost_of(Bill const& bill, bool metered, std::optional<double> grid) {
   Cost cost{.hours = bill.seconds / 3600,
             .per_hour = bill.price(),
             .lost_seconds = bill.lost_seconds,

@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include <frugal/checkpoint/run_file.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
 
 namespace frugal::detail {
@@ -45,7 +46,7 @@ class BillFile {
   /// If not, errno says why, after the construction.
   bool open() const { return descriptor_ >= 0; }
 
-  void write(Entry entry) const noexcept {
+  FRUGAL_INLINE void write(Entry entry) const noexcept {
     if (descriptor_ < 0) return;
     std::array<char, heading.size() + fields * width + 1> text;
     text.fill(' ');
@@ -60,7 +61,7 @@ class BillFile {
   }
 
   /// Nothing where there is none, or none that write() could have written.
-  static std::optional<Entry> read(std::filesystem::path const& path) {
+  FRUGAL_INLINE static std::optional<Entry> read(std::filesystem::path const& path) {
     std::string const all = read_run_file(path, 512);
     std::string_view text(all);
     if (!text.starts_with(heading)) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/energy/nvml.hpp>
 
 namespace frugal::detail {
@@ -17,7 +18,7 @@ namespace frugal::detail {
 /// `uuids` are those that CUDA shows to this process, in its order; without any (a build without
 /// CUDA) CUDA_VISIBLE_DEVICES is read instead. `only`: the index of the one GPU that is billed, if
 /// it is one: the others that are visible may run other jobs.
-inline std::optional<std::vector<std::string>> metered_gpus(
+FRUGAL_INLINE std::optional<std::vector<std::string>> metered_gpus(
     std::vector<std::array<unsigned char, 16>> const& uuids, char const* visible,
     std::optional<std::size_t> only) {
   std::optional<std::vector<std::string>> names;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/price_file.hpp>
 #include <frugal/report/plan/prices.hpp>
@@ -52,22 +53,22 @@ struct RateQuestion {
 
 inline constexpr char const* price_variable = "FRUGAL_PRICE_PER_HOUR";
 
-[[noreturn]] inline void refuse_price(std::string what, std::string where, std::string why,
-                                      std::string fix) {
+[[noreturn]] FRUGAL_INLINE void refuse_price(std::string what, std::string where, std::string why,
+                                             std::string fix) {
   throw SettingsError({.what = std::move(what),
                        .where = std::move(where),
                        .why = std::move(why),
                        .fix = std::move(fix)});
 }
 
-inline double checked_price(double price, std::string const& where) {
+FRUGAL_INLINE double checked_price(double price, std::string const& where) {
   if (price >= 0 && std::isfinite(price)) return price;
   refuse_price("the price is " + std::to_string(price), where, "a price per hour is 0 or more",
                "Give a price in money per hour, or leave it out to count hours.");
 }
 
 /// The price in the environment: of one node, in money per hour.
-inline double environment_price(std::string_view text) {
+FRUGAL_INLINE double environment_price(std::string_view text) {
   double price = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -78,14 +79,14 @@ inline double environment_price(std::string_view text) {
 }
 
 /// A price per device knows no nodes.
-inline void refuse_nodes(RateQuestion const& asked) {
+FRUGAL_INLINE void refuse_nodes(RateQuestion const& asked) {
   if (asked.nodes == 1) return;
   refuse_price("nodes is " + std::to_string(asked.nodes) + ", and the price is one per device",
                "CostMeter::nodes", "nobody knows how many devices a node has",
                "Set CostMeter::devices to the number of all devices, and leave nodes out.");
 }
 
-inline void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const& offer) {
+FRUGAL_INLINE void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const& offer) {
   if (asked.spot && !offer.spot) {
     refuse_price("the offer \"" + offer.name + "\" has no spot price", "CostMeter::spot",
                  "the price table lists it on demand only",
@@ -111,7 +112,7 @@ inline void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offer const
                  "your own";
 }
 
-inline void per_node(Rate& rate, RateQuestion const& asked) {
+FRUGAL_INLINE void per_node(Rate& rate, RateQuestion const& asked) {
   rate.per = "node";
   rate.nodes = asked.nodes;
   rate.knows_devices = asked.devices > 1;
@@ -120,7 +121,7 @@ inline void per_node(Rate& rate, RateQuestion const& asked) {
 /// The first that is known of: the price that was set, the offer that was named, the environment,
 /// and the one offer that the price file has for this device. Never a price that the user did not
 /// give.
-inline Rate rate_of(RateQuestion const& asked) {
+FRUGAL_INLINE Rate rate_of(RateQuestion const& asked) {
   if (asked.devices == 0 || asked.nodes == 0) {
     refuse_price(asked.devices == 0 ? "there are 0 devices" : "there are 0 nodes",
                  asked.devices == 0 ? "CostMeter::devices" : "CostMeter::nodes",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <frugal/base/io_error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
 #include <frugal/report/cost_meter/bill_file.hpp>
 #include <frugal/report/energy/meter.hpp>
@@ -27,13 +28,13 @@ class RunBill {
   };
 
   /// The process is paid for from now on.
-  void start(Terms const& terms, double now) {
+  FRUGAL_INLINE void start(Terms const& terms, double now) {
     terms_ = terms;
     begin_ = now;
   }
 
   /// The bill of all processes of the run, including this one.
-  Bill total(double now, double joules) const {
+  FRUGAL_INLINE Bill total(double now, double joules) const {
     Bill bill = before_;
     bill.add(now - begin_ + terms_.idle, terms_.per_hour);
     bill.per_hour = price();
@@ -49,7 +50,8 @@ class RunBill {
   /// The run continues from a checkpoint, and was paid for until its process ended. `lost`: what a
   /// heartbeat says of it, for a run whose file is gone. `unmetered`: seconds of training before
   /// there was a meter. Returns the seconds that had no price and get that of now.
-  double take_over(std::filesystem::path const& folder, double lost, double unmetered) {
+  FRUGAL_INLINE double take_over(std::filesystem::path const& folder, double lost,
+                                 double unmetered) {
     auto const paid = BillFile::read(folder / name);
     if (!known_) before_.add(unmetered, std::nullopt);
     if (!known_ && paid && paid->bill.seconds < unmetered) {
@@ -75,7 +77,7 @@ class RunBill {
 
   /// Training begins: from here on the file in this folder is kept, if there is a folder.
   /// Returns why it cannot be written, or an empty text.
-  std::string begin(std::filesystem::path const& folder) {
+  FRUGAL_INLINE std::string begin(std::filesystem::path const& folder) {
     begun_ = true;
     // The boot of a resumed process is marked as lost already.
     safe_ = before_;
@@ -96,7 +98,7 @@ class RunBill {
                   .safe_amount = safe_.amount});
   }
   /// The last checkpoint is on disk: a process that dies from here on loses no work.
-  void end(double now, double joules) {
+  FRUGAL_INLINE void end(double now, double joules) {
     std::scoped_lock const lock(mutex_);
     safe_ = total(now, joules);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/periodic_thread.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/energy/nvml.hpp>
 #include <frugal/report/energy/rapl.hpp>
 
@@ -39,7 +40,7 @@ class EnergyMeter {
   /// Whether there is a counter that this user may not read.
   bool denied() const { return rapl_ && rapl_->denied(); }
   /// Why a counter is not read, one text each.
-  std::vector<std::string> problems() const {
+  FRUGAL_INLINE std::vector<std::string> problems() const {
     std::vector<std::string> texts;
     if (rapl_ && !rapl_->problem().empty()) texts.push_back(rapl_->problem());
     if (nvml_ && !nvml_->problem().empty()) texts.push_back(nvml_->problem());
@@ -47,7 +48,7 @@ class EnergyMeter {
   }
 
   /// Why counters that were read are not read any more, one text each.
-  std::vector<std::string> failures() const {
+  FRUGAL_INLINE std::vector<std::string> failures() const {
     std::vector<std::string> texts;
     if (rapl_ && !rapl_->failure().empty()) texts.push_back(rapl_->failure());
     if (nvml_ && !nvml_->failure().empty()) texts.push_back(nvml_->failure());
@@ -89,7 +90,7 @@ class EnergySampler {
   std::vector<std::string> const& problems() const { return problems_; }
 
   /// Ends the thread, and reads for the last time. Returns what has failed meanwhile.
-  std::vector<std::string> stop() {
+  FRUGAL_INLINE std::vector<std::string> stop() {
     if (!thread_) return {};
     thread_.reset();
     sample();
@@ -97,7 +98,7 @@ class EnergySampler {
   }
 
  private:
-  void sample() {
+  FRUGAL_INLINE void sample() {
     joules_ = meter_.joules();
     if (!meter_.failures().empty()) failing_ = true;
   }

@@ -14,12 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::energy {
 
 /// Devices that this process sees, as NVML names them: "0", or "GPU-..." for a UUID.
 /// `listed` is CUDA_VISIBLE_DEVICES; null: nothing, which stands for every device.
 /// An invalid entry hides the ones after it, as in CUDA.
-inline std::optional<std::vector<std::string>> visible_devices(char const* listed) {
+FRUGAL_INLINE std::optional<std::vector<std::string>> visible_devices(char const* listed) {
   if (listed == nullptr) return {};
   std::vector<std::string> devices;
   std::string_view rest = listed;
@@ -37,7 +39,7 @@ inline std::optional<std::vector<std::string>> visible_devices(char const* liste
 
 /// The 16 bytes of a device's UUID, as CUDA has them, as NVML names the device:
 /// "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6".
-inline std::string name_of_uuid(std::array<unsigned char, 16> const& bytes) {
+FRUGAL_INLINE std::string name_of_uuid(std::array<unsigned char, 16> const& bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string name = "GPU";
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -107,7 +109,7 @@ class Nvml {
   std::size_t devices() const { return devices_.size(); }
 
   /// Joules of all devices since this object was made.
-  double joules() {
+  FRUGAL_INLINE double joules() {
     for (std::size_t i = 0; i < devices_.size();) {
       if (measure(devices_[i])) {
         ++i;
@@ -139,7 +141,7 @@ class Nvml {
     return function != nullptr;
   }
 
-  bool load() {
+  FRUGAL_INLINE bool load() {
     find(text_, "nvmlErrorString");
     find(energy_, "nvmlDeviceGetTotalEnergyConsumption");  // not in old drivers
     return find(init_, "nvmlInit_v2") && find(shutdown_, "nvmlShutdown") &&
@@ -151,13 +153,13 @@ class Nvml {
   std::string said(int failure) const {
     return text_ != nullptr ? text_(failure) : "error " + std::to_string(failure);
   }
-  void report(std::string const& device, int failure, bool later = false) {
+  FRUGAL_INLINE void report(std::string const& device, int failure, bool later = false) {
     std::string const text = "NVML does not read device " + device + ": " + said(failure);
     if (problem_.empty()) problem_ = text;
     if (later && failure_.empty()) failure_ = text;
   }
 
-  void add(std::string const& name) {
+  FRUGAL_INLINE void add(std::string const& name) {
     Device device{name, nullptr, false, 0, 0, clock_()};
     bool const number = name.find_first_not_of("0123456789") == std::string::npos;
     int failure = number && name.size() < 6
@@ -175,14 +177,14 @@ class Nvml {
     }
   }
 
-  int read_power(Device& device) const {
+  FRUGAL_INLINE int read_power(Device& device) const {
     unsigned milliwatts = 0;
     int const failure = power_(device.handle, &milliwatts);
     device.watts = milliwatts * 1e-3;
     return failure;
   }
 
-  bool measure(Device& device) {
+  FRUGAL_INLINE bool measure(Device& device) {
     if (device.counts) {
       unsigned long long now = 0;
       if (int const failure = energy_(device.handle, &now); failure != 0) {

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::energy {
 
 /// Energy of the processors and their memory, from the running average power limit (RAPL) counters
@@ -55,7 +57,7 @@ class Rapl {
 
   /// Joules since this object was made. Call it more often than the counters wrap: at 300 W a
   /// range of 262 kJ lasts 14 minutes.
-  double joules() {
+  FRUGAL_INLINE double joules() {
     for (std::size_t i = 0; i < zones_.size();) {
       Zone& zone = zones_[i];
       auto const now = number_in(zone.counter);
@@ -82,7 +84,7 @@ class Rapl {
     std::uint64_t last;   ///< microjoules
   };
 
-  void add(std::filesystem::path const& folder) {
+  FRUGAL_INLINE void add(std::filesystem::path const& folder) {
     std::string const name = text_of(folder / "name").value_or("");
     if (!name.starts_with("package") && name != "dram") return;
     std::filesystem::path const counter = folder / "energy_uj";
@@ -94,7 +96,7 @@ class Rapl {
     zones_.push_back({counter, number_in(folder / "max_energy_range_uj").value_or(0), *now});
   }
 
-  std::string report(std::filesystem::path const& counter, int reason) {
+  FRUGAL_INLINE std::string report(std::filesystem::path const& counter, int reason) {
     std::string text = "the RAPL counter " + counter.string() + " cannot be read: " +
                        (reason == 0 ? "it has no number" : std::generic_category().message(reason));
     bool const denied = reason == EACCES || reason == EPERM;
@@ -109,7 +111,7 @@ class Rapl {
   }
 
   /// The first line. Sets errno to 0, or to the reason of a failure.
-  static std::optional<std::string> text_of(std::filesystem::path const& path) {
+  FRUGAL_INLINE static std::optional<std::string> text_of(std::filesystem::path const& path) {
     errno = 0;
     std::FILE* const file = std::fopen(path.c_str(), "re");
     if (file == nullptr) return {};
@@ -124,7 +126,7 @@ class Rapl {
     return std::string(line.substr(0, line.find('\n')));
   }
 
-  static std::optional<std::uint64_t> number_in(std::filesystem::path const& path) {
+  FRUGAL_INLINE static std::optional<std::uint64_t> number_in(std::filesystem::path const& path) {
     auto const text = text_of(path);
     if (!text) return {};
     std::uint64_t number = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/run_log.hpp>
 #include <frugal/report/html/series.hpp>
 
@@ -20,7 +21,7 @@ namespace parts {
 
 /// The words of a name, in lower case and without the number at their end: "Top5_acc" is "top" and
 /// "acc".
-inline std::vector<std::string> words_of(std::string_view name) {
+FRUGAL_INLINE std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words{""};
   for (char const c : name) {
     char const small = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -42,7 +43,7 @@ inline std::vector<std::string> words_of(std::string_view name) {
 }  // namespace parts
 
 /// By the metric's name, in the field's terms; unknown for other names. "top1_error" is an error.
-inline Better better_by_name(std::string_view metric) {
+FRUGAL_INLINE Better better_by_name(std::string_view metric) {
   constexpr std::array falling{"loss", "error", "err", "perplexity", "ppl", "mae", "mse",
                                "rmse", "mape",  "wer", "cer",        "fid", "nll"};
   constexpr std::array rising{"accuracy", "acc",    "top",  "f1",   "auc",  "auroc",
@@ -58,7 +59,7 @@ inline Better better_by_name(std::string_view metric) {
 
 /// By the recipe of the log, where a policy watches the metric: Watch<"cider", Better::higher>.
 /// Otherwise by the name. `metric` is that of the program, without "validation/".
-inline Better better_of(RunLog const& log, std::string_view metric) {
+FRUGAL_INLINE Better better_of(RunLog const& log, std::string_view metric) {
   if (LogLine const* const recipe = log.event("recipe")) {
     std::string const text = recipe->text("recipe");
     std::string const watched = "Watch<\"" + std::string(metric) + "\", Better::";
@@ -76,7 +77,7 @@ struct NamedPoint {
   char const* name;
   Point point;
 };
-inline NamedPoint best_of(Better better, Series const& series) {
+FRUGAL_INLINE NamedPoint best_of(Better better, Series const& series) {
   if (better == Better::unknown) return {"last", series.last()};
   return {"best", better == Better::lower ? series.lowest() : series.highest()};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/series.hpp>
 
@@ -50,7 +51,7 @@ struct Chart {
 };
 
 /// The lowest and the highest value; infinite if there is none.
-inline std::pair<double, double> range_of(Chart const& chart) {
+FRUGAL_INLINE std::pair<double, double> range_of(Chart const& chart) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (ChartLine const& line : chart.lines) {
     for (Point const& point : line.points) {
@@ -62,7 +63,7 @@ inline std::pair<double, double> range_of(Chart const& chart) {
 }
 
 /// Whether the vertical axis is logarithmic.
-inline bool is_logarithmic(Chart const& chart) {
+FRUGAL_INLINE bool is_logarithmic(Chart const& chart) {
   auto const [low, high] = range_of(chart);
   return chart.may_be_logarithmic && low > 0 && high / low > 30;
 }

@@ -3,6 +3,7 @@
 
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/plot.hpp>
 #include <frugal/report/html/quantity.hpp>
@@ -24,7 +25,7 @@ class ChartValues {
 
   /// At most 24 rows for each line, spread evenly, with its last point. Points of all lines that
   /// are at one place of the first axis share a row.
-  void table() const {
+  FRUGAL_INLINE void table() const {
     constexpr std::size_t rows = 24;
     Axis const first = chart_.axes.front();
     struct Row {
@@ -73,7 +74,7 @@ class ChartValues {
   }
 
   /// The values for the script, as JSON without "<": no text in it can end the element.
-  void json() const {
+  FRUGAL_INLINE void json() const {
     static constexpr std::array units{"plain", "count", "percent", "bytes", "dollars", "seconds"};
     std::string text = "{\"unit\":\"" + std::string(units[static_cast<std::size_t>(chart_.unit)]) +
                        "\",\"lines\":[";

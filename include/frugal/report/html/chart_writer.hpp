@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/html_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/chart_values.hpp>
 #include <frugal/report/html/plot.hpp>
@@ -19,7 +20,7 @@ class ChartWriter {
   ChartWriter(std::string& out, Chart const& chart, std::size_t number)
       : out_(out), chart_(chart), id_("c" + std::to_string(number)) {}
 
-  void write() const {
+  FRUGAL_INLINE void write() const {
     std::string const title = detail::as_html(chart_.title);
     out_ += "<figure class=\"chart\" id=\"" + id_ + "\">\n<figcaption><h3>" + title + "</h3>";
     if (!chart_.note.empty()) {
@@ -42,7 +43,7 @@ class ChartWriter {
   }
 
  private:
-  void legend() const {
+  FRUGAL_INLINE void legend() const {
     if (chart_.lines.size() < 2) {
       if (!chart_.lines.empty() && !chart_.lines[0].points.empty()) {
         out_ += "<p class=\"legend\">last <b>" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/chart_writer.hpp>
 #include <frugal/report/html/page.hpp>
@@ -27,14 +28,14 @@ struct Curve {
   std::string note{};
 };
 
-inline std::string capitalised(std::string text) {
+FRUGAL_INLINE std::string capitalised(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
   return text;
 }
 
 /// The curves of a log in the order of a page: loss, metrics, learning rate, speed, memory, money,
 /// energy, and everything else that was logged.
-inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
+FRUGAL_INLINE std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
   std::vector<std::string> names;
   for (RunFolder const& run : runs) {
     for (auto const& [name, series] : run.log.series) {
@@ -150,21 +151,21 @@ inline std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
   return curves;
 }
 
-inline bool knows_dollars(std::vector<RunFolder> const& runs) {
+FRUGAL_INLINE bool knows_dollars(std::vector<RunFolder> const& runs) {
   return std::any_of(runs.begin(), runs.end(), [](RunFolder const& run) {
     Series const* const dollars = run.log.find("dollars");
     return dollars != nullptr && dollars->highest().value > 0;
   });
 }
 
-inline std::string loss_title(std::vector<RunFolder> const& runs) {
+FRUGAL_INLINE std::string loss_title(std::vector<RunFolder> const& runs) {
   auto const validates = [](RunFolder const& run) { return run.log.has("validation/loss"); };
   return std::all_of(runs.begin(), runs.end(), validates) ? "Validation loss" : "Loss";
 }
 
 /// The section of all curves: one line per series for one run, one per run for several, of which
 /// each chart then shows the series that compares best (validation before training).
-inline void write_curves(Page& page, std::vector<RunFolder> const& runs) {
+FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) {
   std::vector<Axis> axes{Axis::step, Axis::seconds};
   if (knows_dollars(runs)) axes.push_back(Axis::dollars);
   page.section("curves", "Curves");

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/page.hpp>
 #include <frugal/report/html/quantity.hpp>
 
@@ -34,7 +35,7 @@ struct Levers {
 };
 
 /// Reads levers.json, version 1. DataError with the byte offset for a text that is none.
-inline Levers parse_levers(std::string const& text, std::string const& where) {
+FRUGAL_INLINE Levers parse_levers(std::string const& text, std::string const& where) {
   auto const refuse = [&](std::string why) -> DataError {
     return DataError({.what = "the table of levers cannot be read",
                       .where = where,
@@ -83,7 +84,7 @@ inline Levers parse_levers(std::string const& text, std::string const& where) {
 }
 
 /// As HTML: a unit is a text of the file.
-inline std::string amount_text(double value, std::string const& unit) {
+FRUGAL_INLINE std::string amount_text(double value, std::string const& unit) {
   if (unit == "hours") return time_text(3600 * value);
   if (unit == "seconds") return time_text(value);
   return Page::escaped(money_text(value, unit));
@@ -91,7 +92,7 @@ inline std::string amount_text(double value, std::string const& unit) {
 
 namespace parts {
 
-inline std::string share_text(double part, double of) {
+FRUGAL_INLINE std::string share_text(double part, double of) {
   if (!(of > 0)) return no_value;
   double const percent = 100 * part / of;
   std::string const digits = detail::fixed(std::abs(percent), std::abs(percent) < 9.95 ? 1 : 0);
@@ -99,7 +100,7 @@ inline std::string share_text(double part, double of) {
 }
 
 /// A horizontal bar from one share of the width to another.
-inline std::string bar(double from, double to, std::string_view kind) {
+FRUGAL_INLINE std::string bar(double from, double to, std::string_view kind) {
   auto const percent = [](double share) {
     return detail::fixed(std::clamp(100 * share, 0.0, 100.0), 2) + "%";
   };
@@ -114,7 +115,7 @@ inline std::string bar(double from, double to, std::string_view kind) {
 
 /// The waterfall: the first total, what each lever takes off it or adds, and what remains. Texts
 /// carry all numbers; the bars only draw them.
-inline void write_waterfall(Page& page, Levers const& levers) {
+FRUGAL_INLINE void write_waterfall(Page& page, Levers const& levers) {
   double most = 0;
   for (Levers::Step const& step : levers.steps) most = std::max(most, step.value);
   double const scale = most > 0 ? most : 1;

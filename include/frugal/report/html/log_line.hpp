@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_events.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -33,17 +34,17 @@ struct LogLine {
   double seconds = 0;
   std::vector<Field> fields{};  ///< the others, in their order
 
-  Field const* find(std::string_view name) const {
+  FRUGAL_INLINE Field const* find(std::string_view name) const {
     for (Field const& field : fields) {
       if (field.name == name) return &field;
     }
     return nullptr;
   }
-  std::optional<double> number(std::string_view name) const {
+  FRUGAL_INLINE std::optional<double> number(std::string_view name) const {
     Field const* const field = find(name);
     return field != nullptr && field->is_number() ? std::optional(field->number) : std::nullopt;
   }
-  std::string text(std::string_view name) const {
+  FRUGAL_INLINE std::string text(std::string_view name) const {
     Field const* const field = find(name);
     return field != nullptr && field->text ? *field->text : std::string();
   }
@@ -60,7 +61,7 @@ class LogLineHandler : public detail::NumbersAsWritten {
 
   bool Null() { return add({.name = {}}); }
   bool Bool(bool truth) { return add({.name = {}, .number = truth ? 1.0 : 0.0}); }
-  bool RawNumber(char const*, unsigned size, bool) {
+  FRUGAL_INLINE bool RawNumber(char const*, unsigned size, bool) {
     std::string_view const text = stream_.last(size);
     LogLine::Field field;
     // A number that no double holds stays NaN, and is drawn as little.
@@ -73,13 +74,13 @@ class LogLineHandler : public detail::NumbersAsWritten {
     }
     return add(std::move(field));
   }
-  bool String(char const* text, unsigned size, bool) {
+  FRUGAL_INLINE bool String(char const* text, unsigned size, bool) {
     if (!detail::is_json_text({text, size})) return false;
     LogLine::Field field;
     field.text.emplace(text, std::min<std::size_t>(size, longest_text));
     return add(std::move(field));
   }
-  bool Key(char const* text, unsigned size, bool) {
+  FRUGAL_INLINE bool Key(char const* text, unsigned size, bool) {
     name_.assign(text, std::min<std::size_t>(size, longest_text));
     return detail::is_json_text({text, size});
   }
@@ -93,7 +94,7 @@ class LogLineHandler : public detail::NumbersAsWritten {
   bool has_step = false, has_seconds = false;
 
  private:
-  bool add(LogLine::Field field) {
+  FRUGAL_INLINE bool add(LogLine::Field field) {
     if (!open_) return false;  // a value that is no object
     // A policy's event may have fields of these names as well: the first ones are Log's.
     if (name_ == "event" && field.text && line.event.empty()) {
@@ -117,7 +118,7 @@ class LogLineHandler : public detail::NumbersAsWritten {
 };
 
 /// Nothing if the text is no line of Log; `why` then says so. The text is overwritten.
-inline std::optional<LogLine> parse_log_line(std::string& text, std::string& why) {
+FRUGAL_INLINE std::optional<LogLine> parse_log_line(std::string& text, std::string& why) {
   detail::JsonStream stream(text.data(), text.size());
   LogLineHandler handler(stream);
   auto const fault = detail::parse_json(stream, handler);

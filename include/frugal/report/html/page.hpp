@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/html_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/script.hpp>
 #include <frugal/report/html/style.hpp>
 
@@ -22,13 +23,13 @@ class Page {
 
   void raw(std::string_view html) { body_ += html; }
   std::string& text() { return body_; }
-  void paragraph(std::string_view text, std::string_view kind = "") {
+  FRUGAL_INLINE void paragraph(std::string_view text, std::string_view kind = "") {
     body_ += kind.empty() ? "<p>" : "<p class=\"" + std::string(kind) + "\">";
     body_ += escaped(text) + "</p>\n";
   }
 
   /// A landmark with its heading, until the next one or the end.
-  void section(std::string_view id, std::string_view heading) {
+  FRUGAL_INLINE void section(std::string_view id, std::string_view heading) {
     end_section();
     std::string const name(id);
     body_ += "<section id=\"" + name + "\" aria-labelledby=\"" + name + "-h\">\n<h2 id=\"" + name +
@@ -41,8 +42,8 @@ class Page {
 
   /// A table that scrolls by itself where it is wider than the page. Numbers are right of texts:
   /// the first `texts` columns are texts.
-  void table(std::string_view caption, std::vector<std::string> const& head,
-             std::vector<Row> const& rows, std::size_t texts = 1) {
+  FRUGAL_INLINE void table(std::string_view caption, std::vector<std::string> const& head,
+                           std::vector<Row> const& rows, std::size_t texts = 1) {
     body_ += "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
              escaped(caption) + "\"><table class=\"t" + std::to_string(texts) + "\"><thead><tr>";
     for (std::string const& each : head) body_ += "<th scope=\"col\">" + escaped(each) + "</th>";
@@ -58,7 +59,7 @@ class Page {
   }
 
   /// Name and value, large: what a reader wants to know first.
-  void figures(std::vector<std::pair<std::string, std::string>> const& all) {
+  FRUGAL_INLINE void figures(std::vector<std::pair<std::string, std::string>> const& all) {
     body_ += "<dl class=\"figures\">\n";
     for (auto const& [name, value] : all) {
       body_ += "<div><dt>" + escaped(name) + "</dt><dd>" + value + "</dd></div>\n";
@@ -68,7 +69,7 @@ class Page {
 
   /// The whole document. Nothing is fetched, and no script runs but the page's own, which the
   /// policy names by its hash: a name that were not escaped could not run one either.
-  std::string html(std::string_view title, std::string_view subtitle) && {
+  FRUGAL_INLINE std::string html(std::string_view title, std::string_view subtitle) && {
     end_section();
     return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "

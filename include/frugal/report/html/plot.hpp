@@ -3,6 +3,7 @@
 
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/scale.hpp>
@@ -21,7 +22,7 @@
 namespace frugal::html {
 
 /// JSON, with the digits that a reader can use: all of a whole number, such as a step.
-inline std::string json_number(double value) {
+FRUGAL_INLINE std::string json_number(double value) {
   if (!std::isfinite(value)) return "null";
   bool const whole = std::abs(value) < 0x1p53 && value == std::trunc(value);
   return whole ? std::to_string(static_cast<std::int64_t>(value)) : detail::general(value, 7);
@@ -35,7 +36,7 @@ class Plot {
   Plot(std::string& out, Chart const& chart, std::string const& id)
       : out_(out), chart_(chart), id_(id) {}
 
-  void write(Axis axis) const {
+  FRUGAL_INLINE void write(Axis axis) const {
     Scale const x = horizontal(axis), y = vertical();
     double const end = width - right(), floor = height - bottom;
     auto const at_x = [&](double value) { return left + x.at(value) * (end - left); };
@@ -100,14 +101,14 @@ class Plot {
   // Room for texts of 14.5, the size in the smallest picture (report/html/style.hpp).
   static constexpr double width = 400, height = 219, left = 70, top = 10, bottom = 43;
 
-  static std::string coordinate(double value) {
+  FRUGAL_INLINE static std::string coordinate(double value) {
     std::string const text = detail::fixed(value, 1);
     std::string_view digits = text;
     if (digits.ends_with(".0")) digits.remove_suffix(2);
     return std::string(digits == "-0" ? "0" : digits);
   }
 
-  Scale vertical() const {
+  FRUGAL_INLINE Scale vertical() const {
     auto [low, high] = range_of(chart_);
     if (chart_.from_zero && low <= high) {
       low = std::min(low, 0.0);
@@ -115,7 +116,7 @@ class Plot {
     }
     return {low, high, chart_.unit, 4, true, is_logarithmic(chart_)};
   }
-  Scale horizontal(Axis axis) const {
+  FRUGAL_INLINE Scale horizontal(Axis axis) const {
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (ChartLine const& line : chart_.lines) {
       for (Point const& point : line.points) {
@@ -132,7 +133,7 @@ class Plot {
 
   /// Whether labels do not fit side by side in texts of 14.5. The page's style hides every other
   /// one where the texts are that large.
-  static bool is_crowded(Scale const& scale, double room) {
+  FRUGAL_INLINE static bool is_crowded(Scale const& scale, double room) {
     double needed = 0;
     for (double const tick : scale.ticks()) {
       needed += 9.2 * static_cast<double>(scale.label(tick).size()) + 12;
@@ -167,7 +168,7 @@ class Plot {
     }
   }
 
-  std::string description(Axis axis) const {
+  FRUGAL_INLINE std::string description(Axis axis) const {
     std::string text;
     for (ChartLine const& line : chart_.lines) {
       if (line.points.empty()) continue;

@@ -4,6 +4,7 @@
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/json.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/series.hpp>
 
 #include <cstddef>
@@ -37,7 +38,8 @@ struct ProfileWindow {
 
 /// Reads {"version":1,"windows":[...]}. A damaged hot spot is counted and left out. DataError with
 /// the byte offset for anything else.
-inline std::vector<ProfileWindow> parse_windows(std::string const& text, std::string const& where) {
+FRUGAL_INLINE std::vector<ProfileWindow> parse_windows(std::string const& text,
+                                                       std::string const& where) {
   using detail::Json;
   constexpr std::size_t most_windows = 1000, most_spots = 50;
   auto const refuse = [&](std::string why) {

@@ -4,6 +4,7 @@
 #include <frugal/base/bytes.hpp>
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -19,7 +20,7 @@ inline constexpr char const* no_value = "\xe2\x80\x93";
 inline constexpr char const* minus = "\xe2\x88\x92";
 
 /// As many digits as matter, without an exponent where people write none: 0.0123, 12.3, 1.23M.
-inline std::string short_number(double value) {
+FRUGAL_INLINE std::string short_number(double value) {
   if (!std::isfinite(value)) return no_value;
   double const size = std::abs(value);
   if (size == 0) return "0";
@@ -34,7 +35,7 @@ inline std::string short_number(double value) {
 }
 
 /// $0.0123, $12.34, $37,748. A minus stands before the sign.
-inline std::string money_text(double amount, std::string const& currency = "USD") {
+FRUGAL_INLINE std::string money_text(double amount, std::string const& currency = "USD") {
   if (!std::isfinite(amount)) return no_value;
   double const size = std::abs(amount);
   std::string digits;
@@ -50,7 +51,7 @@ inline std::string money_text(double amount, std::string const& currency = "USD"
 }
 
 /// 3.2 ms, 4.5 s, 12 min 30 s, 1 h 05 min.
-inline std::string time_text(double seconds) {
+FRUGAL_INLINE std::string time_text(double seconds) {
   if (!std::isfinite(seconds)) return no_value;
   if (seconds < 0) return minus + time_text(-seconds);
   if (seconds == 0) return "0 s";
@@ -68,7 +69,7 @@ inline std::string time_text(double seconds) {
   return two(whole / 86400, " d", whole % 86400 / 3600, " h");
 }
 
-inline std::string value_text(double value, Unit unit) {
+FRUGAL_INLINE std::string value_text(double value, Unit unit) {
   if (!std::isfinite(value)) return no_value;
   switch (unit) {
     case Unit::percent:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/run_log.hpp>
 
 #include <cmath>
@@ -11,7 +12,7 @@
 namespace frugal::html {
 
 /// Dollars per second of training, if the run knows its price in dollars: that of all its devices.
-inline std::optional<double> dollars_per_second(RunLog const& log) {
+FRUGAL_INLINE std::optional<double> dollars_per_second(RunLog const& log) {
   LogLine const* const price = log.event("price");
   std::string const currency = price == nullptr ? "" : price->text("currency");
   if (!currency.empty() && currency != "USD") return std::nullopt;
@@ -21,7 +22,7 @@ inline std::optional<double> dollars_per_second(RunLog const& log) {
 }
 
 /// The cost of the run: that of its last "cost" line, or else the last value of the gauge.
-inline std::optional<double> dollars_of(RunLog const& log) {
+FRUGAL_INLINE std::optional<double> dollars_of(RunLog const& log) {
   if (LogLine const* const cost = log.event("cost")) {
     if (auto const dollars = cost->number("dollars"); dollars && std::isfinite(*dollars))
       return dollars;
@@ -32,7 +33,7 @@ inline std::optional<double> dollars_of(RunLog const& log) {
 }
 
 /// Seconds that the run took, with those that it repeated, if its log has them.
-inline double paid_seconds(RunLog const& log) {
+FRUGAL_INLINE double paid_seconds(RunLog const& log) {
   LogLine const* const cost = log.event("cost");
   auto const hours = cost == nullptr ? std::nullopt : cost->number("hours");
   return hours && std::isfinite(*hours) ? 3600 * *hours : log.seconds;
@@ -44,7 +45,7 @@ struct Lost {
   double seconds = 0;
   std::optional<double> dollars{};
 };
-inline Lost lost_by(RunLog const& log) {
+FRUGAL_INLINE Lost lost_by(RunLog const& log) {
   Lost lost{.times = log.resumes, .seconds = log.seconds_lost};
   LogLine const* const cost = log.event("cost");
   if (cost != nullptr) lost.dollars = cost->number("lost_dollars");

@@ -4,6 +4,7 @@
 #include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/profile_windows.hpp>
 #include <frugal/report/html/run_log.hpp>
@@ -58,7 +59,7 @@ void read_extra(RunFolder& run, char const* name, Use&& use) {
 }  // namespace parts
 
 /// Reads a run's folder. DataError without a log that can be read.
-inline RunFolder read_run_folder(std::filesystem::path const& path) {
+FRUGAL_INLINE RunFolder read_run_folder(std::filesystem::path const& path) {
   std::error_code failure;
   if (!std::filesystem::is_directory(path, failure)) {
     throw DataError({.what = "there is no run to report on",

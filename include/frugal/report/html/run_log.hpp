@@ -3,6 +3,7 @@
 
 #include <frugal/base/file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/log_line.hpp>
 #include <frugal/report/html/series.hpp>
 
@@ -46,7 +47,7 @@ struct RunLog {
   double seconds_lost = 0;        ///< that they repeated
 
   /// A series with at least one number; null if there is none.
-  Series const* find(std::string_view name) const {
+  FRUGAL_INLINE Series const* find(std::string_view name) const {
     auto const found = at(name);
     return found == series.end() || found->second.empty() ? nullptr : &found->second;
   }
@@ -54,14 +55,15 @@ struct RunLog {
   bool has(std::string_view name) const { return at(name) != series.end(); }
   /// The last event of that name that still holds, however many events there are. The cost and the
   /// end of a fit no longer hold once the run has gone on.
-  LogLine const* event(std::string_view name) const {
+  FRUGAL_INLINE LogLine const* event(std::string_view name) const {
     auto const found = std::find_if(latest.begin(), latest.end(),
                                     [&](LogLine const& each) { return each.event == name; });
     return found == latest.end() ? nullptr : &*found;
   }
 
  private:
-  std::vector<std::pair<std::string, Series>>::const_iterator at(std::string_view name) const {
+  FRUGAL_INLINE std::vector<std::pair<std::string, Series>>::const_iterator at(
+      std::string_view name) const {
     return std::find_if(series.begin(), series.end(),
                         [&](auto const& each) { return each.first == name; });
   }
@@ -75,7 +77,7 @@ class RunLogReader {
   static constexpr std::size_t most_faults = 20;
   static constexpr std::size_t longest_line = std::size_t{1} << 20;
 
-  void feed(std::string_view bytes) {
+  FRUGAL_INLINE void feed(std::string_view bytes) {
     while (!bytes.empty()) {
       std::size_t const end = std::min(bytes.find('\n'), bytes.size());
       if (line_.size() + end > longest_line) {
@@ -91,7 +93,7 @@ class RunLogReader {
     }
   }
 
-  RunLog finish() {
+  FRUGAL_INLINE RunLog finish() {
     if (begun_) {
       std::uint64_t const before = log_.damaged;
       take_line();
@@ -102,7 +104,7 @@ class RunLogReader {
   }
 
  private:
-  void take_line() {
+  FRUGAL_INLINE void take_line() {
     ++log_.lines;
     std::string why;
     std::optional<LogLine> line;
@@ -123,7 +125,7 @@ class RunLogReader {
     if (log_.faults.size() < most_faults) log_.faults.push_back({log_.lines, std::move(why)});
   }
 
-  void take(LogLine line) {
+  FRUGAL_INLINE void take(LogLine line) {
     if (line.event == "begin") begin_again();
     std::optional<double> const dollars = line.number("dollars");
     if (dollars && std::isfinite(*dollars)) dollars_ = *dollars;
@@ -149,7 +151,7 @@ class RunLogReader {
     }
   }
 
-  void take_event(LogLine line) {
+  FRUGAL_INLINE void take_event(LogLine line) {
     if (line.event == "resume") {
       ++log_.resumes;
       double const lost = line.number("seconds_lost").value_or(0);
@@ -171,7 +173,7 @@ class RunLogReader {
   }
 
   /// Without Checkpoint a second start appends: its steps count from 0 again.
-  void begin_again() {
+  FRUGAL_INLINE void begin_again() {
     ++log_.starts;
     if (log_.starts == 1) return;
     log_.series.clear();
@@ -184,7 +186,7 @@ class RunLogReader {
     dollars_ = std::numeric_limits<double>::quiet_NaN();
   }
 
-  Series* series_of(std::string const& name) {
+  FRUGAL_INLINE Series* series_of(std::string const& name) {
     for (auto& [known, series] : log_.series) {
       if (known == name) return &series;
     }
@@ -203,7 +205,7 @@ class RunLogReader {
 };
 
 /// Reads the log of a run. DataError if it is missing, no regular file, or has no line of Log.
-inline RunLog read_run_log(std::filesystem::path const& path) {
+FRUGAL_INLINE RunLog read_run_log(std::filesystem::path const& path) {
   auto const refuse = [&](std::string what, std::string why, std::string fix) {
     return DataError({.what = std::move(what),
                       .where = path.string(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/whole_file.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/html/best_value.hpp>
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
@@ -25,7 +26,7 @@ inline std::string with_share(std::string const& value, std::string const& share
   return value + " <small>" + share + "</small>";
 }
 
-inline std::vector<std::pair<std::string, std::string>> headline(RunFolder const& run) {
+FRUGAL_INLINE std::vector<std::pair<std::string, std::string>> headline(RunFolder const& run) {
   RunLog const& log = run.log;
   std::vector<std::pair<std::string, std::string>> figures;
   figures.emplace_back("steps", with_share(value_text(log.steps, Unit::count),
@@ -59,7 +60,7 @@ inline std::vector<std::pair<std::string, std::string>> headline(RunFolder const
   return figures;
 }
 
-inline void write_notes(Page& page, std::vector<std::string> const& notes) {
+FRUGAL_INLINE void write_notes(Page& page, std::vector<std::string> const& notes) {
   if (notes.empty()) return;
   page.section("notes", "Notes on the files");
   page.raw("<ul>\n");
@@ -73,7 +74,7 @@ inline void write_notes(Page& page, std::vector<std::string> const& notes) {
 ///
 /// Errors  DataError for a folder without a log that can be read. Damaged lines and files are named
 ///         on the page.
-inline std::string run_report_html(std::filesystem::path const& folder) {
+FRUGAL_INLINE std::string run_report_html(std::filesystem::path const& folder) {
   std::vector<html::RunFolder> const runs{html::read_run_folder(folder)};
   html::RunFolder const& run = runs.front();
   html::Page page;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/chart_writer.hpp>
 #include <frugal/report/html/levers.hpp>
@@ -22,7 +23,7 @@
 namespace frugal::html {
 
 /// What was planned, and what happened.
-inline void write_plan(Page& page, RunLog const& log) {
+FRUGAL_INLINE void write_plan(Page& page, RunLog const& log) {
   LogLine const* const plan = log.event("plan");
   if (plan == nullptr) return;
   struct Row {
@@ -56,7 +57,7 @@ inline void write_plan(Page& page, RunLog const& log) {
   page.raw("</ol></div>\n");
 }
 
-inline void write_interruptions(Page& page, RunLog const& log) {
+FRUGAL_INLINE void write_interruptions(Page& page, RunLog const& log) {
   std::vector<Page::Row> rows;
   auto const rate = dollars_per_second(log);
   for (LogLine const& event : log.events) {
@@ -96,7 +97,7 @@ inline void write_interruptions(Page& page, RunLog const& log) {
              {"event", "step", "at", "steps repeated", "time lost", "dollars", "detail"}, rows);
 }
 
-inline void write_profile(Page& page, RunFolder const& run) {
+FRUGAL_INLINE void write_profile(Page& page, RunFolder const& run) {
   if (run.windows.empty()) return;
   page.section("hot-spots", "Hot spots");
   ProfileWindow const& last = run.windows.back();
@@ -139,7 +140,7 @@ inline void write_profile(Page& page, RunFolder const& run) {
              {"step", "bound by", "device idle", "step takes", "overhead", "trace"}, rows, 2);
 }
 
-inline void write_duplicates(Page& page, RunFolder const& run) {
+FRUGAL_INLINE void write_duplicates(Page& page, RunFolder const& run) {
   if (!run.duplicates) return;
   Curation const& found = *run.duplicates;
   page.section("duplicates", "Duplicates");
@@ -158,7 +159,7 @@ inline void write_duplicates(Page& page, RunFolder const& run) {
 }
 
 /// All events but those that have a section, with what they say.
-inline void write_events(Page& page, RunLog const& log) {
+FRUGAL_INLINE void write_events(Page& page, RunLog const& log) {
   std::vector<Page::Row> rows;
   for (LogLine const& event : log.events) {
     std::string says;
@@ -179,7 +180,7 @@ inline void write_events(Page& page, RunLog const& log) {
 }
 
 /// What the run is: from its "begin", "recipe" and "price" lines.
-inline void write_facts(Page& page, RunFolder const& run) {
+FRUGAL_INLINE void write_facts(Page& page, RunFolder const& run) {
   RunLog const& log = run.log;
   std::vector<Page::Row> rows;
   auto const add = [&](char const* name, std::string const& value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/html/quantity.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace frugal::html {
 /// two; for times also 15 s, 30 min, 6 h and their like.
 ///
 /// Source  P. Heckbert, "Nice Numbers for CudaGraph Labels", Graphics Gems, 1990.
-inline double nice_step(double rough, Unit unit) {
+FRUGAL_INLINE double nice_step(double rough, Unit unit) {
   if (!(rough > 0) || !std::isfinite(rough)) return 1;
   if (unit == Unit::bytes && rough > 1) return std::exp2(std::ceil(std::log2(rough)));
   if (unit == Unit::count && rough < 1) return 1;
@@ -45,7 +46,7 @@ class Scale {
     log_ ? set_log(low, high) : set(low, high, wanted, loose);
   }
 
-  double at(double value) const {
+  FRUGAL_INLINE double at(double value) const {
     double const t = log_ ? (std::log10(std::max(value, low_)) - std::log10(low_)) /
                                 (std::log10(high_) - std::log10(low_))
                           : (value - low_) / (high_ - low_);
@@ -57,7 +58,7 @@ class Scale {
   std::vector<double> const& ticks() const { return ticks_; }
 
   /// Neighbouring ticks differ in their labels.
-  std::string label(double tick) const {
+  FRUGAL_INLINE std::string label(double tick) const {
     if (log_ || unit_ == Unit::bytes || unit_ == Unit::seconds) {
       std::string text = value_text(tick, unit_);
       // Powers of two need no ".0".
@@ -82,7 +83,7 @@ class Scale {
   }
 
  private:
-  void set(double low, double high, int wanted, bool loose) {
+  FRUGAL_INLINE void set(double low, double high, int wanted, bool loose) {
     // One value, or many that are the same but for rounding.
     double const least = std::max(std::abs(low), std::abs(high)) * 1e-9;
     if (high - low <= least) {
@@ -99,7 +100,7 @@ class Scale {
     if (!(high_ > low_)) high_ = low_ + step_;
   }
 
-  void set_log(double low, double high) {
+  FRUGAL_INLINE void set_log(double low, double high) {
     double const first = std::floor(std::log10(low) + 1e-9);
     double last = std::ceil(std::log10(high) - 1e-9);
     if (last <= first) last = first + 1;

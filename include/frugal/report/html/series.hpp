@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::html {
 
 /// One value of a run, and where on each axis it was measured.
@@ -31,7 +33,7 @@ class Series {
   static constexpr double largest = 1e200;
 
   /// A value that is no finite number is counted, and left out.
-  void add(Point const& point) {
+  FRUGAL_INLINE void add(Point const& point) {
     if (!std::isfinite(point.value) || std::abs(point.value) > largest) {
       ++not_finite_;
       return;
@@ -47,7 +49,7 @@ class Series {
   bool empty() const { return count_ == 0; }
 
   /// At most 4 for each column, in the order in which they were added. All, if they are few.
-  std::vector<Point> points() const {
+  FRUGAL_INLINE std::vector<Point> points() const {
     std::vector<Point> out;
     for (Column const& column : columns_) {
       std::array<Indexed, 4> four{column.first, column.lowest, column.highest, column.last};
@@ -73,7 +75,7 @@ class Series {
     Indexed first{}, lowest{}, highest{}, last{};
     bool empty = true;
 
-    void take(Indexed const& next) {
+    FRUGAL_INLINE void take(Indexed const& next) {
       if (empty) {
         first = lowest = highest = last = next;
         empty = false;
@@ -83,14 +85,14 @@ class Series {
       if (next.point.value > highest.point.value) highest = next;
       last = next;
     }
-    void take(Column const& next) {
+    FRUGAL_INLINE void take(Column const& next) {
       if (next.lowest.point.value < lowest.point.value) lowest = next.lowest;
       if (next.highest.point.value > highest.point.value) highest = next.highest;
       last = next.last;
     }
   };
 
-  void halve() {
+  FRUGAL_INLINE void halve() {
     for (std::size_t i = 0; i < most_columns / 2; ++i) {
       Column pair = columns_[2 * i];
       pair.take(columns_[2 * i + 1]);

@@ -18,6 +18,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/sigpipe_guard.hpp>
 #include <frugal/checkpoint/run_file.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -80,12 +81,12 @@ class LogFile {
   bool regular() const { return regular_; }
 
   /// Whether it was deleted. What is written after that is lost when it is closed.
-  bool removed() const {
+  FRUGAL_INLINE bool removed() const {
     struct stat status{};
     return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
   }
   /// In bytes; 0 of a pipe.
-  std::uint64_t size() const {
+  FRUGAL_INLINE std::uint64_t size() const {
     struct stat status{};
     if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
     return static_cast<std::uint64_t>(status.st_size);
@@ -101,7 +102,7 @@ class LogFile {
     return mark.tail != 0 && tail_before(mark.size) == mark.tail;
   }
   /// Its end, for a run that can return to `base` meanwhile.
-  Place place(Mark const& base) const {
+  FRUGAL_INLINE Place place(Mark const& base) const {
     Place here{.mark = mark()};
     if (base.size > here.mark.size || !fits(base)) return here;
     here.base = base;
@@ -111,7 +112,7 @@ class LogFile {
 
   /// All of the lines, or none of them where the file is a regular one; false with the reason in
   /// errno.
-  bool append(std::string_view lines) {
+  FRUGAL_INLINE bool append(std::string_view lines) {
     std::optional<SigpipeGuard> quiet;
     if (!regular_) quiet.emplace();
     std::uint64_t const before = size();
@@ -162,7 +163,7 @@ class LogFile {
  private:
   static constexpr std::uint64_t tail_size = 256;  // a line or two, with the time in them
 
-  std::string read(std::uint64_t from, std::uint64_t count) const {
+  FRUGAL_INLINE std::string read(std::uint64_t from, std::uint64_t count) const {
     std::string bytes(count, '\0');
     std::size_t got = 0;
     while (got < bytes.size()) {
@@ -176,14 +177,14 @@ class LogFile {
     return bytes;
   }
 
-  std::uint64_t tail_before(std::uint64_t size) const {
+  FRUGAL_INLINE std::uint64_t tail_before(std::uint64_t size) const {
     std::uint64_t const count = std::min(size, tail_size);
     std::string const bytes = regular_ ? read(size - count, count) : std::string();
     if (count == 0 || bytes.size() != count) return 0;
     return Hash::of(std::as_bytes(std::span(bytes.data(), bytes.size())));
   }
 
-  bool put(std::string_view bytes, std::uint64_t at) const {
+  FRUGAL_INLINE bool put(std::string_view bytes, std::uint64_t at) const {
     while (!bytes.empty()) {
       ssize_t const written =
           ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));

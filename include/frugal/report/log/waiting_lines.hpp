@@ -8,10 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Whether a line of a log is an event of that name.
-inline bool is_event(std::string_view line, std::string_view event) {
+FRUGAL_INLINE bool is_event(std::string_view line, std::string_view event) {
   constexpr std::string_view begin = R"({"event":")";
   return line.starts_with(begin) && line.substr(begin.size()).starts_with(event) &&
          line.substr(begin.size() + event.size()).starts_with('"');
@@ -22,7 +24,7 @@ inline bool is_event(std::string_view line, std::string_view event) {
 inline constexpr std::array<std::string_view, 6> repeated_events{"begin", "step", "validation",
                                                                  "epoch", "end",  "audit"};
 
-inline bool is_repeated(std::string_view line) {
+FRUGAL_INLINE bool is_repeated(std::string_view line) {
   return std::any_of(repeated_events.begin(), repeated_events.end(),
                      [&](std::string_view event) { return is_event(line, event); });
 }
@@ -35,7 +37,7 @@ class WaitingLines {
   void clear() { text_.clear(); }
 
   /// All of `lines`, or none of them if they became more than `most` bytes. True if they are kept.
-  bool add(std::string_view lines, std::size_t most) {
+  FRUGAL_INLINE bool add(std::string_view lines, std::size_t most) {
     if (text_.size() + lines.size() > most) return false;
     text_ += lines;
     return true;
@@ -46,7 +48,7 @@ class WaitingLines {
 
   /// A return within the run has them too, but no event happens again: those after the checkpoint
   /// still wait, and those that were written meanwhile do not.
-  void go_back(std::string_view saved) {
+  FRUGAL_INLINE void go_back(std::string_view saved) {
     bool const still = text_.starts_with(saved);
     std::string out(still ? saved : "");
     if (!still) append(saved, true, out);
@@ -55,7 +57,7 @@ class WaitingLines {
   }
 
  private:
-  static void append(std::string_view lines, bool repeated, std::string& out) {
+  FRUGAL_INLINE static void append(std::string_view lines, bool repeated, std::string& out) {
     while (!lines.empty()) {
       std::string_view const line = lines.substr(0, lines.find('\n') + 1);
       if (line.empty()) return;

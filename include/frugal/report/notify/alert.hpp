@@ -4,6 +4,7 @@
 #include <frugal/base/json_line.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -26,7 +27,7 @@ struct Alert {
   std::vector<std::pair<std::string, Value>> fields{};  ///< the same for a program
 
   /// One JSON object, with the sentence as "text", which chat services show.
-  std::string json() const {
+  FRUGAL_INLINE std::string json() const {
     detail::JsonLine line;
     line.add("text", text);
     for (auto const& [name, value] : fields) {
@@ -38,7 +39,7 @@ struct Alert {
   }
 
   /// The values as text, by name; numbers without an exponent, because shells compare them.
-  std::map<std::string, std::string> words() const {
+  FRUGAL_INLINE std::map<std::string, std::string> words() const {
     std::map<std::string, std::string> all{{"text", text}};
     for (auto const& [name, value] : fields) {
       all[name] = std::visit(
@@ -80,7 +81,7 @@ struct Delivery {
   std::chrono::milliseconds at_end{10000};        ///< for what still waits when fit ends
 
   /// SettingsError for numbers with which nothing would be sent. `where` names the channel.
-  void require_valid(std::string const& where) const {
+  FRUGAL_INLINE void require_valid(std::string const& where) const {
     auto const refuse = [&](char const* name, auto value, char const* least) {
       throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
                            .where = where + ".delivery." + name,
@@ -95,7 +96,7 @@ struct Delivery {
   }
 
   /// These settings with every time limited to a year, beyond which the clock would overflow.
-  Delivery bounded() const {
+  FRUGAL_INLINE Delivery bounded() const {
     constexpr std::chrono::milliseconds most = std::chrono::hours(24 * 365);
     Delivery out = *this;
     for (auto* each : {&out.first_wait, &out.longest_wait, &out.at_end}) {

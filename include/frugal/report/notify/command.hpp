@@ -3,6 +3,7 @@
 
 #include <frugal/base/command.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/notify/alert.hpp>
 
 #include <chrono>
@@ -22,7 +23,7 @@ struct NotifyCommand {
       .attempts = 1, .first_wait{}, .at_end = std::chrono::milliseconds(30000)};
 
   /// SettingsError for settings with which no program could be run.
-  void require_valid(std::string const& owner) const {
+  FRUGAL_INLINE void require_valid(std::string const& owner) const {
     if (words.empty() || words[0].empty()) {
       throw SettingsError({.what = "there is no program to run",
                            .where = owner + "::command.words",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/notify/alert.hpp>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class Outbox {
   /// After an exception the run does not wait for an endpoint.
   ~Outbox() { end({}); }
 
-  void post(Alert alert) {
+  FRUGAL_INLINE void post(Alert alert) {
     {
       std::scoped_lock const lock(mutex_);
       if (waiting_.size() >= delivery_.most_waiting) {
@@ -60,13 +61,13 @@ class Outbox {
     changed_.notify_all();
   }
 
-  Status status() const {
+  FRUGAL_INLINE Status status() const {
     std::scoped_lock const lock(mutex_);
     return status_;
   }
 
   /// Nothing more will be posted: what waits has Delivery::at_end from now on. Does not wait.
-  void close() {
+  FRUGAL_INLINE void close() {
     std::scoped_lock const lock(mutex_);
     if (std::exchange(closing_, true)) return;
     deadline_ = std::chrono::steady_clock::now() + delivery_.at_end;
@@ -74,21 +75,21 @@ class Outbox {
   }
 
   /// Waits for what waits, until that time is over, and ends the thread.
-  Status finish() {
+  FRUGAL_INLINE Status finish() {
     close();
     end(deadline_);
     return status();
   }
 
  private:
-  static void wait(std::chrono::milliseconds time, std::stop_token const& stop) {
+  FRUGAL_INLINE static void wait(std::chrono::milliseconds time, std::stop_token const& stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
     wake.wait_for(lock, stop, time, [] { return false; });
   }
 
-  void end(std::chrono::steady_clock::time_point deadline) {
+  FRUGAL_INLINE void end(std::chrono::steady_clock::time_point deadline) {
     if (!thread_.joinable()) return;
     {
       std::unique_lock lock(mutex_);
@@ -100,7 +101,7 @@ class Outbox {
     thread_.join();
   }
 
-  void work() {
+  FRUGAL_INLINE void work() {
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
@@ -126,7 +127,7 @@ class Outbox {
     changed_.notify_all();
   }
 
-  Attempt deliver(Alert const& alert) {
+  FRUGAL_INLINE Attempt deliver(Alert const& alert) {
     std::stop_token const stop = stop_.get_token();
     std::chrono::milliseconds pause = delivery_.first_wait;
     for (int made = 1;; ++made) {
@@ -141,7 +142,7 @@ class Outbox {
     }
   }
 
-  Attempt once(Alert const& alert, std::stop_token const& stop) {
+  FRUGAL_INLINE Attempt once(Alert const& alert, std::stop_token const& stop) {
     try {
       return send_(alert, stop);
     } catch (std::exception const& error) {

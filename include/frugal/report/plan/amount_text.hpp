@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -11,13 +12,13 @@ namespace frugal::plan {
 
 /// An amount of money, whatever the locale: cents from 1 on, and six digits below, because a short
 /// run costs less than a cent.
-inline std::string amount_text(double amount) {
+FRUGAL_INLINE std::string amount_text(double amount) {
   return std::abs(amount) < 1 ? frugal::detail::general(amount, 6)
                               : frugal::detail::fixed(amount, 2);
 }
 
 /// "$37,748.00", "-$0.25"
-inline std::string dollars_text(double amount) {
+FRUGAL_INLINE std::string dollars_text(double amount) {
   std::string text = amount_text(std::abs(amount));
   std::size_t const point = text.find('.');
   for (std::size_t at = point; at != std::string::npos && at > 3;) {

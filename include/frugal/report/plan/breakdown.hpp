@@ -4,6 +4,7 @@
 #include <frugal/base/json_text.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/require.hpp>
 #include <frugal/report/plan/run_cost.hpp>
@@ -56,7 +57,7 @@ class Breakdown {
   }
 
   /// Throws SettingsError for a factor that is negative or not finite.
-  Breakdown& add(Lever const& lever) {
+  FRUGAL_INLINE Breakdown& add(Lever const& lever) {
     detail::require_not_negative("factor of " + lever.name, lever.factor);
     RunCost cost = steps_.back().cost;
     switch (lever.term) {
@@ -87,7 +88,7 @@ class Breakdown {
   double saved_share() const { return before().total() > Usd(0) ? saved() / before().total() : 0; }
 
   /// The waterfall that report.html draws (levers.json).
-  std::string json() const {
+  FRUGAL_INLINE std::string json() const {
     std::string out = R"({"version":1,"currency":"USD","title":)";
     frugal::detail::append_json(out, frugal::detail::as_utf8(title_));
     out += R"(,"unit":"USD","steps":[)";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/checkpoint/checkpoint_interval.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/require.hpp>
 
@@ -24,7 +25,7 @@ struct CheckpointEstimate {
   double lost_hours = 0;  ///< of `hours`: work done again, and restarts
 };
 
-inline CheckpointEstimate estimate(CheckpointInputs const& in) {
+FRUGAL_INLINE CheckpointEstimate estimate(CheckpointInputs const& in) {
   detail::require_positive("seconds of a save", in.save.value());
   detail::require_positive("lifetime", in.lifetime.value());
   detail::require_not_negative("restart", in.restart.value());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/require.hpp>
 
@@ -35,14 +36,14 @@ struct ScalingFit {
 
 /// With the default coefficients 2.65 times as expensive as the budget (see ScalingFit); compare
 /// Allocation::flops with it.
-inline Allocation compute_optimal(double flops, ScalingFit const& fit = {}) {
+FRUGAL_INLINE Allocation compute_optimal(double flops, ScalingFit const& fit = {}) {
   detail::require_positive("compute", flops);
   return {.parameters = fit.a * std::pow(flops, fit.alpha),
           .tokens = fit.b * std::pow(flops, fit.beta)};
 }
 
 /// The common rule: 20 tokens per parameter, and C = 6ND.
-inline Allocation by_tokens_per_parameter(double flops, double ratio = 20) {
+FRUGAL_INLINE Allocation by_tokens_per_parameter(double flops, double ratio = 20) {
   detail::require_positive("compute", flops);
   detail::require_positive("tokens per parameter", ratio);
   double const parameters = std::sqrt(flops / (6 * ratio));
@@ -61,7 +62,8 @@ struct OptimalPlan {
   double tokens_ratio() const { return fit.tokens / rule.tokens; }
 };
 
-inline OptimalPlan optimal_plan(double flops, ScalingFit const& fit = {}, double ratio = 20) {
+FRUGAL_INLINE OptimalPlan optimal_plan(double flops, ScalingFit const& fit = {},
+                                       double ratio = 20) {
   return {.flops = flops,
           .fit = compute_optimal(flops, fit),
           .rule = by_tokens_per_parameter(flops, ratio)};

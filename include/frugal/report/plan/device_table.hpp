@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/near_names.hpp>
 #include <frugal/report/plan/peak.hpp>
@@ -26,7 +27,7 @@ struct Device {
   GigabytesPerSecond bandwidth{};  ///< of its memory
 
   /// Throws SettingsError if the device has no such format, and lists those it has.
-  double peak(std::string_view format) const {
+  FRUGAL_INLINE double peak(std::string_view format) const {
     if (auto const found = peaks.find(format); found != peaks.end()) return found->second;
     std::string known;
     for (auto const& each : peaks) known += (known.empty() ? "" : ", ") + each.first;
@@ -76,7 +77,7 @@ class DeviceTable {
   DeviceTable() = default;
   explicit DeviceTable(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
-  static DeviceTable built_in() {
+  FRUGAL_INLINE static DeviceTable built_in() {
     DeviceTable table;
     for (detail::MemoryFacts const& facts : detail::memory_facts) {
       Device device{.name = std::string(facts.name),
@@ -94,7 +95,7 @@ class DeviceTable {
   std::vector<Device> const& devices() const { return devices_; }
 
   /// Replaces the device of that name, or adds one that is found before all others.
-  void put(Device device) {
+  FRUGAL_INLINE void put(Device device) {
     for (Device& each : devices_) {
       if (detail::lower(each.name) == detail::lower(device.name)) {
         each = std::move(device);
@@ -107,7 +108,7 @@ class DeviceTable {
   /// The device of that name; otherwise the first whose words are all in `model`, so that what a
   /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none. A part of a
   /// device ("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is not the device.
-  Device const* find(std::string_view model) const {
+  FRUGAL_INLINE Device const* find(std::string_view model) const {
     for (Device const& each : devices_) {
       if (detail::lower(each.name) == detail::lower(model)) return &each;
     }
@@ -122,7 +123,7 @@ class DeviceTable {
   }
 
   /// Throws SettingsError for an unknown device, and names those that are near.
-  Device const& at(std::string_view model) const {
+  FRUGAL_INLINE Device const& at(std::string_view model) const {
     if (Device const* const found = find(model)) return *found;
     throw SettingsError({.what = "the device is not in the table",
                          .where = std::string(model),
@@ -130,7 +131,7 @@ class DeviceTable {
                          .fix = "Name one of these, or describe the device in a price file."});
   }
 
-  std::vector<std::string> names() const {
+  FRUGAL_INLINE std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (Device const& each : devices_) names.push_back(each.name);
     return names;

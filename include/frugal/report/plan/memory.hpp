@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/near_names.hpp>
 #include <frugal/report/plan/require.hpp>
 
@@ -45,7 +46,7 @@ inline constexpr std::array optimizer_states{
 };
 
 /// Throws SettingsError for an unknown optimizer, and names those that are near.
-inline double optimizer_bytes(std::string_view name) {
+FRUGAL_INLINE double optimizer_bytes(std::string_view name) {
   std::vector<std::string> names;
   for (OptimizerState const& each : optimizer_states) {
     if (detail::lower(each.name) == detail::lower(name)) return each.bytes;

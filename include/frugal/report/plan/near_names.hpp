@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::plan::detail {
 
 /// Whatever the locale: Turkish has another small letter for I, and MIG would not be found.
-inline std::string lower(std::string_view text) {
+FRUGAL_INLINE std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -22,7 +24,7 @@ inline std::string lower(std::string_view text) {
 
 /// The letters and digits of a text between everything else, in lower case: "nvidia", "a100",
 /// "sxm4", "80gb".
-inline std::vector<std::string> words_of(std::string_view text) {
+FRUGAL_INLINE std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (char const c : lower(text)) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
@@ -36,7 +38,7 @@ inline std::vector<std::string> words_of(std::string_view text) {
 }
 
 /// Levenshtein distance: how many characters to insert, delete or replace.
-inline std::size_t edits_between(std::string_view a, std::string_view b) {
+FRUGAL_INLINE std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -51,7 +53,8 @@ inline std::size_t edits_between(std::string_view a, std::string_view b) {
 }
 
 /// For an error about an unknown name: "near it are a, b", or all names if none is near.
-inline std::string near_names(std::string_view wanted, std::vector<std::string> const& known) {
+FRUGAL_INLINE std::string near_names(std::string_view wanted,
+                                     std::vector<std::string> const& known) {
   if (known.empty()) return "there are none";
   // Longer names have no near ones, and the distance is quadratic.
   std::string const sought = lower(wanted.substr(0, 80));

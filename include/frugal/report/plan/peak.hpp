@@ -10,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <frugal/inline.hpp>
+
 /// Peak performance of devices, without tensors.
 namespace frugal::watch {
 
@@ -49,7 +51,7 @@ inline constexpr std::array<std::string_view, 6> peak_formats{"FP32", "BF16", "F
 
 /// Nothing for a device that is not in the table or does not support the format, and for a part of
 /// a device (MIG).
-inline std::optional<double> peak_flops(std::string_view model, std::string_view format) {
+FRUGAL_INLINE std::optional<double> peak_flops(std::string_view model, std::string_view format) {
   if (model.find("MIG ") != std::string_view::npos) return std::nullopt;
   for (Peak const& peak : peaks) {
     if (model.find(peak.model) == std::string_view::npos) continue;
@@ -64,7 +66,8 @@ inline std::optional<double> peak_flops(std::string_view model, std::string_view
 
 /// The model of the machine's NVIDIA GPUs, from their driver; empty if there are none, or several
 /// models. Read from a file, to avoid linking CUDA.
-inline std::string gpu_model(std::filesystem::path const& driver = "/proc/driver/nvidia/gpus") {
+FRUGAL_INLINE std::string gpu_model(
+    std::filesystem::path const& driver = "/proc/driver/nvidia/gpus") {
   std::string model;
   std::error_code error;
   for (auto const& gpu : std::filesystem::directory_iterator(driver, error)) {

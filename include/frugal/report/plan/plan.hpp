@@ -3,6 +3,7 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ using frugal::detail::fixed;
 using frugal::detail::general;
 
 /// 1.3 billion as "1.3 G": powers of 1000, as the units of networks and data sheets.
-inline std::string scaled(double value, char const* suffix) {
+FRUGAL_INLINE std::string scaled(double value, char const* suffix) {
   constexpr std::array<char const*, 9> prefixes{"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
   std::size_t at = 0;
   while (std::abs(value) >= 999.95 && at + 1 < prefixes.size()) {
@@ -46,7 +47,7 @@ inline std::string scaled(double value, char const* suffix) {
   return out;
 }
 
-inline std::string text_of(double value, Unit unit) {
+FRUGAL_INLINE std::string text_of(double value, Unit unit) {
   if (!std::isfinite(value)) {
     if (!(value > 0)) return "unknown";
     return unit == Unit::per_hour ? "none" : "never ends";
@@ -97,7 +98,7 @@ struct PlanSection {
 struct Plan {
   std::vector<PlanSection> sections{};
 
-  PlanSection& add(std::string title) {
+  FRUGAL_INLINE PlanSection& add(std::string title) {
     sections.push_back({.title = std::move(title)});
     return sections.back();
   }
@@ -143,7 +144,7 @@ struct Plan {
 
   /// {"version":1,"sections":[{"title":...,"rows":[{"key","value","unit","note"}],"notes":[]}]}. A
   /// value that is not finite is null.
-  std::string json() const {
+  FRUGAL_INLINE std::string json() const {
     std::string out = R"({"version":1,"sections":[)";
     auto const text = [&out](std::string_view value) {
       frugal::detail::append_json(out, frugal::detail::as_utf8(value));

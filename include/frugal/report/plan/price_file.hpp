@@ -3,6 +3,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/prices.hpp>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace frugal::plan {
 namespace detail {
 
 /// "12:7": line and column of a byte, both from 1. A column counts characters, as editors do.
-inline std::string line_and_column(std::string_view text, std::size_t byte) {
+FRUGAL_INLINE std::string line_and_column(std::string_view text, std::size_t byte) {
   std::string_view const before = text.substr(0, byte);
   std::size_t const line =
       1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
@@ -47,7 +48,7 @@ class PriceFile {
     if (text_.starts_with(mark)) text_.remove_prefix(mark.size());
   }
 
-  PriceTable read() const {
+  FRUGAL_INLINE PriceTable read() const {
     frugal::detail::JsonError error;
     std::optional<Json> const all = Json::parse(std::string(text_), &error);
     if (!all) {
@@ -81,7 +82,7 @@ class PriceFile {
   }
 
  private:
-  Device device(Json const& entry) const {
+  FRUGAL_INLINE Device device(Json const& entry) const {
     only(entry, {"name", "memory_gb", "bandwidth_gb_per_s", "tflops"});
     Device out{.name = text(entry, "name", true),
                .memory = Gigabytes(above_zero(entry, "memory_gb")),
@@ -94,7 +95,7 @@ class PriceFile {
     return out;
   }
 
-  Offer offer(Json const& entry, DeviceTable const& devices) const {
+  FRUGAL_INLINE Offer offer(Json const& entry, DeviceTable const& devices) const {
     only(entry, {"name", "device", "devices", "per", "on_demand", "spot", "as_of", "source"});
     Offer out{.name = text(entry, "name", true), .device = text(entry, "device", true)};
     if (devices.find(out.device) == nullptr) {
@@ -119,7 +120,8 @@ class PriceFile {
     return out;
   }
 
-  Price price(Json const& entry, char const* key, std::string_view per, unsigned devices) const {
+  FRUGAL_INLINE Price price(Json const& entry, char const* key, std::string_view per,
+                            unsigned devices) const {
     double const value = number(entry, key);
     if (value < 0)
       fail(member(entry, key), "\"" + std::string(key) + "\" is negative: a price is 0 or more");
@@ -129,7 +131,7 @@ class PriceFile {
   }
 
   /// Refuses what is no object, a member that is there twice and, if `names` has any, unknown ones.
-  void only(Json const& value, std::initializer_list<std::string_view> names) const {
+  FRUGAL_INLINE void only(Json const& value, std::initializer_list<std::string_view> names) const {
     if (!value.is(Json::Kind::object)) fail(value, "an object { } goes here");
     std::vector<std::string> seen;
     for (Json const& item : value.items()) {
@@ -143,20 +145,20 @@ class PriceFile {
     }
   }
   /// `folded`: as the tables find names, whatever their case.
-  void unique(std::vector<std::string>& seen, std::string const& name, Json const& value,
-              bool folded = false) const {
+  FRUGAL_INLINE void unique(std::vector<std::string>& seen, std::string const& name,
+                            Json const& value, bool folded = false) const {
     std::string const known = folded ? lower(name) : name;
     if (std::find(seen.begin(), seen.end(), known) != seen.end()) {
       fail(value, "\"" + name + "\" is there twice");
     }
     seen.push_back(known);
   }
-  Json const& member(Json const& parent, std::string_view key) const {
+  FRUGAL_INLINE Json const& member(Json const& parent, std::string_view key) const {
     Json const* const found = parent.find(key);
     if (found == nullptr) fail(parent, "\"" + std::string(key) + "\" is missing");
     return *found;
   }
-  std::vector<Json const*> array(Json const& parent, char const* key) const {
+  FRUGAL_INLINE std::vector<Json const*> array(Json const& parent, char const* key) const {
     std::vector<Json const*> items;
     Json const* const found = parent.find(key);
     if (found == nullptr) return items;
@@ -165,20 +167,20 @@ class PriceFile {
     for (Json const& each : found->items()) items.push_back(&each);
     return items;
   }
-  std::string text(Json const& parent, char const* key, bool needed = false) const {
+  FRUGAL_INLINE std::string text(Json const& parent, char const* key, bool needed = false) const {
     if (!needed && parent.find(key) == nullptr) return "";
     Json const& value = member(parent, key);
     if (!value.is(Json::Kind::text)) fail(value, "\"" + std::string(key) + "\" is not a string");
     if (needed && value.text().empty()) fail(value, "\"" + std::string(key) + "\" is empty");
     return value.text();
   }
-  double number(Json const& parent, std::string_view key) const {
+  FRUGAL_INLINE double number(Json const& parent, std::string_view key) const {
     Json const& value = member(parent, key);
     auto const found = value.as_double();
     if (!found) fail(value, "\"" + std::string(key) + "\" is not a number");
     return *found;
   }
-  double above_zero(Json const& parent, std::string_view key) const {
+  FRUGAL_INLINE double above_zero(Json const& parent, std::string_view key) const {
     double const value = number(parent, key);
     if (!(value > 0)) fail(member(parent, key), "\"" + std::string(key) + "\" is not above 0");
     at_most(parent, key, value);
@@ -192,7 +194,7 @@ class PriceFile {
   [[noreturn]] void fail(Json const& value, std::string why) const {
     fail(value.at(), std::move(why));
   }
-  [[noreturn]] void fail(std::size_t byte, std::string why) const {
+  [[noreturn]] FRUGAL_INLINE void fail(std::size_t byte, std::string why) const {
     throw SettingsError({.what = "the price file cannot be used",
                          .where = name_ + ':' + line_and_column(text_, byte),
                          .why = std::move(why),
@@ -212,7 +214,7 @@ inline PriceTable parse_prices(std::string_view text, std::string name) {
 }
 
 /// Throws StoreError if the file cannot be read.
-inline PriceTable read_prices(std::filesystem::path const& path) {
+FRUGAL_INLINE PriceTable read_prices(std::filesystem::path const& path) {
   std::error_code ignored;  // what cannot be looked at cannot be opened either
   std::ifstream file;
   if (!std::filesystem::is_directory(path, ignored)) file.open(path, std::ios::binary);

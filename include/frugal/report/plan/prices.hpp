@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/device_table.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/near_names.hpp>
@@ -29,11 +30,11 @@ class Price {
   bool is_per_node() const { return std::holds_alternative<PricePerNode>(listed_); }
   unsigned devices_of_node() const { return devices_; }
 
-  PricePerDevice per_device() const {
+  FRUGAL_INLINE PricePerDevice per_device() const {
     if (auto const* const price = std::get_if<PricePerDevice>(&listed_)) return *price;
     return plan::per_device(std::get<PricePerNode>(listed_), devices_);
   }
-  PricePerNode per_node() const {
+  FRUGAL_INLINE PricePerNode per_node() const {
     if (auto const* const price = std::get_if<PricePerNode>(&listed_)) return *price;
     return plan::per_node(std::get<PricePerDevice>(listed_), devices_);
   }
@@ -44,7 +45,7 @@ class Price {
   }
 
  private:
-  static unsigned checked(unsigned devices) {
+  FRUGAL_INLINE static unsigned checked(unsigned devices) {
     detail::require_at_least_one("devices of a node", devices);
     return devices;
   }
@@ -73,7 +74,7 @@ class PriceTable {
   PriceTable(DeviceTable devices, std::vector<Offer> offers)
       : devices_(std::move(devices)), offers_(std::move(offers)) {}
 
-  static PriceTable built_in() {
+  FRUGAL_INLINE static PriceTable built_in() {
     constexpr char const* source =
         "example, to be replaced: list price quoted for AWS EC2, us-east-1, Linux";
     auto const offer = [&](char const* name, char const* device, unsigned devices, double node,
@@ -97,7 +98,7 @@ class PriceTable {
   std::vector<Offer> const& offers() const { return offers_; }
 
   /// Throws SettingsError for an unknown name, and names those that are near.
-  Offer const& offer(std::string_view name) const {
+  FRUGAL_INLINE Offer const& offer(std::string_view name) const {
     for (Offer const& each : offers_) {
       if (detail::lower(each.name) == detail::lower(name)) return each;
     }
@@ -111,7 +112,7 @@ class PriceTable {
 
   /// What is known for a device, named as the table or as a driver names it. Examples are left out:
   /// no bill comes from an example that was not asked for.
-  std::vector<Offer const*> offers_of(std::string_view model) const {
+  FRUGAL_INLINE std::vector<Offer const*> offers_of(std::string_view model) const {
     std::vector<Offer const*> found;
     Device const* const device = devices_.find(model);
     if (device == nullptr) return found;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/checkpoint_cost.hpp>
 #include <frugal/report/plan/compute_optimal.hpp>
@@ -37,7 +38,7 @@ struct RecipeRun {
   std::optional<PricePerDevice> spot{};
 
   bool communicates() const { return devices > 1 && link.value() > 0; }
-  DataParallel data_parallel() const {
+  FRUGAL_INLINE DataParallel data_parallel() const {
     return {.devices = devices,
             .parameters = trained,
             .gradients = gradients,
@@ -50,7 +51,7 @@ struct RecipeRun {
   Seconds exposed() const {
     return communicates() && step ? estimate(data_parallel()).exposed : Seconds(0);
   }
-  std::optional<double> hours() const {
+  FRUGAL_INLINE std::optional<double> hours() const {
     if (!steps || !step) return {};
     return *steps * (*step + exposed()).value() / 3600;
   }
@@ -58,7 +59,7 @@ struct RecipeRun {
 };
 
 /// What a model and its tokens are against the compute-optimal ones of the same compute.
-inline Plan plan_of(Allocation const& run) {
+FRUGAL_INLINE Plan plan_of(Allocation const& run) {
   detail::require_positive("parameters", run.parameters);
   detail::require_positive("tokens", run.tokens);
   OptimalPlan const best = optimal_plan(run.flops());
@@ -79,7 +80,7 @@ inline Plan plan_of(Allocation const& run) {
 
 /// Checkpoints, communication, model size and spot, with the numbers that `frugal_plan` gives for
 /// the same inputs.
-inline Plan plan_of(RecipeRun const& in) {
+FRUGAL_INLINE Plan plan_of(RecipeRun const& in) {
   detail::require_not_negative("tokens per sample", in.tokens_per_sample);
   Plan plan;
   std::optional<double> const hours = in.hours();

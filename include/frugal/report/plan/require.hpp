@@ -3,6 +3,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <cmath>
 #include <limits>
@@ -11,7 +12,8 @@
 
 namespace frugal::plan::detail {
 
-[[noreturn]] inline void refuse(std::string_view input, double value, std::string_view rule) {
+[[noreturn]] FRUGAL_INLINE void refuse(std::string_view input, double value,
+                                       std::string_view rule) {
   throw SettingsError(
       {.what = "an input of the plan is out of range",
        .where = std::string(input),

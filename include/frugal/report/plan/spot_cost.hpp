@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/checkpoint/checkpoint_interval.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/require.hpp>
 
@@ -42,7 +43,7 @@ struct SpotEstimate {
   double saved_share() const { return 1 - cost / on_demand; }
 };
 
-inline SpotEstimate estimate(SpotInputs const& in) {
+FRUGAL_INLINE SpotEstimate estimate(SpotInputs const& in) {
   detail::require_positive("hours", in.hours);
   detail::require_positive("devices", in.devices);
   detail::require_positive("on-demand price", in.on_demand.value());
@@ -88,7 +89,7 @@ inline SpotEstimate estimate(SpotInputs const& in) {
 
 /// Preemptions per hour above which spot costs more than on demand. Infinite for a price of 0, and
 /// 0 if spot is never cheaper. By bisection: the cost grows with the rate.
-inline double break_even_rate(SpotInputs in) {
+FRUGAL_INLINE double break_even_rate(SpotInputs in) {
   if (in.spot.value() == 0) return std::numeric_limits<double>::infinity();
   auto const dearer = [&in](double rate) {
     in.preemptions_per_hour = rate;

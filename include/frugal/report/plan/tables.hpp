@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 #include <frugal/report/plan/breakdown.hpp>
@@ -25,7 +26,7 @@ struct Spending {
 };
 
 /// Adds, if `on` is given, the device hours and the cost of each allocation.
-inline Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = {}) {
+FRUGAL_INLINE Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = {}) {
   Plan plan;
   auto const spend = [&on](PlanSection& section, std::string const& name, double flops) {
     if (!on) return;
@@ -60,7 +61,7 @@ inline Plan plan_of(OptimalPlan const& got, std::optional<Spending> const& on = 
   return plan;
 }
 
-inline Plan plan_of(RunCost const& cost) {
+FRUGAL_INLINE Plan plan_of(RunCost const& cost) {
   Plan plan;
   plan.add("Cost").rows = {{"price_per_device", cost.price.value(), Unit::usd_per_hour},
                            {"price_of_all_devices", cost.per_hour().value(), Unit::usd_per_hour},
@@ -73,7 +74,7 @@ inline Plan plan_of(RunCost const& cost) {
 }
 
 /// The rows are keyed by the names of the levers, which are the user's.
-inline Plan plan_of(Breakdown const& breakdown) {
+FRUGAL_INLINE Plan plan_of(Breakdown const& breakdown) {
   Plan plan;
   PlanSection& steps = plan.add(breakdown.title());
   for (BreakdownStep const& step : breakdown.steps()) {
@@ -89,7 +90,7 @@ inline Plan plan_of(Breakdown const& breakdown) {
 }
 
 /// `sample`: what `job` counts as samples, such as "tokens".
-inline Plan plan_of(DataParallel const& job, std::string const& sample = "samples") {
+FRUGAL_INLINE Plan plan_of(DataParallel const& job, std::string const& sample = "samples") {
   ScalingEstimate const got = estimate(job);
   auto const efficiency_at = [&](double overlap) {
     DataParallel other = job;
@@ -114,7 +115,7 @@ inline Plan plan_of(DataParallel const& job, std::string const& sample = "sample
   return plan;
 }
 
-inline Plan plan_of(MemoryEstimate const& got) {
+FRUGAL_INLINE Plan plan_of(MemoryEstimate const& got) {
   Plan plan;
   plan.add("Memory of a device").rows = {{"weights", got.weights, Unit::bytes},
                                          {"gradients", got.gradients, Unit::bytes},
@@ -127,7 +128,7 @@ inline Plan plan_of(MemoryEstimate const& got) {
   return plan;
 }
 
-inline Plan plan_of(CheckpointInputs const& in) {
+FRUGAL_INLINE Plan plan_of(CheckpointInputs const& in) {
   CheckpointEstimate const got = estimate(in);
   Plan plan;
   PlanSection& section = plan.add("Checkpoint interval");
@@ -143,7 +144,7 @@ inline Plan plan_of(CheckpointInputs const& in) {
   return plan;
 }
 
-inline Plan plan_of(SpotInputs const& in) {
+FRUGAL_INLINE Plan plan_of(SpotInputs const& in) {
   SpotEstimate const got = estimate(in);
   Plan plan;
   PlanSection& section = plan.add("Spot against on demand");

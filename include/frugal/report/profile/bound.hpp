@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/trace.hpp>
 
 namespace frugal::watch {
@@ -14,7 +15,7 @@ namespace frugal::watch {
 /// What limits a step.
 enum class Bound : unsigned char { input, compute, launch, host };
 
-inline std::string_view name_of(Bound bound) {
+FRUGAL_INLINE std::string_view name_of(Bound bound) {
   switch (bound) {
     case Bound::input:
       return "input";
@@ -42,14 +43,14 @@ struct Division {
 };
 
 /// The window's time without validations, which are no part of a step.
-inline Spans training_of(Trace const& trace) {
+FRUGAL_INLINE Spans training_of(Trace const& trace) {
   return without({trace.span}, spans_of(trace, [](TracedEvent const& each) {
                    return each.where == TracedEvent::Where::range && each.name == range::validation;
                  }));
 }
 
 /// Divides the step time of a trace whose events are all of training.
-inline Division divide(Trace const& trace, Spans const& training) {
+FRUGAL_INLINE Division divide(Trace const& trace, Spans const& training) {
   using Where = TracedEvent::Where;
   auto const named = [&](std::string_view name) {
     return spans_of(trace, [&](TracedEvent const& each) {
@@ -89,7 +90,7 @@ inline constexpr double short_calls_from = 0.5;
 
 /// Reading data counts first, because reading ahead removes its share whole and changes nothing
 /// else; then work, then whichever keeps the device waiting longer.
-inline Bound judge(Division const& step, bool on_accelerator) {
+FRUGAL_INLINE Bound judge(Division const& step, bool on_accelerator) {
   if (step.data >= input_from) return Bound::input;
   if (step.busy >= compute_from) {
     bool const dispatching = !on_accelerator && step.short_calls >= short_calls_from;
@@ -99,14 +100,14 @@ inline Bound judge(Division const& step, bool on_accelerator) {
 }
 
 /// "37%".
-inline std::string percent(double share) {
+FRUGAL_INLINE std::string percent(double share) {
   char text[16];
   std::snprintf(text, sizeof text, "%.0f%%", 100 * std::clamp(share, 0.0, 9.99));
   return text;
 }
 
 /// What to do, with the policy and its page.
-inline std::string advice_for(Bound bound, Division const& step, bool on_accelerator) {
+FRUGAL_INLINE std::string advice_for(Bound bound, Division const& step, bool on_accelerator) {
   switch (bound) {
     case Bound::input:
       return percent(step.data) +

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/trace.hpp>
 
 namespace frugal::watch {
@@ -32,7 +33,7 @@ struct Tally {
 using Tallies = std::map<std::string, Tally, std::less<>>;
 
 /// Self time of each name on the host: its spans without the spans nested in them, per thread.
-inline void add_self_times(std::vector<TracedEvent const*> events, Tallies& tallies) {
+FRUGAL_INLINE void add_self_times(std::vector<TracedEvent const*> events, Tallies& tallies) {
   std::sort(events.begin(), events.end(), [](TracedEvent const* a, TracedEvent const* b) {
     if (a->thread != b->thread) return a->thread < b->thread;
     if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin;
@@ -58,7 +59,7 @@ inline void add_self_times(std::vector<TracedEvent const*> events, Tallies& tall
 }
 
 /// Device time under the operator that launched it; the kernel's own name where that is unknown.
-inline void add_device_times(std::vector<TracedEvent> const& events, Tallies& tallies) {
+FRUGAL_INLINE void add_device_times(std::vector<TracedEvent> const& events, Tallies& tallies) {
   std::unordered_map<std::uint64_t, std::string const*> operators;
   for (TracedEvent const& each : events) {
     if (each.where == TracedEvent::Where::op && each.id != 0) operators[each.id] = &each.name;
@@ -73,7 +74,8 @@ inline void add_device_times(std::vector<TracedEvent> const& events, Tallies& ta
   }
 }
 
-inline std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of, std::size_t most) {
+FRUGAL_INLINE std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of,
+                                          std::size_t most) {
   std::vector<HotSpot> all;
   for (auto const& [name, tally] : tallies) {
     auto const spent = static_cast<double>(tally.nanoseconds);
@@ -90,8 +92,8 @@ inline std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of, std
 
 /// The events that took longest, by self time: on the CPU operators and ranges, with an accelerator
 /// its own time by the operator that launched it. `step_time` in nanoseconds.
-inline std::vector<HotSpot> hot_spots(Trace const& trace, std::uint64_t step_time,
-                                      std::size_t most = 10) {
+FRUGAL_INLINE std::vector<HotSpot> hot_spots(Trace const& trace, std::uint64_t step_time,
+                                             std::size_t most = 10) {
   tallying::Tallies tallies;
   if (trace.on_accelerator) {
     tallying::add_device_times(trace.events, tallies);
@@ -106,8 +108,8 @@ inline std::vector<HotSpot> hot_spots(Trace const& trace, std::uint64_t step_tim
 }
 
 /// The ranges by their whole time: the parts of a step, and a user's own record_function.
-inline std::vector<HotSpot> ranges(Trace const& trace, std::uint64_t step_time,
-                                   std::size_t most = 20) {
+FRUGAL_INLINE std::vector<HotSpot> ranges(Trace const& trace, std::uint64_t step_time,
+                                          std::size_t most = 20) {
   tallying::Tallies tallies;
   for (TracedEvent const& each : trace.events) {
     if (each.where != TracedEvent::Where::range) continue;

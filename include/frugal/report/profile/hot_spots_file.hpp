@@ -19,6 +19,7 @@
 #include <frugal/base/json_text.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/window_profile.hpp>
 
 namespace frugal::detail {
@@ -54,7 +55,7 @@ class JsonObject {
   std::string str() { return text_ + "}"; }
 
  private:
-  void name(std::string_view key) {
+  FRUGAL_INLINE void name(std::string_view key) {
     text_ += text_.empty() ? '{' : ',';
     append_json(text_, key);
     text_ += ':';
@@ -62,7 +63,7 @@ class JsonObject {
   std::string text_;
 };
 
-inline std::string json_of(watch::HotSpot const& spot) {
+FRUGAL_INLINE std::string json_of(watch::HotSpot const& spot) {
   return JsonObject()
       .add("name", spot.name)
       .add("share", spot.share)
@@ -73,7 +74,7 @@ inline std::string json_of(watch::HotSpot const& spot) {
 inline std::string json_of(watch::MemoryPoint const& point) {
   return JsonObject().add("seconds", point.seconds).add("bytes", point.bytes).str();
 }
-inline std::string json_of(WindowProfile const& window) {
+FRUGAL_INLINE std::string json_of(WindowProfile const& window) {
   auto const write = [](auto const& each) { return json_of(each); };
   return JsonObject()
       .add("step", window.step)
@@ -103,7 +104,7 @@ class HotSpotsFile {
 
   /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
   /// What is not a file of this kind is replaced.
-  void resume_at(std::uint64_t step) {
+  FRUGAL_INLINE void resume_at(std::uint64_t step) {
     windows_.clear();
     std::ifstream in(path_);
     std::string const text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -139,7 +140,7 @@ class HotSpotsFile {
   }
 
  private:
-  bool write() const {
+  FRUGAL_INLINE bool write() const {
     std::error_code ignored;  // what fails here fails below too
     // Only a trace that is kept has made the folder.
     std::filesystem::create_directories(path_.parent_path(), ignored);
@@ -154,7 +155,7 @@ class HotSpotsFile {
     }
   }
 
-  void keep(std::size_t most) {
+  FRUGAL_INLINE void keep(std::size_t most) {
     std::size_t const more = windows_.size() - std::min(windows_.size(), most);
     windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(more));
   }

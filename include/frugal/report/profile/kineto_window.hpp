@@ -17,6 +17,7 @@
 #include <utility>
 
 #include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/trace.hpp>
 
 namespace frugal::detail {
@@ -34,7 +35,7 @@ inline bool is_of_run(c10::Device run, c10::DeviceType type, int index) {
 class KinetoWindow {
  public:
   /// Null if another profiler is active in this process. Throws what LibTorch throws.
-  static std::unique_ptr<KinetoWindow> open(c10::Device device, bool memory) {
+  FRUGAL_INLINE static std::unique_ptr<KinetoWindow> open(c10::Device device, bool memory) {
     namespace kineto = torch::autograd::profiler;
     if (taken().exchange(true)) return nullptr;
     std::unique_ptr<KinetoWindow> window(new KinetoWindow(device));
@@ -60,14 +61,14 @@ class KinetoWindow {
   }
 
   /// Waits for the work that the host has submitted, so that it is in the window that launched it.
-  void drain() const {
+  FRUGAL_INLINE void drain() const {
     if (device_.is_cpu()) return;
     c10::impl::VirtualGuardImpl const guard(device_.type());
     guard.getStream(device_).synchronize();
   }
 
   /// Ends the recording. The window is that of its ranges, which fill it.
-  watch::Trace close() {
+  FRUGAL_INLINE watch::Trace close() {
     recording_ = false;
     result_ = torch::autograd::profiler::disableProfiler();
     watch::Trace trace{.span = {std::numeric_limits<std::uint64_t>::max(), 0}};
@@ -85,7 +86,7 @@ class KinetoWindow {
   explicit KinetoWindow(c10::Device device) : device_(with_index(device)) {}
 
   /// Events have an index; "cuda" is the current device.
-  static c10::Device with_index(c10::Device device) {
+  FRUGAL_INLINE static c10::Device with_index(c10::Device device) {
     if (device.is_cpu() || device.has_index()) return device;
     return c10::impl::VirtualGuardImpl(device.type()).getDevice();
   }
@@ -95,7 +96,8 @@ class KinetoWindow {
     return is_taken;
   }
 
-  void add(torch::autograd::profiler::KinetoEvent const& event, watch::Trace& trace) const {
+  FRUGAL_INLINE void add(torch::autograd::profiler::KinetoEvent const& event,
+                         watch::Trace& trace) const {
     using Where = watch::TracedEvent::Where;
     // Values of libkineto's ActivityType: ranges as the host saw them, and as the device did.
     constexpr std::uint8_t annotation = 1;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/trace.hpp>
 
 namespace frugal::watch {
@@ -18,7 +19,7 @@ struct MemoryPoint {
 };
 
 /// The running sum of the changes, one point for each.
-inline std::vector<MemoryPoint> memory_line(Trace const& trace) {
+FRUGAL_INLINE std::vector<MemoryPoint> memory_line(Trace const& trace) {
   std::vector<MemoryChange> changes = trace.memory;
   // At one moment what is given back first: the order is unknown, and no peak is invented.
   std::sort(changes.begin(), changes.end(), [](MemoryChange const& a, MemoryChange const& b) {
@@ -34,7 +35,7 @@ inline std::vector<MemoryPoint> memory_line(Trace const& trace) {
 }
 
 /// The line's highest point; a point of 0 bytes for an empty line.
-inline MemoryPoint peak_of(std::vector<MemoryPoint> const& line) {
+FRUGAL_INLINE MemoryPoint peak_of(std::vector<MemoryPoint> const& line) {
   auto const highest = std::max_element(
       line.begin(), line.end(),
       [](MemoryPoint const& a, MemoryPoint const& b) { return a.bytes < b.bytes; });
@@ -42,7 +43,8 @@ inline MemoryPoint peak_of(std::vector<MemoryPoint> const& line) {
 }
 
 /// At most `most` points: the highest of each of as many equal parts, so that no peak is lost.
-inline std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> const& line, std::size_t most) {
+FRUGAL_INLINE std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> const& line,
+                                               std::size_t most) {
   if (most == 0 || line.size() <= most) return line;
   std::vector<MemoryPoint> few;
   for (std::size_t part = 0; part < most; ++part) {

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::watch {
 
 /// A stretch of time in nanoseconds, from `begin` to before `end`.
@@ -22,7 +24,7 @@ struct Span {
 using Spans = std::vector<Span>;
 
 /// The union of spans in any order, which may overlap.
-inline Spans merged(Spans spans) {
+FRUGAL_INLINE Spans merged(Spans spans) {
   std::erase_if(spans, [](Span const& each) { return each.length() == 0; });
   std::sort(spans.begin(), spans.end(),
             [](Span const& a, Span const& b) { return a.begin < b.begin; });
@@ -37,14 +39,14 @@ inline Spans merged(Spans spans) {
   return all;
 }
 
-inline std::uint64_t total(Spans const& spans) {
+FRUGAL_INLINE std::uint64_t total(Spans const& spans) {
   std::uint64_t sum = 0;
   for (Span const& each : spans) sum += each.length();
   return sum;
 }
 
 /// The time that is in both of two merged sets.
-inline Spans common(Spans const& a, Spans const& b) {
+FRUGAL_INLINE Spans common(Spans const& a, Spans const& b) {
   Spans both;
   for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     Span const here{std::max(a[i].begin, b[k].begin), std::min(a[i].end, b[k].end)};
@@ -55,7 +57,7 @@ inline Spans common(Spans const& a, Spans const& b) {
 }
 
 /// The time of the merged set `a` that is not in the merged set `b`.
-inline Spans without(Spans const& a, Spans const& b) {
+FRUGAL_INLINE Spans without(Spans const& a, Spans const& b) {
   Spans rest;
   std::size_t k = 0;
   for (Span each : a) {
@@ -70,7 +72,7 @@ inline Spans without(Spans const& a, Spans const& b) {
 }
 
 /// Whether a moment is in a merged set.
-inline bool holds(Spans const& spans, std::uint64_t moment) {
+FRUGAL_INLINE bool holds(Spans const& spans, std::uint64_t moment) {
   auto const after =
       std::upper_bound(spans.begin(), spans.end(), moment,
                        [](std::uint64_t at, Span const& each) { return at < each.begin; });

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// The part of the step that is running, as a record_function range and, if wanted, as an NVTX
@@ -22,19 +24,19 @@ class StepRanges {
   static bool has_nvtx() { return torch::profiler::impl::cudaStubs()->enabled(); }
 
   bool open() const { return range_.has_value(); }
-  void begin(bool nvtx, std::string_view part) {
+  FRUGAL_INLINE void begin(bool nvtx, std::string_view part) {
     nvtx_ = nvtx && has_nvtx();
     enter(part, /*first=*/true);
   }
   /// Does nothing outside of a window. `part` is a literal.
-  void enter(std::string_view part, bool first = false) {
+  FRUGAL_INLINE void enter(std::string_view part, bool first = false) {
     if (!first && !range_) return;
     leave();
     range_.emplace(at::RecordScope::USER_SCOPE);
     if (range_->isActive()) range_->before(part.data());
     if (nvtx_) torch::profiler::impl::cudaStubs()->rangePush(part.data());
   }
-  void leave() {
+  FRUGAL_INLINE void leave() {
     if (!range_) return;
     if (nvtx_) torch::profiler::impl::cudaStubs()->rangePop();
     range_.reset();

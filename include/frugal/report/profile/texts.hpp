@@ -7,12 +7,13 @@
 #include <string>
 
 #include <frugal/core/run/event.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/window_profile.hpp>
 
 /// What Profile says: to explain, to the log, and as recommendations.
 namespace frugal::detail {
 
-inline std::string finding_of(WindowProfile const& window) {
+FRUGAL_INLINE std::string finding_of(WindowProfile const& window) {
   std::string text = "step " + std::to_string(window.step) + " is " +
                      std::string(watch::name_of(window.bound)) + "-bound, device idle " +
                      watch::percent(window.device_idle);
@@ -22,7 +23,7 @@ inline std::string finding_of(WindowProfile const& window) {
   return text + ". " + window.advice;
 }
 
-inline Event event_of(WindowProfile const& window) {
+FRUGAL_INLINE Event event_of(WindowProfile const& window) {
   Event event{.name = "profile",
               .fields = {{"window_seconds", window.seconds},
                          {"device_idle", window.device_idle},
@@ -36,12 +37,12 @@ inline Event event_of(WindowProfile const& window) {
   return event;
 }
 
-inline std::string verdict_of(WindowProfile const& window) {
+FRUGAL_INLINE std::string verdict_of(WindowProfile const& window) {
   return "Profile: the job is " + std::string(watch::name_of(window.bound)) + "-bound at step " +
          std::to_string(window.step) + ". ";
 }
 
-inline std::string no_window_text(std::uint64_t step, std::uint64_t warm_up) {
+FRUGAL_INLINE std::string no_window_text(std::uint64_t step, std::uint64_t warm_up) {
   return "Profile: the run ended at step " + std::to_string(step) +
          ", before its first window. warm_up is " + std::to_string(warm_up) +
          " steps: a window opens that many after it is due. Set a lower warm_up, or a cadence that "

@@ -13,13 +13,14 @@
 #include <system_error>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/memory_line.hpp>
 
 namespace frugal::detail {
 
 /// A moment as Chrome's trace format has it: microseconds since the trace's base, without the
 /// rounding that a double of nanoseconds since 1970 would have.
-inline std::string trace_moment(std::uint64_t nanoseconds, std::uint64_t base) {
+FRUGAL_INLINE std::string trace_moment(std::uint64_t nanoseconds, std::uint64_t base) {
   std::uint64_t const since = nanoseconds > base ? nanoseconds - base : 0;
   char text[40];
   std::snprintf(text, sizeof text, "%llu.%03llu", static_cast<unsigned long long>(since / 1000),
@@ -28,7 +29,7 @@ inline std::string trace_moment(std::uint64_t nanoseconds, std::uint64_t base) {
 }
 
 /// One point of the memory's curve, in the same digits whatever the program's locale is.
-inline std::string counter_event(std::uint64_t at, std::uint64_t base, std::int64_t bytes) {
+FRUGAL_INLINE std::string counter_event(std::uint64_t at, std::uint64_t base, std::int64_t bytes) {
   return R"({"ph":"C","cat":"memory","name":"tensor bytes","pid":)" + std::to_string(::getpid()) +
          R"(,"tid":0,"ts":)" + trace_moment(at, base) + R"(,"args":{"bytes":)" +
          std::to_string(bytes) + "}},\n";
@@ -38,8 +39,10 @@ inline std::string counter_event(std::uint64_t at, std::uint64_t base, std::int6
 /// and chrome://tracing draw as a curve; Kineto's own memory events are dots. `to` appears when it
 /// is whole, so that a kill leaves no part of a trace under its name. False if either file fails,
 /// or the first is not such a trace.
-inline bool copy_with_counter(std::filesystem::path const& from, std::filesystem::path const& to,
-                              std::vector<watch::MemoryPoint> const& memory, std::uint64_t begin) {
+FRUGAL_INLINE bool copy_with_counter(std::filesystem::path const& from,
+                                     std::filesystem::path const& to,
+                                     std::vector<watch::MemoryPoint> const& memory,
+                                     std::uint64_t begin) {
   constexpr std::string_view base_key = "\"baseTimeNanoseconds\": ";
   std::ifstream in(from);
   std::filesystem::path const part = to.string() + ".part";
@@ -70,7 +73,7 @@ inline bool copy_with_counter(std::filesystem::path const& from, std::filesystem
 }
 
 /// Removes what a kill has left of files that were being written: x.part, and x.part.tmp of Kineto.
-inline void remove_parts(std::filesystem::path const& folder) {
+FRUGAL_INLINE void remove_parts(std::filesystem::path const& folder) {
   std::error_code failure;
   std::vector<std::filesystem::path> parts;
   for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/bound.hpp>
 #include <frugal/report/profile/hot_spots.hpp>
 #include <frugal/report/profile/memory_line.hpp>
@@ -35,7 +36,7 @@ struct WindowProfile {
 namespace watch {
 
 /// Drops the events of validations, and cuts the rest to the window.
-inline void keep_training(Trace& trace, Spans const& training) {
+FRUGAL_INLINE void keep_training(Trace& trace, Spans const& training) {
   std::erase_if(trace.events,
                 [&](TracedEvent const& each) { return !holds(training, each.span.begin); });
   for (TracedEvent& each : trace.events) each.span.end = std::min(each.span.end, trace.span.end);
@@ -45,7 +46,7 @@ inline void keep_training(Trace& trace, Spans const& training) {
 inline constexpr std::uint64_t short_call = 5000;
 
 /// Share of the operators' self time that is in operators whose calls are short on average.
-inline double short_calls(Trace const& trace) {
+FRUGAL_INLINE double short_calls(Trace const& trace) {
   tallying::Tallies tallies;
   std::vector<TracedEvent const*> operators;
   for (TracedEvent const& each : trace.events) {
@@ -62,7 +63,7 @@ inline double short_calls(Trace const& trace) {
 }
 
 /// Analyses a window. The caller adds steps, files and overhead.
-inline WindowProfile analyse(Trace trace, std::size_t memory_points = 200) {
+FRUGAL_INLINE WindowProfile analyse(Trace trace, std::size_t memory_points = 200) {
   WindowProfile found{.seconds = static_cast<double>(trace.span.length()) / 1e9};
   std::vector<MemoryPoint> const line = memory_line(trace);
   found.peak = peak_of(line);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/profile/hot_spots_file.hpp>
 #include <frugal/report/profile/kineto_window.hpp>
 #include <frugal/report/profile/step_ranges.hpp>
@@ -56,7 +57,7 @@ class ProfileWindows {
   std::vector<WindowProfile> const& found() const { return found_; }
 
   /// Training goes on from here. Files are written if the run has a folder.
-  void begin(RunState& run) {
+  FRUGAL_INLINE void begin(RunState& run) {
     // Kineto does so only if it is told to. Setting the variable would race with other threads.
     if (plan_.graph && run.device.is_cuda() && tears_cupti_down()) {
       give_up(run,
@@ -71,7 +72,7 @@ class ProfileWindows {
   }
 
   /// `step_seconds`: of a step without profiler, 0 if unknown.
-  void start(RunState& run, double step_seconds, std::optional<double> waited) {
+  FRUGAL_INLINE void start(RunState& run, double step_seconds, std::optional<double> waited) {
     auto const before = Clock::now();
     try {
       window_ = KinetoWindow::open(run.device, plan_.memory);
@@ -97,13 +98,13 @@ class ProfileWindows {
   }
 
   /// A step of the window is complete. True if the window is.
-  bool is_full() {
+  FRUGAL_INLINE bool is_full() {
     ++steps_;
     return steps_ >= plan_.steps || Clock::now() - began_ >= plan_.length;
   }
 
   /// Ends the window and analyses it; null if that failed.
-  WindowProfile const* finish(RunState& run, std::optional<double> waited) {
+  FRUGAL_INLINE WindowProfile const* finish(RunState& run, std::optional<double> waited) {
     auto const before = Clock::now();
     try {
       window_->drain();
@@ -147,30 +148,31 @@ class ProfileWindows {
 
   void stop() { over_ = true; }
   /// Drops the window: its run is being left.
-  void discard() {
+  FRUGAL_INLINE void discard() {
     ranges_.leave();
     window_.reset();
   }
 
  private:
-  static bool tears_cupti_down() {
+  FRUGAL_INLINE static bool tears_cupti_down() {
     char const* const value = std::getenv("TEARDOWN_CUPTI");
     return value != nullptr && std::string_view(value) == "1";
   }
-  static double range_seconds(WindowProfile const& found, std::string_view name) {
+  FRUGAL_INLINE static double range_seconds(WindowProfile const& found, std::string_view name) {
     for (watch::HotSpot const& each : found.ranges) {
       if (each.name == name) return each.microseconds / 1e6;
     }
     return 0;
   }
   /// A save or a validation that happens to be in the window is no overhead of the profiler.
-  static double training_seconds(WindowProfile const& found) {
+  FRUGAL_INLINE static double training_seconds(WindowProfile const& found) {
     return std::max(0.0, found.seconds - range_seconds(found, watch::range::validation) -
                              range_seconds(found, watch::range::checkpoint));
   }
 
-  void keep_trace(RunState& run, WindowProfile& found,
-                  std::vector<watch::MemoryPoint> const& memory, std::uint64_t began) {
+  FRUGAL_INLINE void keep_trace(RunState& run, WindowProfile& found,
+                                std::vector<watch::MemoryPoint> const& memory,
+                                std::uint64_t began) {
     if (folder_.empty() || kept_ >= plan_.traces) return;
     std::string const name = "step-" + std::to_string(found.step) + ".trace.json";
     std::filesystem::path const raw = folder_ / (name + ".kineto.part");
@@ -187,12 +189,12 @@ class ProfileWindows {
     found.trace = "profile/" + name;
   }
 
-  void advise_of_folder(RunState& run) const {
+  FRUGAL_INLINE void advise_of_folder(RunState& run) const {
     run.warn("Profile: " + folder_.string() +
              " cannot be written. The windows are analysed, and their files are missing. Check "
              "its permissions and the free space.");
   }
-  void give_up(RunState& run, std::string const& why) {
+  FRUGAL_INLINE void give_up(RunState& run, std::string const& why) {
     // LibTorch's errors carry a stack trace from the second line on.
     run.warn("Profile: " + why.substr(0, why.find('\n')) + " There are no further windows.");
     over_ = true;

@@ -13,6 +13,7 @@
 #include <frugal/base/bytes.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/progress/display.hpp>
 #include <frugal/report/progress/gauge_texts.hpp>
 
@@ -24,7 +25,7 @@ struct Share {
   std::uint64_t done = 0;
   std::optional<std::uint64_t> of{};
 
-  std::optional<double> fraction() const {
+  FRUGAL_INLINE std::optional<double> fraction() const {
     if (!of || *of == 0) return {};
     return std::min(1.0, static_cast<double>(done) / static_cast<double>(*of));
   }
@@ -59,7 +60,7 @@ inline std::string percent_text(double fraction) {
 }
 
 /// Speed and loss: what changes from step to step.
-inline std::vector<std::string> step_figures(BarLine const& line) {
+FRUGAL_INLINE std::vector<std::string> step_figures(BarLine const& line) {
   std::vector<std::string> texts{rate_text(line.samples_per_second) + " samples/s"};
   if (line.utilisation) texts.push_back(short_number(100 * *line.utilisation) + "% of peak");
   if (line.seconds_left) texts.push_back(duration_text(*line.seconds_left) + " left");
@@ -67,20 +68,20 @@ inline std::vector<std::string> step_figures(BarLine const& line) {
   return texts;
 }
 
-inline void add_metric(std::vector<std::string>& texts, BarLine const& line) {
+FRUGAL_INLINE void add_metric(std::vector<std::string>& texts, BarLine const& line) {
   if (line.best) {
     texts.push_back("best " + printable(line.metric) + " " + short_number(*line.best));
   }
   if (line.last) texts.push_back("last " + short_number(*line.last));
 }
 
-inline void add_more(std::vector<std::string>& texts, BarLine const& line) {
+FRUGAL_INLINE void add_more(std::vector<std::string>& texts, BarLine const& line) {
   for (auto const& [name, value] : line.more) {
     texts.push_back(printable(name) + " " + short_number(value));
   }
 }
 
-inline void add_resources(std::vector<std::string>& texts, BarLine const& line) {
+FRUGAL_INLINE void add_resources(std::vector<std::string>& texts, BarLine const& line) {
   if (line.data_wait) texts.push_back("data wait " + percent_text(*line.data_wait));
   if (line.memory_bytes) {
     texts.push_back(frugal::detail::bytes_text(static_cast<double>(*line.memory_bytes)));
@@ -88,7 +89,7 @@ inline void add_resources(std::vector<std::string>& texts, BarLine const& line) 
 }
 
 /// All figures, for one line.
-inline std::vector<std::string> figures(BarLine const& line) {
+FRUGAL_INLINE std::vector<std::string> figures(BarLine const& line) {
   std::vector<std::string> texts = step_figures(line);
   add_metric(texts, line);
   add_more(texts, line);
@@ -97,7 +98,7 @@ inline std::vector<std::string> figures(BarLine const& line) {
   return texts;
 }
 
-inline std::string head(BarLine const& line) {
+FRUGAL_INLINE std::string head(BarLine const& line) {
   if (!line.epochs) return "epoch " + std::to_string(line.epoch + 1);
   return "epoch " + std::to_string(std::min(line.epoch + 1, *line.epochs)) + "/" +
          std::to_string(*line.epochs);
@@ -105,8 +106,8 @@ inline std::string head(BarLine const& line) {
 
 /// A head, a bar if the length is known, and the figures that fit, the first ones first. Takes
 /// less than `columns`: some terminals wrap when the last one is written.
-inline DisplayLine bar_line(std::string const& head, Share const& share,
-                            std::vector<std::string> const& figures, std::size_t columns) {
+FRUGAL_INLINE DisplayLine bar_line(std::string const& head, Share const& share,
+                                   std::vector<std::string> const& figures, std::size_t columns) {
   constexpr std::size_t widest = 30;
   constexpr std::size_t narrowest = 5;
   std::size_t const room = columns > 0 ? columns - 1 : 0;
@@ -141,7 +142,7 @@ inline DisplayLine bar_line(std::string const& head, Share const& share,
 }
 
 /// The heads at one width, so that the bars begin in one column.
-inline std::string padded(std::string text, std::size_t columns) {
+FRUGAL_INLINE std::string padded(std::string text, std::size_t columns) {
   std::size_t const width = text_width(text);
   if (width < columns) text.append(columns - width, ' ');
   return text;
@@ -151,7 +152,7 @@ inline std::string padded(std::string text, std::size_t columns) {
 
 /// The lines of a terminal of `columns`: the run; the epoch; the validation, while one runs. None
 /// reaches the last column.
-inline std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t columns) {
+FRUGAL_INLINE std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t columns) {
   std::string const run = detail::head(line);
   bool const validates = line.validation.has_value();
   std::size_t const head = std::max<std::size_t>(text_width(run), validates ? 10 : 5);
@@ -190,7 +191,7 @@ inline std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t colum
 }
 
 /// One line for a file or a pipe.
-inline std::string line_text(BarLine const& line) {
+FRUGAL_INLINE std::string line_text(BarLine const& line) {
   std::string text = detail::head(line) + "  step " + std::to_string(line.step);
   if (line.total_steps) text += "/" + std::to_string(*line.total_steps);
   for (std::string const& each : detail::figures(line)) text += "  " + each;

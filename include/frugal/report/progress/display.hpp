@@ -13,6 +13,7 @@
 #include <frugal/base/terminal.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/base/write_text.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::watch {
 
@@ -42,7 +43,7 @@ class Display {
   }
 
   /// Draws these lines instead of those before.
-  void draw(std::vector<DisplayLine> lines) {
+  FRUGAL_INLINE void draw(std::vector<DisplayLine> lines) {
     std::lock_guard const lock(mutex());
     lines_ = std::move(lines);
     redraw();
@@ -50,7 +51,7 @@ class Display {
 
   /// Leaves the lines on the screen, with the cursor below them; for what comes after a run, or an
   /// error. Nothing if nothing is drawn.
-  void end() {
+  FRUGAL_INLINE void end() {
     std::lock_guard const lock(mutex());
     if (!drawn_) return;
     put("\r\x1b[J" + text_of(lines_, terminal_size(out_), colours_));
@@ -59,7 +60,7 @@ class Display {
 
   /// Writes a text, with a newline if it has none at its end, above the lines of every display that
   /// draws on `out`'s terminal. To anything else it is just written. Any thread may call it.
-  static void print(std::string_view text, std::FILE* out) {
+  FRUGAL_INLINE static void print(std::string_view text, std::FILE* out) {
     std::lock_guard const lock(mutex());
     std::vector<Display*> const mine = on(out);
     std::string whole = mine.empty() ? "" : "\r\x1b[J";
@@ -71,7 +72,7 @@ class Display {
   }
 
  private:
-  void redraw() {
+  FRUGAL_INLINE void redraw() {
     TerminalSize const size = terminal_size(out_);
     bool const gap = size.rows > 1;
     std::vector<DisplayLine> shown = lines_;
@@ -88,8 +89,8 @@ class Display {
     drawn_ = true;
   }
 
-  static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
-                             bool colours) {
+  FRUGAL_INLINE static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
+                                           bool colours) {
     std::string all;
     for (DisplayLine const& line : lines) {
       std::string_view const seen = truncated(line.text, size.columns > 1 ? size.columns - 1 : 1);
@@ -120,7 +121,7 @@ class Display {
     return all;
   }
   /// The displays drawn on the terminal of `out`: the same file, or another that is a terminal.
-  static std::vector<Display*> on(std::FILE* out) {
+  FRUGAL_INLINE static std::vector<Display*> on(std::FILE* out) {
     std::vector<Display*> mine;
     for (Display* each : displays()) {
       bool const same = each->out_ == out || ::isatty(::fileno(out)) == 1;
@@ -128,7 +129,7 @@ class Display {
     }
     return mine;
   }
-  void link(bool here) {
+  FRUGAL_INLINE void link(bool here) {
     std::lock_guard const lock(mutex());
     if (here) {
       displays().push_back(this);

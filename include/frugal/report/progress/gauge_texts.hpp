@@ -13,11 +13,12 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::watch::detail {
 
 /// The figures of the gauges: those with a known unit as one writes them, others by name.
-inline std::vector<std::string> gauge_texts(
+FRUGAL_INLINE std::vector<std::string> gauge_texts(
     std::vector<std::pair<std::string, double>> const& gauges) {
   auto const value_of = [&](std::string_view name) -> std::optional<double> {
     for (auto const& [each, value] : gauges) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <frugal/inline.hpp>
 #include <frugal/policy/step_pace.hpp>
 
 namespace frugal::detail {
@@ -20,7 +21,7 @@ class Pace {
 
   /// Whether the first steps are known, from which the rest is counted.
   bool knows_first() const { return first_step_.has_value(); }
-  void first(std::uint64_t step, std::uint64_t sample) {
+  FRUGAL_INLINE void first(std::uint64_t step, std::uint64_t sample) {
     first_step_ = step;
     last_sample_ = sample;
   }
@@ -29,8 +30,8 @@ class Pace {
   }
 
   /// `waited` is seconds that the run has waited for data so far, if that is measured.
-  void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
-              std::optional<double> waited) {
+  FRUGAL_INLINE void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
+                            std::optional<double> waited) {
     double const seconds = std::chrono::duration<double>(now - last_).count();
     if (seconds > 0 && sample > last_sample_) {
       double const rate = static_cast<double>(sample - last_sample_) / seconds;

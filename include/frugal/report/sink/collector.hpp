@@ -13,6 +13,7 @@
 #include <frugal/core/libtorch/cuda_memory.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
@@ -74,7 +75,7 @@ class MetricCollector {
     return record;
   }
 
-  static MetricRecord event(Event const& event) {
+  FRUGAL_INLINE static MetricRecord event(Event const& event) {
     MetricRecord record{.kind = RecordKind::event, .name = event.name, .at = event.at};
     record.seconds = event.seconds;
     record.fields = event.fields;
@@ -119,7 +120,7 @@ class MetricCollector {
     }
   }
 
-  void add_speed(MetricRecord& record, Speed const& speed) {
+  FRUGAL_INLINE void add_speed(MetricRecord& record, Speed const& speed) {
     speed_of_ = speed.step;
     record.add("step_seconds", speed.step_seconds)
         .add("samples_per_second", speed.samples_per_second)

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
@@ -19,7 +20,7 @@ inline constexpr std::string_view csv_header = "event,step,epoch,samples,seconds
 /// Appends a cell after RFC 4180: quoted where it must be. Line breaks become spaces, so that each
 /// row is one line and can be cut off; bytes that are not UTF-8 become U+FFFD, for a reader would
 /// refuse the whole file.
-inline void append_csv_cell(std::string& out, std::string_view text) {
+FRUGAL_INLINE void append_csv_cell(std::string& out, std::string_view text) {
   bool const quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
   if (quoted) out += '"';
   for (char const c : as_utf8(text)) {
@@ -31,7 +32,7 @@ inline void append_csv_cell(std::string& out, std::string_view text) {
 
 /// Appends the shortest digits that read back as the same double. What is not finite has the names
 /// that readers of CSV know: nan, inf, -inf.
-inline void append_csv_number(std::string& out, double number) {
+FRUGAL_INLINE void append_csv_number(std::string& out, double number) {
   if (!std::isfinite(number)) {
     out += std::isnan(number) ? "nan" : (number > 0 ? "inf" : "-inf");
     return;
@@ -42,7 +43,7 @@ inline void append_csv_number(std::string& out, double number) {
 }
 
 /// One row for each field of a record.
-inline std::string csv_rows(MetricRecord const& record) {
+FRUGAL_INLINE std::string csv_rows(MetricRecord const& record) {
   std::string before;
   append_csv_cell(before, record.name);
   for (std::uint64_t const count : {record.at.step, record.at.epoch, record.at.sample}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
 #include <frugal/report/sink/prometheus_labels.hpp>
 #include <frugal/report/sink/prometheus_names.hpp>
 #include <frugal/report/sink/record.hpp>
@@ -63,7 +64,7 @@ class Exposition {
     build.values[std::string(version)] = 1;
   }
 
-  void take(MetricRecord const& record) {
+  FRUGAL_INLINE void take(MetricRecord const& record) {
     count_work(record);
     switch (record.kind) {
       case RecordKind::begin:
@@ -91,7 +92,7 @@ class Exposition {
 
   /// The text exposition format, version 0.0.4.
   /// Source: https://prometheus.io/docs/instrumenting/exposition_formats/
-  std::string text(PrometheusLabels const& labels) const {
+  FRUGAL_INLINE std::string text(PrometheusLabels const& labels) const {
     std::string out;
     for (auto const& [name, family] : families_) {
       out += "# HELP " + name + " " + prometheus_escaped(family.help, false) + '\n';
@@ -147,7 +148,7 @@ class Exposition {
  private:
   /// Of the name alone: node_exporter and OpenMetrics allow a metric one help, whichever runs have
   /// it.
-  static std::string_view help_of(std::string_view name) {
+  FRUGAL_INLINE static std::string_view help_of(std::string_view name) {
     for (OwnMetric const& each : own_metrics) {
       if (each.name == name) return each.help;
     }
@@ -157,7 +158,7 @@ class Exposition {
     return "A value of the run's log";
   }
 
-  static std::string label_text(PrometheusLabels const& labels) {
+  FRUGAL_INLINE static std::string label_text(PrometheusLabels const& labels) {
     std::string out;
     for (auto const& [name, value] : labels) {
       out += (out.empty() ? '{' : ',') + name + "=\"" + prometheus_escaped(value, true) + '"';
@@ -167,7 +168,7 @@ class Exposition {
 
   /// A counter of Prometheus may only grow, but for a restart at 0: it counts the work of this
   /// process. How far the run is, which a resume raises and a Rollback lowers, is a gauge.
-  void count_work(MetricRecord const& record) {
+  FRUGAL_INLINE void count_work(MetricRecord const& record) {
     bool const begins = record.kind == RecordKind::begin;
     auto const work = [&](std::string const& name, auto now, auto before) {
       gauge("run_" + name, static_cast<double>(now));
@@ -185,7 +186,7 @@ class Exposition {
     seconds_ = record.seconds;
   }
 
-  void add(RecordKind kind, std::string const& field, double value) {
+  FRUGAL_INLINE void add(RecordKind kind, std::string const& field, double value) {
     if (field == "skipped" || field == "seed") return;  // a counter, and no measurement
     if (kind == RecordKind::validation) {
       return named(kind, "validation_" + field, value);
@@ -206,7 +207,7 @@ class Exposition {
 
   /// Adds a value under a name that the user or another policy chose. Two names that become one get
   /// different numbers, in order of first appearance.
-  void named(RecordKind kind, std::string const& field, double value) {
+  FRUGAL_INLINE void named(RecordKind kind, std::string const& field, double value) {
     auto [found, is_new] = names_.try_emplace({kind, field});
     if (is_new) {
       std::string const base = prometheus_name(field);
@@ -220,7 +221,7 @@ class Exposition {
 
   /// Whether another metric has the name, or one of frugal's own would get it later. OpenMetrics
   /// calls a counter by its name without _total.
-  bool is_taken(std::string const& name) const {
+  FRUGAL_INLINE bool is_taken(std::string const& name) const {
     auto const is_own = [&](auto const& each) {
       return each.name == name || each.name == name + "_total";
     };
@@ -230,12 +231,12 @@ class Exposition {
   }
 
   void gauge(std::string const& name, double value) { family(name).values[""] = value; }
-  void count(std::string const& name, double more, std::string const& event = "") {
+  FRUGAL_INLINE void count(std::string const& name, double more, std::string const& event = "") {
     MetricFamily& counter = family(name);
     counter.counter = true;
     counter.values[event] += more;
   }
-  MetricFamily& family(std::string const& name) {
+  FRUGAL_INLINE MetricFamily& family(std::string const& name) {
     MetricFamily& found = families_[std::string(prefix) + name];
     if (found.help.empty()) found.help = help_of(name);
     return found;

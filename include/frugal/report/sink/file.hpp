@@ -16,6 +16,7 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/report/log/file.hpp>
 #include <frugal/report/log/waiting_lines.hpp>
@@ -25,8 +26,9 @@ namespace frugal::detail {
 /// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
 /// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
 /// created.
-inline std::filesystem::path sink_path(std::filesystem::path const& path, RunState& run_of_it,
-                                       std::string_view name, std::string_view policy) {
+FRUGAL_INLINE std::filesystem::path sink_path(std::filesystem::path const& path,
+                                              RunState& run_of_it, std::string_view name,
+                                              std::string_view policy) {
   std::filesystem::path const& run = run_of_it.settings.run_dir;
   if (path.empty() && run.empty()) {
     throw SettingsError(
@@ -55,7 +57,7 @@ inline std::filesystem::path sink_path(std::filesystem::path const& path, RunSta
 /// cut off before its first one, as in Log.
 class SinkFile {
  public:
-  void open(std::filesystem::path path, std::string_view policy, Links links) {
+  FRUGAL_INLINE void open(std::filesystem::path path, std::string_view policy, Links links) {
     path_ = std::move(path);
     links_ = links;
     file_ = std::make_unique<LogFile>(path_, links_);
@@ -87,7 +89,7 @@ class SinkFile {
   }
 
   /// For a resumed run whose file is shorter than it was; empty if it is not.
-  std::string lacks() const {
+  FRUGAL_INLINE std::string lacks() const {
     if (lacking_ == 0) return {};
     return path_.string() + " lacks " + std::to_string(lacking_) +
            " bytes that it had at the checkpoint: its lines from then are missing";
@@ -111,7 +113,7 @@ class SinkFile {
   }
 
  private:
-  void reopen() {
+  FRUGAL_INLINE void reopen() {
     // Not its folder: who removed that does not want it back.
     auto again = std::make_unique<LogFile>(path_, links_);
     if (!again->open()) fail(errno);

@@ -12,13 +12,14 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// Values as one JSON object, in their order.
 inline std::string mllog_object(std::vector<std::pair<std::string, Event::Value>> const& fields);
 
-inline std::string mllog_value(Event::Value const& value) {
+FRUGAL_INLINE std::string mllog_value(Event::Value const& value) {
   std::string out;
   std::visit(
       [&](auto const& each) {
@@ -35,7 +36,8 @@ inline std::string mllog_value(Event::Value const& value) {
   return out;
 }
 
-inline std::string mllog_object(std::vector<std::pair<std::string, Event::Value>> const& fields) {
+FRUGAL_INLINE std::string mllog_object(
+    std::vector<std::pair<std::string, Event::Value>> const& fields) {
   std::string out = "{";
   for (auto const& [name, value] : fields) {
     if (out.size() > 1) out += ", ";
@@ -46,9 +48,9 @@ inline std::string mllog_object(std::vector<std::pair<std::string, Event::Value>
 }
 
 /// A line as MLPerf's mllog writes it; `value` and `metadata` are JSON.
-inline std::string mllog_line(std::uint64_t time_ms, std::string_view event_type,
-                              std::string_view key, std::string_view value,
-                              std::string_view metadata) {
+FRUGAL_INLINE std::string mllog_line(std::uint64_t time_ms, std::string_view event_type,
+                                     std::string_view key, std::string_view value,
+                                     std::string_view metadata) {
   std::string line = R"(:::MLLOG {"namespace": "", "time_ms": )" + std::to_string(time_ms) +
                      R"(, "event_type": ")" + std::string(event_type) + R"(", "key": )";
   append_json(line, as_utf8(key));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <map>
@@ -18,7 +19,7 @@ using PrometheusLabels = std::map<std::string, std::string>;
 namespace frugal::detail {
 
 /// Whether Prometheus accepts a label's name, and neither frugal nor a type of metric sets it.
-inline bool is_label_name(std::string_view name) {
+FRUGAL_INLINE bool is_label_name(std::string_view name) {
   auto const ok = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -29,8 +30,8 @@ inline bool is_label_name(std::string_view name) {
 
 /// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
 /// refuses.
-inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
-                                       char const* where) {
+FRUGAL_INLINE PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
+                                              char const* where) {
   for (auto const& [name, value] : labels) {
     if (is_label_name(name)) continue;
     throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
@@ -46,7 +47,7 @@ inline PrometheusLabels checked_labels(PrometheusLabels labels, std::string cons
 
 /// What a run is told of labels that Prometheus attaches to every scrape itself; empty: it has
 /// none.
-inline std::string label_advice(PrometheusLabels const& labels, std::string_view policy) {
+FRUGAL_INLINE std::string label_advice(PrometheusLabels const& labels, std::string_view policy) {
   std::string found;
   for (char const* const name : {"instance", "job"}) {
     if (labels.contains(name)) found += (found.empty() ? "" : " and ") + std::string(name);

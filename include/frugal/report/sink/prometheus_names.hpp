@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/inline.hpp>
 
 #include <array>
 #include <charconv>
@@ -14,7 +15,7 @@ namespace frugal::detail {
 
 /// The part of a name after "frugal_": [a-z0-9_], as Prometheus recommends. "validLoss@1" becomes
 /// "valid_loss_1". Suffixes that stand for other kinds of metrics get "_value".
-inline std::string prometheus_name(std::string_view name) {
+FRUGAL_INLINE std::string prometheus_name(std::string_view name) {
   auto const is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   auto const is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
   auto const is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -66,7 +67,7 @@ inline constexpr std::array known_metrics{
     KnownMetric{"step_seconds", "step_seconds", 1, "Time of one optimizer step"}};
 
 /// A number as Prometheus writes it.
-inline std::string prometheus_number(double number) {
+FRUGAL_INLINE std::string prometheus_number(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
   char digits[32];
@@ -76,7 +77,7 @@ inline std::string prometheus_number(double number) {
 
 /// Escapes a label's value, or (without quotes) the text of HELP. Bytes that are not UTF-8 become
 /// U+FFFD: one of them would make the whole scrape fail.
-inline std::string prometheus_escaped(std::string_view text, bool quotes) {
+FRUGAL_INLINE std::string prometheus_escaped(std::string_view text, bool quotes) {
   std::string out;
   for (char const c : as_utf8(text)) {
     if (c == '\\' || (quotes && c == '"')) out += '\\';

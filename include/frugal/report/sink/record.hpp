@@ -12,6 +12,7 @@
 
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -36,29 +37,29 @@ struct MetricRecord {
   std::vector<Field> fields{};  ///< numbers and, in "end" and events, texts; in order of writing
   bool preempted = false;       ///< of "end": the run is not at its end, and may be resumed
 
-  MetricRecord& add(std::string_view field, Event::Value value) {
+  FRUGAL_INLINE MetricRecord& add(std::string_view field, Event::Value value) {
     fields.emplace_back(std::string(field), std::move(value));
     return *this;
   }
 
-  Event::Value const* find(std::string_view field) const {
+  FRUGAL_INLINE Event::Value const* find(std::string_view field) const {
     auto const found = std::find_if(fields.begin(), fields.end(),
                                     [&](Field const& each) { return each.first == field; });
     return found == fields.end() ? nullptr : &found->second;
   }
   /// The value of a numeric field; nothing if there is none of that name.
-  std::optional<double> number(std::string_view field) const {
+  FRUGAL_INLINE std::optional<double> number(std::string_view field) const {
     Event::Value const* const value = find(field);
     return value == nullptr ? std::nullopt : number_in(*value);
   }
   /// The value of a text field; empty if there is none of that name.
-  std::string_view text(std::string_view field) const {
+  FRUGAL_INLINE std::string_view text(std::string_view field) const {
     Event::Value const* const value = find(field);
     auto const* const found = value == nullptr ? nullptr : std::get_if<std::string>(value);
     return found == nullptr ? std::string_view() : *found;
   }
 
-  static std::optional<double> number_in(Event::Value const& value) {
+  FRUGAL_INLINE static std::optional<double> number_in(Event::Value const& value) {
     if (auto const* const real = std::get_if<double>(&value)) return *real;
     if (auto const* const count = std::get_if<std::uint64_t>(&value)) {
       return static_cast<double>(*count);

@@ -15,13 +15,15 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/inline.hpp>
+
 namespace frugal {
 
 namespace detail {
 
 using Shape = c10::IntArrayRef;
 
-inline std::uint64_t elements(Shape shape) {
+FRUGAL_INLINE std::uint64_t elements(Shape shape) {
   std::uint64_t count = 1;
   for (std::int64_t const size : shape) count *= static_cast<std::uint64_t>(size);
   return count;
@@ -34,15 +36,15 @@ inline std::uint64_t product_flops(Shape a, Shape b) {
 
 /// Each weight is applied at each position of the output, or of the input for a transposed
 /// convolution.
-inline std::uint64_t convolution_flops(Shape weight, Shape positions) {
+FRUGAL_INLINE std::uint64_t convolution_flops(Shape weight, Shape positions) {
   if (positions.size() < 2) return 0;
   return 2 * elements(weight) * static_cast<std::uint64_t>(positions[0]) *
          elements(positions.slice(2));
 }
 
 /// Scores of all pairs and their weighted sums of values; a causal mask is ignored.
-inline std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD, std::uint64_t of_d,
-                                     std::uint64_t of_v) {
+FRUGAL_INLINE std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD,
+                                            std::uint64_t of_d, std::uint64_t of_v) {
   if (q_BHSD.size() != 4 || k_BHSD.size() != 4 || v_BHSD.size() != 4) return 0;
   auto const pairs = elements(q_BHSD.slice(0, 3)) * static_cast<std::uint64_t>(k_BHSD[2]);
   return 2 * pairs *
@@ -66,7 +68,7 @@ std::uint64_t of_product(CallShapes const& call) {
 
 /// The positions at which each weight is applied. The channels tell a transposed convolution from a
 /// plain one; if both sides have equally many, it counts as transposed if it enlarges its input.
-inline Shape positions(Shape input, Shape weight, Shape output) {
+FRUGAL_INLINE Shape positions(Shape input, Shape weight, Shape output) {
   if (input.size() < 3 || input.size() != weight.size() || input.size() != output.size()) return {};
   bool const along = weight[0] == output[1];
   bool const transposed = weight[0] == input[1];
@@ -75,14 +77,14 @@ inline Shape positions(Shape input, Shape weight, Shape output) {
 }
 
 /// (input, weight, ...) -> output
-inline std::uint64_t of_convolution(CallShapes const& call) {
+FRUGAL_INLINE std::uint64_t of_convolution(CallShapes const& call) {
   Shape const weight = call.input(1);
   return convolution_flops(weight, positions(call.input(0), weight, call.output(0)));
 }
 
 /// (grad_output, input, weight, ...) -> the requested gradients of input, weight and bias: each of
 /// the first two costs as much as forward.
-inline std::uint64_t of_convolution_backward(CallShapes const& call) {
+FRUGAL_INLINE std::uint64_t of_convolution_backward(CallShapes const& call) {
   Shape const weight = call.input(2);
   std::uint64_t const parts = std::uint64_t{!call.output(0).empty()} + !call.output(1).empty();
   return parts * convolution_flops(weight, positions(call.input(1), weight, call.input(0)));
@@ -139,27 +141,27 @@ class [[nodiscard]] FlopCounter {
   ~FlopCounter() { close(); }
 
   /// Starts from 0. False while another counter is open: try again later.
-  bool open() {
+  FRUGAL_INLINE bool open() {
     FlopCounter* nobody = nullptr;
     if (!active_.compare_exchange_strong(nobody, this)) return nobody == this;
     flops_ = 0;
     return true;
   }
   /// Counts this thread's operations until pause(), which must be called in the same thread.
-  void count() {
+  FRUGAL_INLINE void count() {
     if (handle_ != 0) return;
     handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin, &end)
                                              .needsInputs(true)
                                              .needsOutputs(true)
                                              .scopes({at::RecordScope::FUNCTION}));
   }
-  void pause() {
+  FRUGAL_INLINE void pause() {
     if (handle_ == 0) return;
     at::removeCallback(handle_);
     handle_ = 0;
   }
   /// The count since open().
-  std::uint64_t close() {
+  FRUGAL_INLINE std::uint64_t close() {
     pause();
     FlopCounter* self = this;
     active_.compare_exchange_strong(self, nullptr);
@@ -174,7 +176,8 @@ class [[nodiscard]] FlopCounter {
     detail::CallShapes shapes;
   };
 
-  static std::unique_ptr<at::ObserverContext> begin(at::RecordFunction const& function) {
+  FRUGAL_INLINE static std::unique_ptr<at::ObserverContext> begin(
+      at::RecordFunction const& function) {
     std::string_view const name = function.name();
     for (detail::CountedOperator const& known : detail::counted_operators) {
       if (known.name != name) continue;
@@ -187,7 +190,7 @@ class [[nodiscard]] FlopCounter {
     return nullptr;
   }
 
-  static void end(at::RecordFunction const& function, at::ObserverContext* context) {
+  FRUGAL_INLINE static void end(at::RecordFunction const& function, at::ObserverContext* context) {
     FlopCounter* const counter = active_.load();
     if (counter == nullptr || context == nullptr) return;
     auto& call = static_cast<Call&>(*context);

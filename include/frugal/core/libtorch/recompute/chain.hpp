@@ -13,6 +13,7 @@
 #include <frugal/core/libtorch/recompute/inputs.hpp>
 #include <frugal/core/libtorch/recompute/surroundings.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,7 +22,7 @@ using torch::nn::AnyValue;
 using Arguments = std::vector<AnyValue>;
 
 /// AnyModule takes its arguments one by one; its overload for a vector is private.
-inline AnyValue call_any(AnyModule& module, Arguments arguments) {
+FRUGAL_INLINE AnyValue call_any(AnyModule& module, Arguments arguments) {
   auto const with = [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     return module.any_forward(std::move(arguments[Is])...);
   };
@@ -51,7 +52,7 @@ class ChainFrame final : public Frame {
  public:
   explicit ChainFrame(Arguments const& inputs) : inputs_(inputs) {}
 
-  AnyValue add(AnyModule const& module, Arguments arguments) {
+  FRUGAL_INLINE AnyValue add(AnyModule const& module, Arguments arguments) {
     // Other code may have drawn random numbers since the last link.
     links_.push_back({module, Surroundings(inputs_.devices())});
     return record([&] { return call_any(links_.back().module, std::move(arguments)); });

@@ -16,6 +16,7 @@
 
 #include <frugal/core/libtorch/saved_tensors.hpp>
 #include <frugal/data/batch.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -126,13 +127,13 @@ class Frame : public std::enable_shared_from_this<Frame> {
   };
 
   /// Version of a parameter, or of a view of one such as a Linear's transposed weight.
-  static std::int64_t version_of(at::Tensor const& tensor) {
+  FRUGAL_INLINE static std::int64_t version_of(at::Tensor const& tensor) {
     if (!tensor.requires_grad()) return -1;
     bool const leaf = tensor.is_leaf() || (tensor.is_view() && tensor._base().is_leaf());
     return leaf ? tensor._version() : -1;
   }
 
-  std::shared_ptr<Slot> new_slot(at::Tensor const& tensor) {
+  FRUGAL_INLINE std::shared_ptr<Slot> new_slot(at::Tensor const& tensor) {
     auto slot = std::make_shared<Slot>(Slot{.sizes = tensor.sizes().vec(),
                                             .type = tensor.scalar_type(),
                                             .version = version_of(tensor)});
@@ -140,7 +141,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     return slot;
   }
 
-  at::Tensor value_of(Slot& slot) {
+  FRUGAL_INLINE at::Tensor value_of(Slot& slot) {
     // Two threads of a backward pass may get here at once. The holder may re-enter, from a backward
     // pass inside the function.
     std::scoped_lock const lock(mutex_);
@@ -149,7 +150,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     return slot.value;
   }
 
-  void recompute() {
+  FRUGAL_INLINE void recompute() {
     Capturing how(*this);
     Inside const inside;
     SavedTensorsScope const scope(&how);
@@ -168,7 +169,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     }
   }
 
-  void fill(std::size_t at, at::Tensor const& tensor) {
+  FRUGAL_INLINE void fill(std::size_t at, at::Tensor const& tensor) {
     if (at >= slots_.size()) return;
     // A slot whose operator has finished its backward has expired.
     if (auto const slot = slots_[at].lock()) {
@@ -183,7 +184,7 @@ class Frame : public std::enable_shared_from_this<Frame> {
     if (at + 1 == slots_.size()) throw Enough{};
   }
 
-  [[noreturn]] static void refuse(std::string why) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string why) {
     throw ModuleError({.what = "a recomputed function did not do what it did the first time",
                        .where = "recompute, in backward",
                        .why = std::move(why),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/generators.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -25,14 +26,14 @@ class Surroundings {
   }
 
   /// Captures the current state, of the same devices as another one.
-  static Surroundings now_like(Surroundings const& other) {
+  FRUGAL_INLINE static Surroundings now_like(Surroundings const& other) {
     std::vector<c10::Device> devices;
     devices.reserve(other.devices_.size());
     for (auto const& each : other.devices_) devices.push_back(each.device);
     return Surroundings(devices);
   }
 
-  void put_back() const {
+  FRUGAL_INLINE void put_back() const {
     for (OfDevice const& each : devices_) {
       at::Generator generator = each.generator;
       set_state_of_generator(generator, each.state);
@@ -51,7 +52,7 @@ class Surroundings {
     at::ScalarType type;
   };
 
-  void add(c10::Device device) {
+  FRUGAL_INLINE void add(c10::Device device) {
     bool const known = std::any_of(devices_.begin(), devices_.end(),
                                    [&](OfDevice const& each) { return each.device == device; });
     if (known) return;

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# frugal::compiled: frugal::frugal for projects of several programs or of long compile times. The
+# functions that know no recipe are compiled once, into a static library of the project's own build,
+# with the project's compiler and flags: frugal/inline.hpp. Not built unless something links it.
+if(TARGET frugal::torch AND NOT TARGET frugal_compiled)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/frugal_compiled.cpp"
+    CONTENT "#include <frugal/src.hpp>\n")
+  add_library(frugal_compiled STATIC EXCLUDE_FROM_ALL
+    "${CMAKE_CURRENT_BINARY_DIR}/frugal_compiled.cpp")
+  add_library(frugal::compiled ALIAS frugal_compiled)
+  target_link_libraries(frugal_compiled PUBLIC frugal::frugal)
+  target_compile_definitions(frugal_compiled PUBLIC FRUGAL_COMPILED)
+endif()

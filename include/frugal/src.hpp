@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The one source file of frugal::compiled includes this and nothing else. Without CMake: compile a
+// file with this line, and everything else with -DFRUGAL_COMPILED and the same other flags.
+#ifdef FRUGAL_INLINE
+#error \
+    "frugal: frugal/src.hpp comes first in a source file of its own. Write `#include <frugal/src.hpp>` and nothing else in it."
+#endif
+#define FRUGAL_COMPILES
+
+#include <frugal/compare.hpp>
+#include <frugal/data.hpp>
+#include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
