@@ -41,7 +41,7 @@ STAGES = {
     "runs": "+ schedule, and a stop in time",
 }
 TERM = {"plain": "", "spot": "price per hour", "steps": "hours per run", "runs": "runs to convergence"}
-LEVERS = {"fused": "Optimize<AdamW>", "bf16": "Precision<BF16>", "keep": "RetainHostMemory", "resident": "TensorDataset data"}
+LEVERS = {"fused": "Optimize<AdamW>", "bf16": "Precision<BF16>", "keep": "KeepHostMemory", "resident": "TensorDataset data"}
 # A process that was preempted and asks for another start, by sysexits.h.
 AGAIN = 75
 TUNING_SEEDS = (101, 102)

@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
         fr::Checkpoint<fr::Every<1, fr::Epoch>, fr::Keep<1>, fr::KeepBest<fr::WatchAccuracy>>{},
         fr::DryRun<>{},
         fr::Log<fr::Every<50>>{},
-        fr::RetainHostMemory{},
+        fr::KeepHostMemory{},
         fr::Progress<fr::WatchAccuracy>{}};
 
     if (evaluate) {

@@ -175,7 +175,7 @@ fr::PackReport pack_tar(std::vector<std::string> const& sources, Target const& t
   }
   fr::TarSet const set(shards, {.on_damage = settings.on_damage, .keep_index = false});
   fr::PackReport report = pack_to(set, to, std::move(settings));
-  report.non_finite_windows.add(set.damage());
+  report.skipped.add(set.damage());
   return report;
 }
 
@@ -225,7 +225,7 @@ std::optional<fr::PackReport> pack_table(std::string const& format,
   if (format == "parquet") {
     fr::ParquetSet const set(paths, {.on_damage = settings.on_damage});
     fr::PackReport report = pack_rows(set, to, settings, fields);
-    report.non_finite_windows.add(set.damage());
+    report.skipped.add(set.damage());
     return report;
   }
   if (format == "csv") return pack_rows(fr::read_csv(only(paths)), to, settings, fields);
@@ -235,7 +235,7 @@ std::optional<fr::PackReport> pack_table(std::string const& format,
   if (format == "avro") {
     fr::AvroSet const set(paths, {.on_damage = settings.on_damage});
     fr::PackReport report = pack_rows(set, to, settings, fields);
-    report.non_finite_windows.add(set.damage());
+    report.skipped.add(set.damage());
     return report;
   }
 #endif
@@ -286,7 +286,7 @@ fr::PackReport run(std::string const& format, std::vector<std::string> const& so
   fr::TextLines const set(std::vector<std::filesystem::path>(sources.begin(), sources.end()),
                           {.unit = unit, .on_damage = settings.on_damage});
   fr::PackReport report = pack_to(set, to, std::move(settings));
-  report.non_finite_windows.add(set.damage());
+  report.skipped.add(set.damage());
   return report;
 }
 
@@ -339,11 +339,10 @@ int main(int argc, char** argv) {
       std::cout << report.renamed << " had the key of the sample before, and have their number "
                 << "behind it\n";
     }
-    for (auto const& entry : report.non_finite_windows.entries()) {
+    for (auto const& entry : report.skipped.entries()) {
       std::cout << "skipped: " << entry.name << ": " << entry.why << '\n';
     }
-    if (report.non_finite_windows.count() != 0)
-      std::cout << report.non_finite_windows.count() << " skipped\n";
+    if (report.skipped.count() != 0) std::cout << report.skipped.count() << " skipped\n";
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;

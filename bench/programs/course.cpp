@@ -170,7 +170,7 @@ template <class Recipe, bool Fused, bool Bf16, bool Keep>
 json by(Asked const& asked) {
   using Optimizer = std::conditional_t<Fused, fr::Optimize<fr::AdamW>, fr::Optimize<fr::Any>>;
   using Rounded = with_if<Bf16, fr::Recipe<Optimizer, Recipe>, fr::Precision<fr::BF16>>;
-  return train<with_if<Keep, Rounded, fr::RetainHostMemory>>(asked);
+  return train<with_if<Keep, Rounded, fr::KeepHostMemory>>(asked);
 }
 /// Turns the levers that are policies, the first three, into types.
 template <class Recipe, bool... Known>

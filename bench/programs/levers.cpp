@@ -51,7 +51,7 @@ struct Lever {
 /// Also measured in every combination, if they save time.
 using ForTime = fr::list<Lever<"fused", "Optimize<AdamW>", fr::Optimize<fr::AdamW>>,
                          Lever<"bf16", "Precision<BF16>", fr::Precision<fr::BF16>>,
-                         Lever<"keep", "RetainHostMemory", fr::RetainHostMemory>,
+                         Lever<"keep", "KeepHostMemory", fr::KeepHostMemory>,
                          Lever<"denormals", "FlushDenormals", fr::FlushDenormals>>;
 /// Likewise, if they save memory.
 using ForMemory =
@@ -398,7 +398,7 @@ int main(int argc, char** argv) {
                .samples = samples,
                .seed = seed,
                .warmup = warmup,
-               .run_dir = run,
+               .run = run,
                .judge = !no_loss,
                .host = host};
     std::cout << recipe->second(what) << '\n';

@@ -3,6 +3,7 @@
 // which writes nothing.
 #pragma once
 
+#include <frugal/report.hpp>
 #include <frugal/report/prometheus_endpoint.hpp>
 #include <frugal/report/tensorboard.hpp>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "job.hpp"
@@ -76,9 +77,17 @@ inline void rival_stop(Net& net, fr::TensorDataset& source, fr::TensorDataset& v
       at::Tensor const loss = at::cross_entropy_loss(logits, batch->target);
       auto const n = static_cast<double>(batch->data.size(0));
       loss_sum += *loss.data_ptr<float>() * n;
-      right +=
-          static_cast<double>(*logits.argmax(1).eq(batch->target).sum().data_ptr<std::int64_t>());
-      samples += n;
+      // As Accuracy does: a NaN is a wrong prediction, and a label of -100 is none.
+      auto const [largest, predicted] = logits.max(1);
+      auto const* const score = largest.data_ptr<float>();
+      auto const* const label = batch->target.data_ptr<std::int64_t>();
+      bool has_nan = false;
+      for (std::int64_t i = 0; i < largest.numel(); ++i) {
+        has_nan = has_nan || std::isnan(score[i]);
+        samples += label[i] != -100 ? 1 : 0;
+      }
+      if (has_nan) std::abort();
+      right += static_cast<double>(*predicted.eq(batch->target).sum().data_ptr<std::int64_t>());
     }
     net->train();
     history.push_back({loss_sum / samples, right / samples});

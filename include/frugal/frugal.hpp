@@ -45,11 +45,11 @@
 #include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>
+#include <frugal/policy/keep_host_memory.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/recompute.hpp>
-#include <frugal/policy/retain_host_memory.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/skip_non_finite.hpp>

@@ -4,12 +4,14 @@
 // The one source file of frugal::compiled includes this and nothing else. Without CMake: compile a
 // file with this line, and everything else with -DFRUGAL_COMPILED and the same other flags.
 #ifdef FRUGAL_INLINE
-#error \
-    "frugal: frugal/src.hpp comes first in a source file of its own. Write `#include <frugal/src.hpp>` and nothing else in it."
+#error "frugal: frugal/src.hpp belongs into a source file of its own, which includes nothing else."
 #endif
 #define FRUGAL_COMPILES
 
+#include <frugal/version.hpp>
+#ifdef __clang__
 #include <frugal/compare.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
+#endif

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "conform/bits.hpp"
 #include "conform/policies.hpp"
 #include "support/files.hpp"
 
@@ -155,6 +156,7 @@ void train(frugal::list<Ps...> policies) {
   frugal::TensorDataset valid(samples(9, 92), {.batch = 4});
   auto const report =
       trainer.fit(frugal::TensorDataset(samples(22), {.batch = 4, .shuffle = true}), valid);
+  conform::write_bits(tensors_of(*module));
   CHECK(report.steps == 30);
   CHECK(report.stopped_by == "");
   CHECK(std::isfinite(report.train_loss));

@@ -38,7 +38,7 @@ using Axes = frugal::list<
                         frugal::Prometheus<frugal::Every<2>>>,
          frugal::Profile<frugal::Seconds<1>, frugal::PerEpoch>>,
     Axis<Without, frugal::Progress<>>,  //
-    Axis<Without, frugal::RetainHostMemory>, Axis<Without, frugal::FlushDenormals>,
+    Axis<Without, frugal::KeepHostMemory>, Axis<Without, frugal::FlushDenormals>,
     Axis<Without, frugal::Checkpoint<frugal::Every<5>>,
          frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Async, frugal::KeepBest<>>,
          frugal::Recipe<frugal::Checkpoint<frugal::Every<7>>, frugal::Spot<frugal::SigtermSave>>>,

@@ -2,6 +2,7 @@
 // Any recipe, stopped anywhere and resumed, ends with the bits of an uninterrupted run.
 #include <doctest/doctest.h>
 
+#include "conform/bits.hpp"
 #include "conform/policies.hpp"
 #include "support/files.hpp"
 
@@ -39,6 +40,7 @@ Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
   frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
+  write_bits(outcome.tensors);
   outcome.losses = seen.losses;
   outcome.epoch_losses = seen.epoch_losses;
   outcome.validations = seen.validations;

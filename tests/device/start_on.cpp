@@ -150,7 +150,7 @@ TEST_CASE("a run that moves has the bits of one that does not: SGD, plateau, Rol
 TEST_CASE("a run that moves has the bits of one that does not: Adam, Adagrad, torch's optimizers") {
   moves(frugal::list<frugal::Optimize<frugal::Adam>, frugal::Validate<>,
                      frugal::Audit<frugal::BitExact>>{});
-  moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::RetainHostMemory,
+  moves(frugal::list<frugal::Optimize<frugal::Adagrad>, frugal::KeepHostMemory,
                      frugal::Activations<frugal::Offload>>{});
   moves(frugal::list<frugal::Optimize<frugal::Any>, frugal::FlushDenormals>{});
 }

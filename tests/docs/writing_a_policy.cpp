@@ -11,7 +11,7 @@
 
 // Renames the example's main.
 #define main main_of_example
-#include "es/writing_a_policy.cpp"
+#include "../../examples/writing_a_policy.cpp"
 #undef main
 
 namespace frugal_test::docs_writing_a_policy {

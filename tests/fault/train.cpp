@@ -8,10 +8,10 @@
 //   fault_train self     finds a job that does not resume exactly
 //
 // Exit codes: 0 all checks passed; 1 a check failed, reported on stderr; 2 wrong arguments.
-#include "fault/train/calls.hpp"
-#include "fault/train/cycles.hpp"
-#include "fault/train/damage.hpp"
-#include "fault/train/random.hpp"
+#include "train/calls.hpp"
+#include "train/cycles.hpp"
+#include "train/damage.hpp"
+#include "train/random.hpp"
 
 #include <ATen/Parallel.h>
 #include <unistd.h>

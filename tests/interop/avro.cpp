@@ -9,7 +9,7 @@
 #include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/avro_writer.hpp>
 
-#include "interop/support/rows.hpp"
+#include "support/rows.hpp"
 
 #include <algorithm>
 #include <cstdint>

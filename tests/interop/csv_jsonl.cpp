@@ -8,7 +8,7 @@
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/jsonl.hpp>
 
-#include "interop/support/rows.hpp"
+#include "support/rows.hpp"
 
 #include <cstdint>
 #include <exception>

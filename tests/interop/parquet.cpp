@@ -10,7 +10,7 @@
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
 
-#include "interop/support/rows.hpp"
+#include "support/rows.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <frugal/report/html/comparison_page.hpp>
 #include <frugal/report/html/run_page.hpp>
 
-#include "report/html/run_files.hpp"
+#include "../report/html/run_files.hpp"
 
 #include <cstdlib>
 #include <exception>

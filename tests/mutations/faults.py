@@ -557,8 +557,8 @@ FAULTS = (
         name="nan-logit-is-right",
         breaks="A prediction is right although one of its logits is NaN.",
         file="include/frugal/metrics/decisions.hpp",
-        old="  return at::where(is_nan, labels.add(1).remainder_(classes), predicted);\n",
-        new="  return at::where(is_nan, labels.remainder(classes), predicted);\n",
+        old="  return at::where(score.isnan(), labels.add(1).remainder_(classes), predicted);\n",
+        new="  return at::where(score.isnan(), labels.remainder(classes), predicted);\n",
         check=test("^metrics: accuracy$"),
     ),
     Fault(

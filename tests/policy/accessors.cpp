@@ -65,7 +65,7 @@ TEST_CASE("each accessor is the policy of its kind") {
                             Schedule<Warmup<5>, Cosine>{}, Validate<Every<1, Epoch>, Accuracy>{},
                             EarlyStop<>{}, Average<>{}, Checkpoint<Every<500>>{}, Rollback<>{},
                             Spot<SigtermSave>{}, DryRun<>{}, Log<>{}, Progress<>{}, Throughput<>{},
-                            Recompute<>{}, Activations<Offload>{}, AutoBatch{}, RetainHostMemory{},
+                            Recompute<>{}, Activations<Offload>{}, AutoBatch{}, KeepHostMemory{},
                             FlushDenormals{}, SkipNonFinite{});
   auto const same = [](auto& a, auto& b) { return static_cast<void const*>(&a) == &b; };
   namespace k = frugal::kinds;
@@ -81,7 +81,7 @@ TEST_CASE("each accessor is the policy of its kind") {
   CHECK(same(trainer.checkpoint(), trainer.policy<k::checkpoint>()));
   CHECK(same(trainer.early_stop(), trainer.policy<k::early_stop>()));
   CHECK(same(trainer.flush_denormals(), trainer.policy<k::flush_denormals>()));
-  CHECK(same(trainer.retain_host_memory(), trainer.policy<k::retain_host_memory>()));
+  CHECK(same(trainer.keep_host_memory(), trainer.policy<k::keep_host_memory>()));
   CHECK(same(trainer.log(), trainer.policy<k::log>()));
   CHECK(same(trainer.progress(), trainer.policy<k::progress>()));
   CHECK(same(trainer.recompute(), trainer.policy<k::recompute>()));

@@ -8,7 +8,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
+constexpr bool hears = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
 static_assert(hears<Accumulate<4>, CudaGraph<WholeStep>>);
 static_assert(hears<Accumulate<Auto>>);

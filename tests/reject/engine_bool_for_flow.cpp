@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy's on_step returns a value that the loop does not use. Return void; a flow where the run may end; what next() returns in an around-hook; a bool in a query.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

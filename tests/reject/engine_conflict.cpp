@@ -2,13 +2,14 @@
 // expect: frugal: two policies of this recipe exclude each other. The compiler's note names the policy and the kind that it excludes. Remove one of them.
 // expect: Shy
 // expect: beta
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 using frugal_test::compose::gamma;  // not the one of <math.h>
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
+constexpr bool hears =
+    frugal::detail::RecipeCheck<typename frugal::Recipe<Ps...>::policies>::require();
 
 FRUGAL_DIAGNOSTIC(alpha_beside_beta, "frugal: Alpha bears no Beta: own words. Take one out.");
 template <class Conflicts>

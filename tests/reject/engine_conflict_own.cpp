@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: Alpha bears no Beta: own words. Take one out.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename frugal::Recipe<Ps...>::policies>::require();
+constexpr bool hears =
+    frugal::detail::RecipeCheck<typename frugal::Recipe<Ps...>::policies>::require();
 
 FRUGAL_DIAGNOSTIC(alpha_beside_beta, "frugal: Alpha bears no Beta: own words. Take one out.");
 template <class Conflicts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy's State is final, and its hooks are found by deriving from it. Remove `final`.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy listens to on::step and its State has no on_step. Write the member, or remove the hook from `listens`.
 // expect: Unsound
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy's State carries data that no checkpoint would keep. Give it `template <class Archive> void persist(Archive&)`, or `using transient = void` when a resumed run may start without it.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

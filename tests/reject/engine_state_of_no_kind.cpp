@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this recipe has no policy of that kind.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

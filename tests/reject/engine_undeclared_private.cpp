@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy's State has on_loss and it would never be called. Add on::loss to `listens`.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

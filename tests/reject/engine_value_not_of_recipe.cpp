@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: this policy value is not in the trainer's recipe. Name its type in the Trainer, or let the types be deduced from the values.
-#include "core/compose/stand_ins.hpp"
+#include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;
 

@@ -10,7 +10,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
+constexpr bool hears = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
 /// Around hooks that return nothing may return nothing; the others return the result of next().
 struct EachEpoch {

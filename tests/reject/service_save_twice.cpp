@@ -8,7 +8,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool hears = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
+constexpr bool hears = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
 struct Saver {
   struct kind : optional_kind {

@@ -9,7 +9,7 @@
 using namespace frugal;
 
 template <class... Ps>
-constexpr bool skips = frugal::detail::facts<typename Recipe<Ps...>::policies>::require();
+constexpr bool skips = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
 static_assert(skips<SkipNonFinite, Precision<BF16>>);
 static_assert(skips<SkipNonFinite, Precision<FromEnv<FP32, FP16>>>);

@@ -10,7 +10,7 @@ using namespace frugal;
 
 template <class... Ps>
 constexpr bool hears =
-    frugal::detail::facts<typename Recipe<Optimize<AdamW>, Ps...>::policies>::require();
+    frugal::detail::RecipeCheck<typename Recipe<Optimize<AdamW>, Ps...>::policies>::require();
 
 static_assert(hears<StartOn<Cpu>>);
 static_assert(hears<CudaGraph<WholeStep>>);

@@ -3,6 +3,7 @@
 #include <torch/optim/sgd.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report/explain_plan.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -60,24 +61,28 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
   std::string const expected =
       R"(AdamW + ClipNorm + Warmup<100> + Cosine + EarlyStop<Patience<2>, Watch<"recall",
     Better::higher>> + Ema + Checkpoint<Every<1, Epoch>> + Counted + Silent<3>
-#  policy                       lever                cost                       docs/policy/
-1  ClipNorm<1.0_r>              runs to convergence  one norm and one product   clip.md
-                                                     over the gradients per
-                                                     step
-2  Counted                      price per hour       one addition per step      https://example.org/counted
-3  Optimize<AdamW>              hours per run        one fused kernel per       optimize.md
-                                                     parameter group and step
-4  Average<Ema<0.999_r>>        runs to convergence  the parameters once more,  average.md
-                                                     and one operator at its
-                                                     cadence
-5  Schedule<Warmup<100>,        runs to convergence  one curve on the host per  schedule.md
-   Cosine>                                           step
+#  policy                  lever                cost                 docs/
+1  ClipNorm<1.0_r>         runs to convergence  one norm and one     policy/clip.md
+                                                product over the
+                                                gradients per step
+2  Counted                 price per hour       one addition per     https://example.org/counted
+                                                step
+3  Optimize<AdamW>         hours per run        one fused kernel     policy/optimize.md
+                                                per parameter group
+                                                and step
+4  Average<Ema<0.999_r>>   runs to convergence  the parameters once  policy/average.md
+                                                more, and one
+                                                operator at its
+                                                cadence
+5  Schedule<Warmup<100>,   runs to convergence  one curve on the     policy/schedule.md
+   Cosine>                                      host per step
 6  Silent<3>
-7  EarlyStop<Patience<2>,       runs to convergence  one comparison per         early_stop.md
-   Watch<"recall",                                   validation
+7  EarlyStop<Patience<2>,  runs to convergence  one comparison per   policy/early_stop.md
+   Watch<"recall",                              validation
    Better::higher>>
-8  Checkpoint<Every<1, Epoch>>  price per hour       at its cadence the         checkpoint.md
-                                                     writing of the state
+8  Checkpoint<Every<1,     price per hour       at its cadence the   policy/checkpoint.md
+   Epoch>>                                      writing of the
+                                                state
 defaults: Accumulate<1>, Eager, Precision<FP32>, Validate<>
 host syncs per step: 0
 )";
@@ -91,7 +96,7 @@ TEST_CASE("no line of a plan is wider than 100 columns") {
       frugal::Schedule<frugal::Warmup<1000>, frugal::Constant<>, frugal::LinearDecay<0.1_r, 10000>>,
       frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Keep<5>,
                          frugal::KeepBest<frugal::WatchAccuracy, 3>, frugal::Async>,
-      frugal::Validate<frugal::Every<500>, frugal::Accuracy>, frugal::RetainHostMemory,
+      frugal::Validate<frugal::Every<500>, frugal::Accuracy>, frugal::KeepHostMemory,
       frugal::StartOn<frugal::Cpu, frugal::Steps<100>>, frugal::Throughput<>, frugal::Log<>>;
   std::istringstream lines(plan_of<Wide>());
   std::size_t longest = 0;
@@ -113,7 +118,7 @@ TEST_CASE("every page that a plan names is there") {
   each(
       frugal::list<k::precision, k::accumulate, k::clip, k::optimizer, k::schedule, k::validate,
                    k::execution, k::activations, k::audit, k::auto_batch, k::average, k::checkpoint,
-                   k::device, k::early_stop, k::flush_denormals, k::retain_host_memory, k::log,
+                   k::device, k::early_stop, k::flush_denormals, k::keep_host_memory, k::log,
                    k::progress, k::recompute, k::rollback, k::skip_non_finite, k::dry_run, k::spot,
                    k::start_on, k::stop_after, k::throughput>{});
 }

@@ -24,29 +24,43 @@ concept CountsLabels = requires(B const& batch) {
 
 namespace detail {
 
-/// The number of elements of a tensor in host memory that are not `left_out`. Reads a dense tensor
-/// without an operator. `Element` is its type.
-template <class Element>
-std::int64_t count_on_host(at::Tensor const& tensor, Element left_out) {
+/// The number of elements of a tensor in host memory for which `counts(element)` is true. Reads a
+/// dense tensor without an operator. `Element` is its type.
+template <class Element, class Counts>
+std::int64_t count_on_host(at::Tensor const& tensor, Counts const& counts) {
   at::Tensor const dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   auto const* const element = static_cast<Element const*>(dense.const_data_ptr());
   std::int64_t const all = dense.numel();
   std::int64_t count = 0;
-  for (std::int64_t i = 0; i < all; ++i) count += static_cast<std::int64_t>(element[i] != left_out);
+  for (std::int64_t i = 0; i < all; ++i) count += static_cast<std::int64_t>(counts(element[i]));
   return count;
 }
 
 /// The number of class labels that are not -100. Waits for the device if they are on one.
 FRUGAL_INLINE std::int64_t count_labels_now(at::Tensor const& labels) {
-  if (labels.is_cpu() && labels.scalar_type() == at::kLong)
-    return count_on_host(labels, ignored_label);
+  if (labels.is_cpu() && labels.scalar_type() == at::kLong) {
+    return count_on_host<std::int64_t>(labels, [](auto each) { return each != ignored_label; });
+  }
   return labels.ne(ignored_label).sum().item<std::int64_t>();
 }
 
 /// The number of true elements of a bool mask. Waits for the device if it is on one.
 FRUGAL_INLINE std::int64_t count_true_now(at::Tensor const& mask) {
-  if (mask.is_cpu()) return count_on_host(mask, false);
+  if (mask.is_cpu()) return count_on_host<bool>(mask, [](bool each) { return each; });
   return mask.sum().item<std::int64_t>();
+}
+
+/// Whether an element is NaN. Waits for the device if the tensor is on one.
+FRUGAL_INLINE bool has_nan_now(at::Tensor const& values) {
+  // NaN is the value that differs from itself.
+  auto const is_nan = [](auto each) { return each != each; };
+  if (values.is_cpu() && values.scalar_type() == at::kFloat) {
+    return count_on_host<float>(values, is_nan) != 0;
+  }
+  if (values.is_cpu() && values.scalar_type() == at::kDouble) {
+    return count_on_host<double>(values, is_nan) != 0;
+  }
+  return values.isnan().any().item<bool>();
 }
 
 }  // namespace detail

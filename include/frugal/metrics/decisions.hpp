@@ -36,7 +36,9 @@ at::Tensor target_of(B const& batch) {
 
 /// What the module made of a batch, without its graph. MetricError where the objective keeps it.
 FRUGAL_INLINE at::Tensor output_of(Loss const& loss, std::string_view metric) {
-  if (loss.output.defined()) return loss.output.detach();
+  if (loss.output.defined()) {
+    return loss.output.requires_grad() ? loss.output.detach() : loss.output;
+  }
   throw MetricError({.what = std::string(metric) + " needs the module's output",
                      .where = "metric " + std::string(metric),
                      .why = "the objective returned a bare loss",
@@ -89,10 +91,16 @@ FRUGAL_INLINE void require_floats(std::string_view metric, at::Tensor const& out
 /// Stands for a value that is no label: outside of all classes, and not ignored.
 inline constexpr std::int64_t no_label = ignored_label - 1;
 
+/// [N]. Without an operator if it is that already, as the labels of a batch of samples are.
+FRUGAL_INLINE at::Tensor flattened(at::Tensor const& tensor) {
+  return tensor.dim() == 1 ? tensor : tensor.reshape({-1});
+}
+
 /// Labels as int64. Of a floating-point target 0, 1 and -100 are labels: a probability would be
 /// truncated to a class. In host memory any other value is a MetricError; on a device it becomes
 /// `no_label`, without a wait, and who counts the labels refuses it with the result.
 FRUGAL_INLINE at::Tensor whole_labels(at::Tensor const& target, std::string_view metric) {
+  if (target.scalar_type() == at::kLong) return target;
   if (!target.is_floating_point()) return target.to(at::kLong);
   at::Tensor const is_label =
       target.eq(0).logical_or_(target.eq(1)).logical_or_(target.eq(ignored_label));
@@ -133,10 +141,9 @@ struct Decisions {
 /// label. Of two classes it is the other one. All are [N].
 FRUGAL_INLINE at::Tensor wrong_where_nan(at::Tensor predicted, at::Tensor const& score,
                                          at::Tensor const& labels, std::int64_t classes) {
-  at::Tensor const is_nan = score.isnan();
   // Reading in host memory is no wait.
-  if (is_nan.is_cpu() && !is_nan.any().item<bool>()) return predicted;
-  return at::where(is_nan, labels.add(1).remainder_(classes), predicted);
+  if (score.is_cpu() && !has_nan_now(score)) return predicted;
+  return at::where(score.isnan(), labels.add(1).remainder_(classes), predicted);
 }
 
 /// Of logits [B, C, ...] the largest decides, the first of equals; of one logit a label whether it
@@ -151,16 +158,15 @@ FRUGAL_INLINE Decisions decisions_of(at::Tensor const& output, at::Tensor const&
                   "Logits are [B, C, ...] with labels [B, ...] of an integer type; or there is one "
                   "logit a label, for two classes.");
   }
-  at::Tensor labels = whole_labels(target.reshape({-1}), metric);
+  at::Tensor labels = whole_labels(flattened(target), metric);
   if (logits) {
     // The largest is NaN where any is.
     auto [largest, predicted] = output.max(1);
-    predicted =
-        wrong_where_nan(predicted.reshape({-1}), largest.reshape({-1}), labels, output.size(1));
+    predicted = wrong_where_nan(flattened(predicted), flattened(largest), labels, output.size(1));
     return {
         .predicted = std::move(predicted), .labels = std::move(labels), .classes = output.size(1)};
   }
-  at::Tensor const score = output.reshape({-1});
+  at::Tensor const score = flattened(output);
   return {.predicted = wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2),
           .labels = labels,
           .classes = 2,

@@ -107,7 +107,7 @@ class Accessors {
   FRUGAL_ACCESSORS(cost_meter, "CostMeter{}")
   FRUGAL_ACCESSORS(early_stop, "EarlyStop<Patience<3>>")
   FRUGAL_ACCESSORS(flush_denormals, "FlushDenormals")
-  FRUGAL_ACCESSORS(retain_host_memory, "RetainHostMemory")
+  FRUGAL_ACCESSORS(keep_host_memory, "KeepHostMemory")
   FRUGAL_ACCESSORS(log, "Log<>")
   FRUGAL_ACCESSORS(profile, "Profile<>")
   FRUGAL_ACCESSORS(progress, "Progress<>")

@@ -22,7 +22,7 @@
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -48,7 +48,7 @@ struct activations : optional_kind {
 };
 struct audit : optional_kind {
   static constexpr std::string_view name = "Audit";
-  static constexpr std::string_view page = "policy/audit.md";
+  static constexpr std::string_view page = "report/audit.md";
 };
 struct auto_batch : optional_kind {
   static constexpr std::string_view name = "AutoBatch";
@@ -60,11 +60,11 @@ struct average : optional_kind {
 };
 struct budget : optional_kind {
   static constexpr std::string_view name = "Budget";
-  static constexpr std::string_view page = "policy/budget.md";
+  static constexpr std::string_view page = "report/budget.md";
 };
 struct burn_rate : optional_kind {
   static constexpr std::string_view name = "BurnRate";
-  static constexpr std::string_view page = "policy/burn_rate.md";
+  static constexpr std::string_view page = "report/burn_rate.md";
 };
 struct checkpoint : optional_kind {
   static constexpr std::string_view name = "Checkpoint";
@@ -73,11 +73,11 @@ struct checkpoint : optional_kind {
 };
 struct cost_meter : optional_kind {
   static constexpr std::string_view name = "CostMeter";
-  static constexpr std::string_view page = "policy/cost_meter.md";
+  static constexpr std::string_view page = "report/cost_meter.md";
 };
 struct csv : repeatable_kind {
   static constexpr std::string_view name = "Csv";
-  static constexpr std::string_view page = "policy/csv.md";
+  static constexpr std::string_view page = "report/csv.md";
 };
 struct curriculum : optional_kind {
   static constexpr std::string_view name = "Curriculum";
@@ -97,43 +97,43 @@ struct flush_denormals : optional_kind {
 };
 struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
-  static constexpr std::string_view page = "policy/html_report.md";
+  static constexpr std::string_view page = "report/html_report.md";
 };
 struct importance : optional_kind {
   static constexpr std::string_view name = "Importance";
   static constexpr std::string_view page = "policy/importance.md";
 };
-struct retain_host_memory : optional_kind {
-  static constexpr std::string_view name = "RetainHostMemory";
-  static constexpr std::string_view page = "policy/retain_host_memory.md";
+struct keep_host_memory : optional_kind {
+  static constexpr std::string_view name = "KeepHostMemory";
+  static constexpr std::string_view page = "policy/keep_host_memory.md";
 };
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
-  static constexpr std::string_view page = "policy/log.md";
+  static constexpr std::string_view page = "report/log.md";
 };
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
-  static constexpr std::string_view page = "policy/mlperf_log.md";
+  static constexpr std::string_view page = "report/mlperf_log.md";
 };
 struct on_metrics : repeatable_kind {
   static constexpr std::string_view name = "OnMetrics";
-  static constexpr std::string_view page = "policy/on_metrics.md";
+  static constexpr std::string_view page = "report/on_metrics.md";
 };
 struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
-  static constexpr std::string_view page = "policy/profile.md";
+  static constexpr std::string_view page = "report/profile.md";
 };
 struct progress : optional_kind {
   static constexpr std::string_view name = "Progress";
-  static constexpr std::string_view page = "policy/progress.md";
+  static constexpr std::string_view page = "report/progress.md";
 };
 struct prometheus : optional_kind {
   static constexpr std::string_view name = "Prometheus";
-  static constexpr std::string_view page = "policy/prometheus.md";
+  static constexpr std::string_view page = "report/prometheus.md";
 };
 struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
-  static constexpr std::string_view page = "policy/prometheus_endpoint.md";
+  static constexpr std::string_view page = "report/prometheus_endpoint.md";
 };
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
@@ -167,11 +167,11 @@ struct stop_after : optional_kind {
 };
 struct tensorboard : optional_kind {
   static constexpr std::string_view name = "TensorBoard";
-  static constexpr std::string_view page = "policy/tensorboard.md";
+  static constexpr std::string_view page = "report/tensorboard.md";
 };
 struct throughput : optional_kind {
   static constexpr std::string_view name = "Throughput";
-  static constexpr std::string_view page = "policy/throughput.md";
+  static constexpr std::string_view page = "report/throughput.md";
 };
 
 struct train_metrics : optional_kind {

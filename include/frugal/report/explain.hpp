@@ -28,13 +28,11 @@ namespace frugal {
 
 namespace detail {
 
-/// Where a kind is documented, as it stands in the table: below docs/policy/, or its own address.
+/// Where a kind is documented: a page below docs/, or its own address.
 template <class Kind>
 std::string page_of() {
   if constexpr (requires { std::string_view(Kind::page); }) {
-    std::string_view const page = Kind::page;
-    constexpr std::string_view own = "policy/";
-    return std::string(page.starts_with(own) ? page.substr(own.size()) : page);
+    return std::string(std::string_view(Kind::page));
   } else {
     return "";
   }
@@ -98,10 +96,10 @@ void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
 
 template <class... Ps>
 void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
-  PlanRows rows{{"#", "policy", "lever", "cost", "docs/policy/"}};
+  PlanRows rows{{"#", "policy", "lever", "cost", "docs/"}};
   std::string defaults;
   (add_plan_row<Ps>(rows, defaults), ...);
-  if (rows.size() > 1) out << watch::columns(rows, {2, 28, 19, 25, 18});
+  if (rows.size() > 1) out << watch::columns(rows, {2, 26, 19, 19, 26});
   if (!defaults.empty()) print_paragraph(out, "defaults: " + defaults);
   out << "host syncs per step: " << host_syncs << '\n';
   (explain_cautions<Ps>(out), ...);

@@ -104,7 +104,8 @@ struct BinaryCrossEntropy {
   FRUGAL_INLINE static bool none_ignored(at::Tensor const& target) {
     std::int64_t const counted =
         target.scalar_type() == at::kFloat
-            ? detail::count_on_host(target, static_cast<float>(ignored_label))
+            ? detail::count_on_host<float>(
+                  target, [](float each) { return each != static_cast<float>(ignored_label); })
             : detail::count_labels_now(target);
     return counted == target.numel();
   }

@@ -16,7 +16,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -34,7 +34,7 @@
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>

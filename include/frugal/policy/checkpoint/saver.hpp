@@ -31,8 +31,8 @@
 #include <frugal/policy/checkpoint/heartbeat.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/start.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>

@@ -23,7 +23,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>

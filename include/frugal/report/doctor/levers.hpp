@@ -119,8 +119,7 @@ class Levers {
           "policy/cuda_graph.md");
       return;
     }
-    use("RetainHostMemory", "on a CPU, freed memory is kept for the next step",
-        "policy/retain_host_memory.md");
+    use("KeepHostMemory", "freed memory is kept for the next step", "policy/keep_host_memory.md");
     avoid("DevicePrefetch<>, CudaGraph", "there is no GPU that LibTorch can use", "gpu.md");
   }
 

@@ -93,6 +93,7 @@ class MetricCollector {
   template <class Context>
   static MetricRecord at(RecordKind kind, std::string_view name, Phase<Context> const& phase) {
     MetricRecord record{.kind = kind, .name = std::string(name), .at = phase.counters()};
+    record.fields.reserve(8);
     record.seconds = phase.seconds();
     return record;
   }

@@ -17,7 +17,8 @@
 namespace frugal::detail {
 
 /// Values as one JSON object, in their order.
-inline std::string mllog_object(std::vector<std::pair<std::string, Event::Value>> const& fields);
+FRUGAL_INLINE std::string mllog_object(
+    std::vector<std::pair<std::string, Event::Value>> const& fields);
 
 FRUGAL_INLINE std::string mllog_value(Event::Value const& value) {
   std::string out;

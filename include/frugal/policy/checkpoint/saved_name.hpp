@@ -80,7 +80,7 @@ constexpr std::string name_of_value() {
 /// Mixtures of template arguments that are not handled here get the compiler's spelling. A policy
 /// whose options come in any order has the type `canonical`, with the order that is saved.
 template <class T>
-constexpr std::string recipe_name();
+constexpr std::string saved_name();
 
 constexpr std::string joined_name(std::string_view bare,
                                   std::initializer_list<std::string> arguments) {
@@ -103,7 +103,7 @@ struct NameShape<0> {};
 
 template <template <class...> class P, class... Ts>
 constexpr std::string name_by_shape(std::type_identity<P<Ts...>>, NameShape<4>) {
-  return joined_name(bare_name(type_name<P<Ts...>>()), {recipe_name<Ts>()...});
+  return joined_name(bare_name(type_name<P<Ts...>>()), {saved_name<Ts>()...});
 }
 template <template <auto...> class P, auto... Vs>
 constexpr std::string name_by_shape(std::type_identity<P<Vs...>>, NameShape<3>) {
@@ -112,12 +112,12 @@ constexpr std::string name_by_shape(std::type_identity<P<Vs...>>, NameShape<3>) 
 template <template <auto, class...> class P, auto V, class... Ts>
 constexpr std::string name_by_shape(std::type_identity<P<V, Ts...>>, NameShape<2>) {
   return joined_name(bare_name(type_name<P<V, Ts...>>()),
-                     {name_of_value<V>(), recipe_name<Ts>()...});
+                     {name_of_value<V>(), saved_name<Ts>()...});
 }
 template <template <class, auto...> class P, class T, auto... Vs>
 constexpr std::string name_by_shape(std::type_identity<P<T, Vs...>>, NameShape<1>) {
   return joined_name(bare_name(type_name<P<T, Vs...>>()),
-                     {recipe_name<T>(), name_of_value<Vs>()...});
+                     {saved_name<T>(), name_of_value<Vs>()...});
 }
 template <class T>
 constexpr std::string name_by_shape(std::type_identity<T>, NameShape<0>) {
@@ -125,7 +125,7 @@ constexpr std::string name_by_shape(std::type_identity<T>, NameShape<0>) {
 }
 
 template <class T>
-constexpr std::string recipe_name() {
+constexpr std::string saved_name() {
   if constexpr (requires { std::string_view(T::identity); }) {
     return std::string(std::string_view(T::identity));
   } else {
@@ -141,7 +141,7 @@ template <class... Ps>
 Slots slots_of(list<Ps...>) {
   Slots slots;
   auto const add = [&]<class P>(std::type_identity<P>) {
-    if constexpr (P::kind::slot) slots.emplace(P::kind::name, recipe_name<P>());
+    if constexpr (P::kind::slot) slots.emplace(P::kind::name, saved_name<P>());
   };
   (add(std::type_identity<Ps>{}), ...);
   return slots;

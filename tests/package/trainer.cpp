@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real program: a trainer with ten policies, its data and its report. bench/compile.py compares
-// it with a file that only includes torch/torch.h.
+// A real program: a trainer with ten policies, its data and its report.
 #include <torch/torch.h>
 
 #include <frugal/frugal.hpp>
@@ -27,7 +26,7 @@ int main(int argc, char** argv) {
 
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe> trainer{
       net,
-      {.run_dir = "runs/compile", .epochs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2}};
+      {.run_dir = "runs/package", .epochs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2}};
   trainer.policy<fr::kinds::optimizer>().lr = 2e-3;
   fr::explain(trainer);
   std::cout << trainer.fit(train, valid) << '\n';

@@ -23,8 +23,8 @@ namespace frugal {
 ///         the previous setting.
 /// Errors  none; with a C library other than glibc it does nothing and says so in Report::warnings.
 /// Source  mallopt(3): M_MMAP_MAX 0, M_TRIM_THRESHOLD -1, M_TOP_PAD.
-struct RetainHostMemory {
-  using kind = kinds::retain_host_memory;
+struct KeepHostMemory {
+  using kind = kinds::keep_host_memory;
   using listens = list<on::fit_begin>;
   // The moments should be in the heap that stays, too.
   using before = list<kinds::optimizer>;
@@ -36,10 +36,10 @@ struct RetainHostMemory {
    public:
     using transient = void;
 
-    explicit State(RetainHostMemory const&) {}
+    explicit State(KeepHostMemory const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
-      if (!keep()) phase.warn("RetainHostMemory does nothing here: the C library is not glibc.");
+      if (!keep()) phase.warn("KeepHostMemory does nothing here: the C library is not glibc.");
     }
   };
 

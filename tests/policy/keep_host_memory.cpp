@@ -3,8 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <frugal/policy/keep_host_memory.hpp>
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/retain_host_memory.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/running.hpp"
@@ -12,8 +12,8 @@
 namespace frugal_test::policy_keep_memory {
 
 using namespace frugal_test::support;
+using frugal::KeepHostMemory;
 using frugal::Optimize;
-using frugal::RetainHostMemory;
 using frugal::SGD;
 using frugal::TensorDataset;
 
@@ -39,7 +39,7 @@ TEST_CASE("after its fit has begun, freed memory is reused and not requested aga
   // compared with a number.
   TensorDataset data(samples(8), {.batch = 4});
   frugal::Trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, frugal::Settings{},
-                  Optimize<SGD>{}, RetainHostMemory{}}
+                  Optimize<SGD>{}, KeepHostMemory{}}
       .fit(data);
   faults_of_ten_tensors();
   CHECK(faults_of_ten_tensors() < 2 * pages);
@@ -55,7 +55,7 @@ TEST_CASE("the run with it is the run without it, bit for bit") {
     return tensors_of(*module);
   };
   auto const plain = trained();
-  auto const kept = trained(RetainHostMemory{});
+  auto const kept = trained(KeepHostMemory{});
   for (auto const& [name, tensor] : plain) CHECK(at::equal(tensor, kept.at(name)));
 }
 

@@ -4,7 +4,7 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
-#include <frugal/policy/checkpoint/recipe_name.hpp>
+#include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/optimize/adam.hpp>
@@ -15,12 +15,12 @@
 #include <string>
 #include <string_view>
 
-namespace frugal_test::checkpoint_recipe_name {
+namespace frugal_test::checkpoint_saved_name {
 
 using namespace frugal;
 using namespace frugal::literals;
 using frugal::detail::portable_name;
-using frugal::detail::recipe_name;
+using frugal::detail::saved_name;
 
 /// A declared name; arguments in unspecified order.
 struct Mine {
@@ -32,9 +32,9 @@ struct Odd {};
 // A constant expression with g++, so that compiling this file proves it; clang with g++ 12's
 // library cannot evaluate a std::string in one.
 #if defined(__clang__)
-#define NAMED(text, ...) CHECK(recipe_name<__VA_ARGS__>() == (text))
+#define NAMED(text, ...) CHECK(saved_name<__VA_ARGS__>() == (text))
 #else
-#define NAMED(text, ...) static_assert(recipe_name<__VA_ARGS__>() == (text))
+#define NAMED(text, ...) static_assert(saved_name<__VA_ARGS__>() == (text))
 #endif
 
 TEST_CASE("every compiler gives a recipe the same name") {
@@ -66,11 +66,11 @@ TEST_CASE("options have one order in a name, whatever the order in which they ar
 }
 
 TEST_CASE("policies with other arguments have other names") {
-  CHECK(recipe_name<ClipNorm<0.5_r>>() != recipe_name<ClipNorm<0.25_r>>());
-  CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"a", Better::higher>>());
-  CHECK(recipe_name<Watch<"a", Better::lower>>() != recipe_name<Watch<"b", Better::lower>>());
-  CHECK(recipe_name<Schedule<Warmup<10>>>() != recipe_name<Schedule<Warmup<20>>>());
-  CHECK(recipe_name<Odd<int, float, 1>>() != recipe_name<Odd<int, float, 2>>());
+  CHECK(saved_name<ClipNorm<0.5_r>>() != saved_name<ClipNorm<0.25_r>>());
+  CHECK(saved_name<Watch<"a", Better::lower>>() != saved_name<Watch<"a", Better::higher>>());
+  CHECK(saved_name<Watch<"a", Better::lower>>() != saved_name<Watch<"b", Better::lower>>());
+  CHECK(saved_name<Schedule<Warmup<10>>>() != saved_name<Schedule<Warmup<20>>>());
+  CHECK(saved_name<Odd<int, float, 1>>() != saved_name<Odd<int, float, 2>>());
 }
 
 TEST_CASE("a slot has the name of its policy") {
@@ -86,4 +86,4 @@ TEST_CASE("known differences in compilers' spelling are removed from the names t
   CHECK(portable_name("frugal::Every<frugal::Automatic()>") == "Every<Auto>");
 }
 
-}  // namespace frugal_test::checkpoint_recipe_name
+}  // namespace frugal_test::checkpoint_saved_name
