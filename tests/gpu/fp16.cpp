@@ -93,7 +93,7 @@ std::vector<bool> overflows_of(Ran const& ran) {
   std::vector<bool> no_step;
   std::uint64_t skipped = 0;
   for (Found const& each : ran.found) {
-    for (; skipped < each.non_finite_windows; ++skipped) no_step.push_back(true);
+    for (; skipped < each.skipped; ++skipped) no_step.push_back(true);
     no_step.push_back(false);
   }
   for (; skipped < ran.report.non_finite_windows; ++skipped) no_step.push_back(true);
@@ -135,7 +135,7 @@ void check_scales(Ran const& ran, std::uint64_t windows) {
   CHECK(doubled > 0);
   int compared = 0;
   for (Found const& each : ran.found) {
-    std::uint64_t const window = each.step + each.non_finite_windows;  // from 1 on
+    std::uint64_t const window = each.step + each.skipped;  // from 1 on
     if (window > expected.size()) continue;
     CAPTURE(window);
     CHECK(each.scale == static_cast<double>(expected[window - 1].value));
