@@ -234,7 +234,7 @@ def markdown(rows: list[list[str]]) -> str:
 def main() -> int:
     parser = parser_of(__doc__, "levers")
     parser.add_argument("--jobs", default=",".join(SAMPLES), help="some of these")
-    parser.add_argument("--levers", help="some of them alone, by name; nothing is combined then")
+    parser.add_argument("--levers", help="only these, by name; a+b is a with b")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--samples", type=float, default=1.0, help="so many times the usual number")
     parser.add_argument("--seed", type=int, default=1)
@@ -264,15 +264,24 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="bench-levers-") as folder:
             folder = pathlib.Path(folder)
             rows = all_told([str(args.frugal), "--list"])
+            together = []
             if args.levers:
-                rows = [row for row in rows if row["name"] in args.levers.split(",")]
+                chosen = args.levers.split(",")
+                together = [name.replace("+", ",") for name in chosen if "+" in name]
+                known = {row["name"] for row in rows}
+                unknown = {part for name in chosen for part in name.split("+")} - known
+                if unknown:
+                    raise Failed(f"there is no lever {', '.join(sorted(unknown))}. "
+                                 f"There are {', '.join(sorted(known))}.")
+            alone = [row for row in rows if not args.levers or row["name"] in chosen]
             cells = Cells(args, folder, args.text or bible(folder))
-            cells.rounds({job: [row["name"] for row in rows] for job in args.jobs}, ALONE)
-            chained = {job: [] if args.levers else chains(cells, job, rows) for job in args.jobs}
+            cells.rounds({job: [row["name"] for row in alone] for job in args.jobs}, ALONE)
+            chained = {job: together if args.levers else chains(cells, job, rows)
+                       for job in args.jobs}
             cells.rounds(chained, TOGETHER)
             cells.write(args.json)
             if args.instructions:
-                cells.count(COUNTED, [PLAIN, *(row["name"] for row in rows), *chained[COUNTED]])
+                cells.count(COUNTED, [PLAIN, *(row["name"] for row in alone), *chained[COUNTED]])
                 cells.write(args.json)
     except (Failed, OSError) as error:
         print(f"levers: {error}", file=sys.stderr)
@@ -281,7 +290,7 @@ def main() -> int:
     tables = {}
     for job in args.jobs:
         keys = [(PLAIN, ALONE, "plain"), (AGAIN, ALONE, AGAIN),
-                *((row["name"], ALONE, row["text"]) for row in rows)]
+                *((row["name"], ALONE, row["text"]) for row in alone)]
         if chained[job]:
             keys.append((AGAIN, TOGETHER, f"{AGAIN}, in the rounds of the rows below"))
         for key in chained[job]:
