@@ -9,10 +9,33 @@
 
 namespace mine {
 
+// [begin small]
+/// Ends the run after an epoch whose mean loss is below a goal.
+struct StopBelow {
+  struct kind : frugal::optional_kind {
+    static constexpr std::string_view name = "StopBelow";
+  };
+  using listens = frugal::list<frugal::on::epoch_end>;
+
+  double goal = 0.1;
+
+  template <class Context>
+  struct State {
+    using transient = void;  // there is nothing to save
+    explicit State(StopBelow const& settings) : goal(settings.goal) {}
+    frugal::flow on_epoch_end(frugal::EpochEnd<Context>& phase) {
+      return phase.mean_loss() < goal ? frugal::flow::stop : frugal::flow::proceed;
+    }
+    double goal;
+  };
+};
+// [end small]
+
 // [begin kind]
 namespace kinds {
 struct loss_spike : frugal::optional_kind {
   static constexpr std::string_view name = "LossSpike";
+  static constexpr frugal::Stage stage = frugal::Stage::decide;
 };
 }  // namespace kinds
 // [end kind]
@@ -36,9 +59,6 @@ struct LossSpike {
                     "frugal: LossSpike needs Log: a run that ends itself leaves a record of why. "
                     "Add Log<Every<10>>.");
   using needs = frugal::list<frugal::need<frugal::kinds::log, without_log>>;
-  // The log has the step that ended the run; a checkpoint of that step has what was seen in it.
-  using after = frugal::list<frugal::kinds::log>;
-  using before = frugal::list<frugal::kinds::checkpoint>;
 
   static constexpr frugal::About about{frugal::Term::hours_per_run,
                                        "one reading of the loss at its cadence"};

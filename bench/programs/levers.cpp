@@ -210,7 +210,7 @@ double processor_seconds() {
 struct Watch {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "LeverWatch";
-    static constexpr int rank = 9;
+    static constexpr fr::Stage stage = fr::Stage::leave;
   };
   using listens = fr::list<fr::on::step>;
   struct Clocks {

@@ -23,6 +23,8 @@ list that requires it.
 """
 
 import re
+import shutil
+import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -111,24 +113,13 @@ def faults_of_block(root: Path, block: Block) -> list[str]:
     return []
 
 
-def sentences_of_hooks(text: str) -> list[str]:
-    """FRUGAL_HOOK's body for every hook, as the preprocessor would expand it."""
-    text = text.replace("\\\n", "\n")
-    define = re.search(r"^#define FRUGAL_HOOK\(([^)]*)\)(.*?)^// ", text, re.M | re.S)
-    calls = re.findall(r'^FRUGAL_HOOK\(((?:[^()"]|"[^"]*")*)\)$', text, re.M)
-    if not define or not calls:
-        raise SystemExit("check: hooks.hpp has no FRUGAL_HOOK in the form that is known here")
-    names = [name.strip().replace("...", "__VA_ARGS__") for name in define[1].split(",")]
-    spelt = []
-    for call in calls:
-        values = [v.strip() for v in re.findall(r'(?:[^,"]|"[^"]*")+', call)]
-        body = define[2]
-        for name, value in zip(names, values):
-            body = body.replace(f"#{name}", f'"{value}"')
-            if value.startswith('"'):
-                body = body.replace(name, value)
-        spelt.append(body)
-    return spelt
+def expanded(root: Path, header: Path) -> str:
+    """The header as a compiler sees it: its sentences are made by macros."""
+    compiler = shutil.which("c++") or shutil.which("clang++-19")
+    if compiler is None:
+        raise SystemExit("check: there is no C++ compiler to expand the macros of hooks.hpp with.")
+    command = [compiler, "-std=c++20", "-E", "-P", "-I", str(root / "include"), str(header)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def fill(root: Path) -> None:
@@ -143,12 +134,12 @@ def fill(root: Path) -> None:
 
 
 def literals_of(root: Path) -> set[str]:
-    """Every string literal of the headers and examples, and the hooks' expanded sentences."""
+    """Every string literal of the headers and examples, and the expanded sentences of the hooks."""
     texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.hpp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
     hooks = root / "include/frugal/core/compose/hooks.hpp"
     if hooks.exists():
-        texts += sentences_of_hooks(hooks.read_text(encoding="utf-8"))
+        texts.append(expanded(root, hooks))
     joined = (re.sub(r'"\s+"', "", text) for text in texts)
     return {match for text in joined for match in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)}
 

@@ -18,6 +18,16 @@ namespace frugal_test::docs_writing_a_policy {
 
 namespace fr = frugal;
 
+TEST_CASE("StopBelow ends the run after the first epoch whose loss is below its goal") {
+  fr::TensorDataset train(torch::ones({8, 1}), torch::ones({8, 1}), {.batch = 8});
+  fr::Trainer trainer{torch::nn::Linear(1, 1), fr::MeanSquaredError{}, fr::Settings{.epochs = 500},
+                      fr::Optimize<fr::SGD>{.lr = 0.1}, mine::StopBelow{.goal = 1e-3}};
+  auto const report = trainer.fit(train);
+  CHECK(report.stopped_by == "StopBelow");
+  CHECK(report.epochs < 500);
+  CHECK(report.train_loss < 1e-3);
+}
+
 // [begin test]
 // The batch determines a step's loss; the weight is there only for the gradient.
 struct Scripted {

@@ -126,10 +126,10 @@ FAULTS = (
     ),
     # ---- composition ----------------------------------------------------------------------------
     Fault(
-        name="rank-ignored",
+        name="stage-ignored",
         breaks="Checkpoint comes where the alphabet has it, and saves before others have done their part.",
         file="include/frugal/core/compose/order.hpp",
-        old="  return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;\n",
+        old="  return one.stage != other.stage ? one.stage < other.stage : one.kind < other.kind;\n",
         new="  return one.kind < other.kind;\n",
         check=test("^torch-free: core/compose/order$"),
     ),
@@ -506,7 +506,7 @@ FAULTS = (
     Fault(
         name="validation-not-compared",
         breaks="The best checkpoint on other validation data stays the best.",
-        file="include/frugal/core/loop/fit_parts.hpp",
+        file="include/frugal/core/loop/fit_services.hpp",
         old="    if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);\n",
         new="",
         check=test("^policy: checkpoint/changed_data$"),

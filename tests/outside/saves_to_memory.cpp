@@ -22,8 +22,7 @@ using namespace support;
 struct MemorySave {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.MemorySave";
-    static constexpr int rank = 2;  // runs last, so that the save includes what others did in the
-                                    // event
+    static constexpr fr::Stage stage = fr::Stage::save;
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::fit_end>;
   using provides = fr::list<fr::service::save>;
@@ -71,7 +70,7 @@ struct MemorySave {
 struct Asks {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "outside.A";
-    static constexpr int rank = -1;
+    static constexpr fr::Stage stage = fr::Stage::enclose;
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::step, fr::on::preempt>;
 

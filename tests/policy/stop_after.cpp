@@ -51,8 +51,8 @@ struct Slow {
     }
 
    private:
-    static void pass(frugal::Phase<Context>& phase) {
-      frugal::detail::run_of(phase).began -= std::chrono::hours(2);
+    static void pass(frugal::CheckpointPhase<Context>& phase) {
+      phase.run_state().began -= std::chrono::hours(2);
     }
 
     std::uint64_t step_;

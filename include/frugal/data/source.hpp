@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/error.hpp>
+
 namespace frugal {
 
 /// A position in the training data: what was consumed, not what was prefetched.
@@ -118,6 +120,34 @@ class ConsumedAt<S> {
  private:
   std::uint64_t position_ = 0;
 };
+
+/// The position in the epoch after some batches of a source: that which the source reports, or
+/// else the number of their samples.
+template <class S>
+std::uint64_t position_after(S const& source, std::uint64_t position, std::uint64_t samples) {
+  if constexpr (ConsumingSource<S>) {
+    return static_cast<std::uint64_t>(source.consumed());
+  } else {
+    return position + samples;
+  }
+}
+
+/// StateError for a cursor after the last sample of a source that knows its size. The source's own
+/// seek() may check more: whether a batch begins there.
+template <class S>
+void require_in_epoch(S const& source, Cursor const& cursor) {
+  if constexpr (SizedSource<S>) {
+    if (cursor.position == 0) return;
+    auto const samples = static_cast<std::uint64_t>(source.samples());
+    if (cursor.position <= samples) return;
+    throw StateError({.what = "the cursor is past the last sample",
+                      .where = "training data",
+                      .why = "it is at sample " + std::to_string(cursor.position) + " of epoch " +
+                             std::to_string(cursor.epoch) + ", and there are " +
+                             std::to_string(samples),
+                      .fix = "Resume with the data that the cursor was saved with."});
+  }
+}
 
 }  // namespace detail
 

@@ -41,7 +41,7 @@ struct AutoBatch {
   using kind = kinds::auto_batch;
   using listens = list<on::fit_begin>;
   // DryRun makes no step, and goes before what takes longer.
-  using after = list<kinds::accumulate, kinds::dry_run>;
+  using after = list<kinds::dry_run>;
 
   static constexpr About about{Term::memory, "some steps when fit begins"};
 

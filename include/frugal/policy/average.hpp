@@ -55,7 +55,6 @@ struct Average {
                        on::epoch_end, on::fit_end>;
   // The average that is validated includes this step.
   using after = list<kinds::optimizer>;
-  using before = list<kinds::validate>;
 
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
@@ -118,10 +117,10 @@ class Average<Rule>::State {
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
     next();
-    RunState const& run = detail::run_of(phase);
+    RunState const& run = phase.run_state();
     bool const wanted =
         at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
-    if (!wanted || taken_ == 0 || run.preempted || run.restored_step) return;
+    if (!wanted || taken_ == 0 || run.status.preempted || run.restored_step) return;
     at::NoGradGuard const no_gradients;
     at::_foreach_copy_(parameters_, averages_);
   }
@@ -133,7 +132,7 @@ class Average<Rule>::State {
       if (!text.empty()) phase.warn("Average: " + text);
     }
     averaged_->clear();
-    run_ = &detail::run_of(phase);
+    run_ = &phase.run_state();
     Parameters const& all = phase.parameters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       // Integers have no mean of their own type, so they are not averaged.

@@ -135,7 +135,7 @@ class Checkpoint<Options...>::State {
                 .weights = options::weights}) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
     std::string const outlook = Checkpoint{}.outlook(run.horizon);
     if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
@@ -146,7 +146,7 @@ class Checkpoint<Options...>::State {
     interval_.begin(run.counters, Clock::now());
     // A run that is killed before its first cadence resumes from here. The save also measures what
     // one costs.
-    phase.settle();
+    phase.finish_set_up();
     if (!saver_.has_saved_any()) save(phase);
     if (run.resumed && !options::retention().best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
@@ -159,7 +159,7 @@ class Checkpoint<Options...>::State {
     if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
     if (!due && phase.counters().step < next_check_step_.load(std::memory_order_relaxed)) [[likely]]
       return;
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     due = interval_.look(run.counters, Clock::now());
     next_check_step_ = interval_.next_look();
     saver_.beat(run);
@@ -172,13 +172,13 @@ class Checkpoint<Options...>::State {
   }
 
   void on_epoch_end(EpochEnd<Context>& phase) {
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     report_failure(run);
     if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
     finish(run);
     // Every display has ended its line by now.
@@ -197,14 +197,14 @@ class Checkpoint<Options...>::State {
     if (phase.has_begun) {
       phase.record({"preempted", {{"by", "Ctrl-C"}, {"save_seconds", phase.seconds_of_save}}});
     } else {
-      detail::report_interrupted(detail::run_of(phase), /*has_begun=*/false);
+      detail::report_interrupted(phase.run_state(), /*has_begun=*/false);
     }
   }
 
   /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
   /// continues. Throws the failure of this save, or of the one before.
   bool save(CheckpointPhase<Context>& phase) {
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     if (!saver_.has_saved(run)) begin_save(phase);
     finish(run);
     return saver_.has_saved(run);
@@ -228,7 +228,7 @@ class Checkpoint<Options...>::State {
   void begin_save(CheckpointPhase<Context>& phase) {
     // Profile shows the time of a save; without a profiler this is one look at a thread's variable.
     RECORD_USER_SCOPE("frugal::checkpoint");
-    RunState& run = detail::run_of(phase);
+    RunState& run = phase.run_state();
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.settle_losses();
     // Any save includes the weights of the last improvement: a second save of these would evict

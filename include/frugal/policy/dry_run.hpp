@@ -29,8 +29,6 @@ struct DryRun {
   using kind = kinds::dry_run;
   using listens = list<on::fit_begin>;
   // The dry run needs these set up; policies that write files wait until it has passed.
-  using after = list<kinds::optimizer, kinds::precision, kinds::clip>;
-  using before = list<kinds::log, kinds::progress, kinds::checkpoint>;
 
   static constexpr About about{Term::hours_per_run, "some batches on the CPU when fit begins"};
 

@@ -105,11 +105,11 @@ struct EarlyStop {
     /// weights.
     template <class Next>
     void around_fit(FitRun<Context>& phase, Next&& next) {
-      RunState& run = detail::run_of(phase);
-      module_ = &run.root;
+      RunState& run = phase.run_state();
+      run_ = &run;
       if (restores_) finite_.begin(run.root);
       next();
-      if (!restores_ || run.preempted) return;
+      if (!restores_ || run.status.preempted) return;
       if (best_weights_.empty()) {
         phase.warn("EarlyStop: no validation " +
                    (grace_epochs > 0
@@ -144,7 +144,7 @@ struct EarlyStop {
       double const value = measured[Metric::name];
       bool const first = best_weights_.empty() && !std::isnan(value);
       if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {
-        take_best(detail::run_of(phase), value);
+        take_best(*run_, value);
       }
       return measured;
     }
@@ -170,8 +170,8 @@ struct EarlyStop {
         best_.reset();
         since_ = 0;
       }
-      if (!restores_ || !module_) return;
-      best_weights_.persist(archive, *module_);
+      if (!restores_ || run_ == nullptr) return;
+      best_weights_.persist(archive, run_->root);
       if (forgets) best_weights_.forget();
       if (Archive::loading && best_ && best_weights_.empty()) lacks_ = true;
     }
@@ -200,7 +200,7 @@ struct EarlyStop {
     detail::BestWeights best_weights_;
     detail::FiniteState finite_;
     bool has_advised_ = false;
-    torch::nn::Module* module_ = nullptr;
+    RunState* run_ = nullptr;
     bool lacks_ = false;  ///< the run resumed from a checkpoint made without restore_best
   };
 };

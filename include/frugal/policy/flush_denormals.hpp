@@ -30,7 +30,6 @@ namespace frugal {
 struct FlushDenormals {
   using kind = kinds::flush_denormals;
   using listens = list<on::fit_begin>;
-  using before = list<kinds::optimizer, kinds::dry_run>;
 
   static constexpr About about{Term::hours_per_run, "nothing; denormal numbers become zero"};
 

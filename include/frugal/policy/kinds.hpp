@@ -21,18 +21,22 @@ struct accumulate : slot_kind {
 struct clip : slot_kind {
   static constexpr std::string_view name = "Clip";
   static constexpr std::string_view page = "policy/clip.md";
+  static constexpr Stage stage = Stage::update;
 };
 struct optimizer : slot_kind {
   static constexpr std::string_view name = "Optimize";
   static constexpr std::string_view page = "policy/optimize.md";
+  static constexpr Stage stage = Stage::update;
 };
 struct schedule : slot_kind {
   static constexpr std::string_view name = "Schedule";
   static constexpr std::string_view page = "policy/schedule.md";
+  static constexpr Stage stage = Stage::decide;
 };
 struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
   static constexpr std::string_view page = "policy/validate.md";
+  static constexpr Stage stage = Stage::decide;
 };
 /// How a step is executed: launch by launch, or as one recorded graph.
 struct execution : slot_kind {
@@ -40,15 +44,17 @@ struct execution : slot_kind {
   static constexpr std::string_view page = "policy/cuda_graph.md";
 };
 
-// Observers. Ranked kinds run after unranked ones, including user-defined kinds: a save must
-// include everything that the event did.
+// Observers. A save includes everything that the event did, by user-defined kinds as well, because
+// its stage is the last but one.
 struct activations : optional_kind {
   static constexpr std::string_view name = "Activations";
   static constexpr std::string_view page = "policy/activations.md";
+  static constexpr Stage stage = Stage::transform;
 };
 struct audit : optional_kind {
   static constexpr std::string_view name = "Audit";
   static constexpr std::string_view page = "report/audit.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct auto_batch : optional_kind {
   static constexpr std::string_view name = "AutoBatch";
@@ -57,6 +63,7 @@ struct auto_batch : optional_kind {
 struct average : optional_kind {
   static constexpr std::string_view name = "Average";
   static constexpr std::string_view page = "policy/average.md";
+  static constexpr Stage stage = Stage::update;
 };
 struct budget : optional_kind {
   static constexpr std::string_view name = "Budget";
@@ -69,7 +76,7 @@ struct burn_rate : optional_kind {
 struct checkpoint : optional_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr std::string_view page = "policy/checkpoint.md";
-  static constexpr int rank = 2;
+  static constexpr Stage stage = Stage::save;
 };
 struct cost_meter : optional_kind {
   static constexpr std::string_view name = "CostMeter";
@@ -78,75 +85,92 @@ struct cost_meter : optional_kind {
 struct csv : repeatable_kind {
   static constexpr std::string_view name = "Csv";
   static constexpr std::string_view page = "report/csv.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct curriculum : optional_kind {
   static constexpr std::string_view name = "Curriculum";
   static constexpr std::string_view page = "policy/curriculum.md";
+  static constexpr Stage stage = Stage::transform;
 };
 struct device : optional_kind {
   static constexpr std::string_view name = "DevicePrefetch";
   static constexpr std::string_view page = "policy/device_prefetch.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
+  static constexpr Stage stage = Stage::decide;
 };
 struct flush_denormals : optional_kind {
   static constexpr std::string_view name = "FlushDenormals";
   static constexpr std::string_view page = "policy/flush_denormals.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
   static constexpr std::string_view page = "report/html_report.md";
+  static constexpr Stage stage = Stage::leave;
 };
 struct importance : optional_kind {
   static constexpr std::string_view name = "Importance";
   static constexpr std::string_view page = "policy/importance.md";
+  static constexpr Stage stage = Stage::transform;
 };
 struct keep_host_memory : optional_kind {
   static constexpr std::string_view name = "KeepHostMemory";
   static constexpr std::string_view page = "policy/keep_host_memory.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
   static constexpr std::string_view page = "report/log.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
   static constexpr std::string_view page = "report/mlperf_log.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct on_metrics : repeatable_kind {
   static constexpr std::string_view name = "OnMetrics";
   static constexpr std::string_view page = "report/on_metrics.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
   static constexpr std::string_view page = "report/profile.md";
+  static constexpr Stage stage = Stage::enclose;
 };
 struct progress : optional_kind {
   static constexpr std::string_view name = "Progress";
   static constexpr std::string_view page = "report/progress.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct prometheus : optional_kind {
   static constexpr std::string_view name = "Prometheus";
   static constexpr std::string_view page = "report/prometheus.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
   static constexpr std::string_view page = "report/prometheus_endpoint.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
+  static constexpr Stage stage = Stage::transform;
 };
 struct rollback : optional_kind {
   static constexpr std::string_view name = "Rollback";
   static constexpr std::string_view page = "policy/rollback.md";
-  static constexpr int rank = 1;
+  static constexpr Stage stage = Stage::save;
 };
 struct skip_non_finite : optional_kind {
   static constexpr std::string_view name = "SkipNonFinite";
   static constexpr std::string_view page = "policy/skip_non_finite.md";
+  static constexpr Stage stage = Stage::transform;
 };
 struct dry_run : optional_kind {
   static constexpr std::string_view name = "DryRun";
@@ -155,19 +179,22 @@ struct dry_run : optional_kind {
 struct spot : optional_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr std::string_view page = "policy/spot.md";
-  static constexpr int rank = 3;
+  static constexpr Stage stage = Stage::leave;
 };
 struct start_on : optional_kind {
   static constexpr std::string_view name = "StartOn";
   static constexpr std::string_view page = "policy/start_on.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct stop_after : optional_kind {
   static constexpr std::string_view name = "StopAfter";
   static constexpr std::string_view page = "policy/stop_after.md";
+  static constexpr Stage stage = Stage::decide;
 };
 struct tensorboard : optional_kind {
   static constexpr std::string_view name = "TensorBoard";
   static constexpr std::string_view page = "report/tensorboard.md";
+  static constexpr Stage stage = Stage::publish;
 };
 struct throughput : optional_kind {
   static constexpr std::string_view name = "Throughput";

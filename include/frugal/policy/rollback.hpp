@@ -61,6 +61,7 @@ struct Rollback {
   using kind = kinds::rollback;
   using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
   using provides = list<service::recover>;
+  using before = list<kinds::checkpoint>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   static constexpr bool capturable = true;
@@ -234,7 +235,7 @@ class Rollback<Options...>::State {
       window.position = LossError::Window::elsewhere;
     }
     require_finite(phase, window);
-    good_.copy(live_, detail::run_of(phase).device);
+    good_.copy(live_, phase.run_state().device);
     live_ = {};
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;

@@ -57,7 +57,6 @@ struct SkipNonFinite {
   using listens = list<on::fit_begin, on::window, on::loss, on::gradients>;
   // It looks at gradients before they are clipped, and leaves them to FP16's own flag.
   using after = list<kinds::precision>;
-  using before = list<kinds::clip>;
   using demands = list<detail::SkipsNone>;
 
   static constexpr About about{Term::runs_to_convergence, "one reading of the gradients per step"};

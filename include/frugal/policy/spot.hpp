@@ -127,7 +127,6 @@ struct Spot {
       list<on::fit_begin, query::stop_requested, on::preempt, on::epoch_end, on::fit_end>;
   using provides = list<service::after_fit>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
-  using after = list<kinds::checkpoint>;
   using notices_type = typename detail::notices_in<Options...>::type;
 
   static constexpr bool hears_signals = (false || ... || std::same_as<Options, SigtermSave>);

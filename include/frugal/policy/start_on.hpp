@@ -98,8 +98,8 @@ struct StartOn {
                     "another. Remove one of them.");
 
   using kind = kinds::start_on;
-  using listens = list<on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;
-  using provides = list<service::start_device>;
+  using listens =
+      list<on::module, on::fit_begin, on::ready, on::window, on::epoch_end, on::fit_end>;
   using conflicts =
       list<conflict<kinds::auto_batch, and_auto_batch>, conflict<kinds::execution, and_graph>>;
 
@@ -137,7 +137,7 @@ struct StartOn {
       }
     }
 
-    static c10::Device start_device(Settings const&) { return c10::Device(c10::kCPU); }
+    static void on_module(ModuleSetup<Context>& phase) { phase.begin_on(c10::kCPU); }
 
     // A resumed run that had moved returns to the device before it completes an interrupted event.
     void on_ready(Ready<Context>& phase) {

@@ -59,8 +59,7 @@ struct StopAfter {
 
     /// As with Settings::epochs, an ended run continues if it gets more.
     void on_ready(Ready<Context>& phase) {
-      RunState& run = detail::run_of(phase);
-      if (run.stopped_by == kind::name && verdict(phase) == flow::proceed) run.stopped_by.clear();
+      if (phase.stopped_by(kind::name) && verdict(phase) == flow::proceed) phase.clear_stop();
     }
 
     flow on_step(Step<Context>& phase) { return verdict(phase); }

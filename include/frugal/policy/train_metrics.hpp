@@ -48,7 +48,6 @@ struct TrainMetrics {
   using listens = list<on::step, on::epoch_end, on::undo>;
   using provides = list<service::measure>;
   // Their lines include the results of the same step.
-  using before = list<kinds::log, kinds::progress>;
 
   static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
 

@@ -75,7 +75,7 @@ struct Validate {
   using kind = kinds::validate;
   using listens = list<on::fit_begin, on::step, on::epoch_end>;
   // A log of a step is written before the validation of that step.
-  using after = list<kinds::schedule, kinds::log>;
+  using after = list<kinds::schedule>;
   using metrics = typename detail::named_metrics_in<
       detail::options_of<detail::option::metric, Options...>>::type;
   /// The form in which a checkpoint names it, whatever the order of its options.

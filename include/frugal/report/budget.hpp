@@ -57,8 +57,6 @@ struct Budget {
       "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
   using needs = list<need<kinds::cost_meter, without_meter>>;
   using after = list<kinds::cost_meter>;
-  using before = list<kinds::csv, kinds::html_report, kinds::log, kinds::mlperf_log,
-                      kinds::on_metrics, kinds::progress, kinds::prometheus, kinds::tensorboard>;
 
   static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
   static constexpr About about{stops ? Term::hours_per_run : Term::none,
@@ -112,10 +110,9 @@ class Budget<Options...>::State {
   /// As with Settings::epochs, an ended run continues if it gets more.
   void on_ready(Ready<Context>& phase) {
     ready_ = true;
-    RunState& run = detail::run_of(phase);
-    if (run.stopped_by != kind::name) return;
-    if (verdict(spent(phase)) == flow::proceed) run.stopped_by.clear();
-    stopped_ = !run.stopped_by.empty();
+    if (!phase.stopped_by(kind::name)) return;
+    stopped_ = verdict(spent(phase)) == flow::stop;
+    if (!stopped_) phase.clear_stop();
   }
 
   flow on_step(Step<Context>& phase) { return look(phase); }

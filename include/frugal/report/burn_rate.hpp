@@ -93,8 +93,6 @@ struct BurnRate {
       "frugal: BurnRate needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
   using needs = list<need<kinds::cost_meter, without_meter>>;
   using after = list<kinds::cost_meter>;
-  using before = list<kinds::csv, kinds::html_report, kinds::log, kinds::mlperf_log,
-                      kinds::on_metrics, kinds::progress, kinds::prometheus, kinds::tensorboard>;
 
   static constexpr bool stops = (false || ... || detail::option::stop::has<Options>);
   static constexpr About about{Term::none, "a look at a number in each step"};
@@ -149,8 +147,7 @@ class BurnRate<Options...>::State {
   /// A run that this has ended continues: its window is empty.
   void on_ready(Ready<Context>& phase) {
     ready_ = true;
-    RunState& run = detail::run_of(phase);
-    if (run.stopped_by == kind::name) run.stopped_by.clear();
+    if (phase.stopped_by(kind::name)) phase.clear_stop();
   }
 
   flow on_step(Step<Context>& phase) { return look(phase); }

@@ -48,9 +48,6 @@ struct CostMeter {
   using kind = kinds::cost_meter;
   using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end, around::fit>;
   // Whoever shows or watches the cost sees that of the same step.
-  using before = list<kinds::budget, kinds::burn_rate, kinds::csv, kinds::html_report, kinds::log,
-                      kinds::mlperf_log, kinds::on_metrics, kinds::progress, kinds::prometheus,
-                      kinds::stop_after, kinds::tensorboard>;
 
   static constexpr About about{Term::none, "one reading of the clock"};
 
@@ -115,7 +112,7 @@ class CostMeter::State {
     require_valid();
     settings_->outcome.clear();
     if (!phase.settings().run_dir.empty())
-      lock_ = detail::lock_run_folder_if_possible(detail::run_of(phase));
+      lock_ = detail::lock_run_folder_if_possible(phase.run_state());
     double const now = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
@@ -138,7 +135,7 @@ class CostMeter::State {
   }
 
   void on_ready(Ready<Context>& phase) {
-    RunState const& run = detail::run_of(phase);
+    RunState const& run = phase.run_state();
     std::filesystem::path const& folder = phase.settings().run_dir;
     if (run.resumed) {
       double const rest = bill_.take_over(folder, run.resumed->seconds_lost, run.seconds_before);

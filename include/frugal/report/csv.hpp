@@ -24,7 +24,7 @@ class CsvSink {
 
   template <class Context>
   void open(FitBegin<Context>& phase) {
-    file_.open(sink_path(path_, run_of(phase), "metrics.csv", "Csv"), "Csv", links_of(path_));
+    file_.open(sink_path(path_, phase.run_state(), "metrics.csv", "Csv"), "Csv", links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
   }
   FRUGAL_INLINE void write(MetricRecord const& record) {
@@ -71,8 +71,6 @@ struct Csv {
  public:
   using kind = kinds::csv;
   using listens = detail::sink_listens;
-  using after = detail::sink_after;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "some rows at its cadence"};
 

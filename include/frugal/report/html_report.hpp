@@ -53,8 +53,7 @@ struct HtmlReport {
   using listens = list<on::fit_begin, on::ready, on::fit_end>;
   using needs = list<need<kinds::log, without_log>>;
   // All that write lines or files at the end of a fit.
-  using after = list<kinds::log, kinds::cost_meter, kinds::budget, kinds::burn_rate, kinds::profile,
-                     kinds::checkpoint, kinds::spot>;
+  using after = list<kinds::spot>;
 
   static constexpr About about{Term::none, "reads the log once, when the run ends"};
 
@@ -75,7 +74,7 @@ struct HtmlReport {
                              .fix = "Set Settings::run_dir to a folder."});
       }
       if (!path_.empty()) return;
-      detail::lock_run_folder_if_possible(detail::run_of(phase));
+      detail::lock_run_folder_if_possible(phase.run_state());
       path_ = phase.settings().run_dir / "report.html";
     }
 

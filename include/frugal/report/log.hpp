@@ -64,10 +64,6 @@ struct Log {
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
   // A line of a step has the values that other policies measured after it.
-  using after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
-                     kinds::budget, kinds::burn_rate>;
-  // The line of a step has the learning rate of that step.
-  using before = list<kinds::schedule>;
 
   static constexpr About about{Term::none, "one line at its cadence"};
 
@@ -99,13 +95,13 @@ struct Log {
         if (failure) fail_to_create(failure.value());
       }
       if (links_ == detail::Links::refuse) {
-        lock_ = detail::lock_run_folder_if_possible(detail::run_of(phase));
+        lock_ = detail::lock_run_folder_if_possible(phase.run_state());
       }
       file_ = std::make_unique<detail::LogFile>(path_, links_);
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
       collector_.follow(phase, !Cadence::per_epoch);
-      run_ = &detail::run_of(phase);
+      run_ = &phase.run_state();
       // Held back until there is another line, or a save: a run that is refused, because another
       // trainer works in this folder, must not write into that one's log.
       first_ = line_of(collector_.begin(phase));

@@ -47,7 +47,7 @@ class MlperfSink {
                            .why = "no validation reaches or misses it",
                            .fix = "Set a finite number, or leave it out."});
     }
-    file_.open(sink_path(path_, run_of(phase), "mlperf.log", "MlperfLog"), "MlperfLog",
+    file_.open(sink_path(path_, phase.run_state(), "mlperf.log", "MlperfLog"), "MlperfLog",
                links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
     seed_ = phase.settings().seed;
@@ -207,8 +207,6 @@ struct MlperfLog {
  public:
   using kind = kinds::mlperf_log;
   using listens = concat<detail::sink_listens, list<on::epoch_begin, around::validate>>;
-  using after = detail::sink_after;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "one line at its cadence"};
   static constexpr bool adds_metrics = false;

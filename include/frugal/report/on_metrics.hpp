@@ -65,8 +65,6 @@ struct OnMetrics {
 
   using kind = kinds::on_metrics;
   using listens = detail::sink_listens;
-  using after = detail::sink_after;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "one call at its cadence"};
 

@@ -57,13 +57,6 @@ struct Profile {
       list<on::fit_begin, on::ready, on::epoch_begin, on::window, around::forward, on::loss,
            on::backward, on::gradients, on::step, around::validate, on::fit_end>;
   // A range begins before the others do their part of it, and a window ends before they log it.
-  using before =
-      list<kinds::accumulate, kinds::activations, kinds::audit, kinds::average, kinds::clip,
-           kinds::cost_meter, kinds::csv, kinds::curriculum, kinds::early_stop, kinds::html_report,
-           kinds::importance, kinds::log, kinds::mlperf_log, kinds::on_metrics, kinds::optimizer,
-           kinds::precision, kinds::progress, kinds::prometheus, kinds::recompute, kinds::schedule,
-           kinds::start_on, kinds::stop_after, kinds::tensorboard, kinds::throughput,
-           kinds::train_metrics, kinds::validate>;
 
   static constexpr About about{Term::none, "nothing outside its windows"};
   static constexpr bool capturable = true;
@@ -115,8 +108,7 @@ class Profile<Options...>::State {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     outcome_->clear();
-    if (!phase.settings().run_dir.empty())
-      detail::lock_run_folder_if_possible(detail::run_of(phase));
+    if (!phase.settings().run_dir.empty()) detail::lock_run_folder_if_possible(phase.run_state());
     if (warm_up_ >= 2 && steps_ >= 1) return;
     throw SettingsError({.what = "warm_up is " + std::to_string(warm_up_) + ", and steps is " +
                                  std::to_string(steps_),
@@ -127,7 +119,7 @@ class Profile<Options...>::State {
   }
   void on_ready(Ready<Context>& phase) {
     begin_ = phase.counters().step;
-    windows_.begin(detail::run_of(phase));
+    windows_.begin(phase.run_state());
     // A resumed run that is in an epoch's middle does not begin it.
     if (phase.counters().position != 0) plan_epoch(phase);
   }
@@ -216,7 +208,7 @@ class Profile<Options...>::State {
           spent.count() / static_cast<double>(phase.counters().step - mark_.step);
       profiled_ = 0;
       epoch_ = phase.counters().epoch;
-      windows_.start(detail::run_of(phase), step_seconds, phase.waited_for_data());
+      windows_.start(phase.run_state(), step_seconds, phase.waited_for_data());
       next_ = windows_.open() ? 0 : never;
     }
   }
@@ -224,7 +216,7 @@ class Profile<Options...>::State {
   void finish(CheckpointPhase<Context>& phase, std::optional<double> waited) {
     next_ = never;
     until_ = std::max(until_, epoch_ + 1);
-    WindowProfile const* const found = windows_.finish(detail::run_of(phase), waited);
+    WindowProfile const* const found = windows_.finish(phase.run_state(), waited);
     if (found == nullptr) return;
     phase.set_gauge("device_idle", found->device_idle);
     warn(phase, *found);

@@ -56,7 +56,7 @@ struct Progress {
   using kind = kinds::progress;
   using listens = list<on::fit_begin, around::forward, on::step, around::validate, on::validated,
                        on::epoch_end, on::fit_end>;
-  using after = list<kinds::schedule, kinds::validate>;
+  using after = list<kinds::validate>;
 
   FRUGAL_DIAGNOSTIC(without_metric,
                     "frugal: Progress watches a metric that this recipe does not measure. Add the "

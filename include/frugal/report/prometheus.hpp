@@ -40,7 +40,7 @@ class PrometheusFile {
                            .fix = "Set Settings::run_dir, or a file that ends in .prom."});
     }
     if (path_.empty()) {
-      lock_run_folder_if_possible(run_of(phase));
+      lock_run_folder_if_possible(phase.run_state());
       path_ = run / "metrics.prom";
     }
     // The rename would replace a device or a pipe by a file.
@@ -98,8 +98,6 @@ struct Prometheus {
 
   using kind = kinds::prometheus;
   using listens = detail::sink_listens;
-  using after = detail::sink_after;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "a small file at its cadence"};
 

@@ -165,8 +165,6 @@ struct PrometheusEndpoint {
 
   using kind = kinds::prometheus_endpoint;
   using listens = detail::sink_listens;
-  using after = detail::sink_after;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "a copy of the values at its cadence"};
 

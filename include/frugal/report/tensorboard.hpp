@@ -169,8 +169,6 @@ struct TensorBoard {
   using listens =
       std::conditional_t<watches_gradients, concat<detail::sink_listens, list<on::gradients>>,
                          detail::sink_listens>;
-  using after = concat<detail::sink_after, list<kinds::clip>>;
-  using before = detail::sink_before;
 
   static constexpr About about{Term::none, "one event at its cadence"};
 

@@ -54,7 +54,6 @@ struct Throughput {
                        on::fit_end, on::undo>;
   // A dry run is no step; a log line has the speed measured at its step.
   using after = list<kinds::dry_run>;
-  using before = list<kinds::log, kinds::progress, kinds::validate>;
 
   static constexpr About about{Term::none,
                                "at its cadence one reading of the clock and one counted step"};

@@ -7,13 +7,16 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 namespace frugal_test::compose_hooks {
 
 using frugal::flow;
+using frugal::HookForm;
 using frugal::list;
 namespace on = frugal::on;
 namespace around = frugal::around;
+namespace query = frugal::query;
 
 struct Plain {
   void on_step(int&) {}
@@ -143,14 +146,21 @@ TEST_CASE(
   CHECK(count == 5);
 }
 
-TEST_CASE("around-hooks are those that receive a continuation") {
-  CHECK(frugal::is_around<around::forward>);
-  CHECK(frugal::is_around<around::validate>);
-  CHECK(frugal::is_around<around::fit>);
-  CHECK(frugal::is_around<around::epoch>);
-  CHECK(frugal::is_around<around::micro_batch>);
-  CHECK_FALSE(frugal::is_around<on::step>);
+TEST_CASE("the form of a hook is its namespace") {
+  CHECK(on::step::form == HookForm::on);
+  CHECK(around::forward::form == HookForm::around);
+  CHECK(query::stop_requested::form == HookForm::query);
+  int around = 0;
+  []<class... Hooks>(list<Hooks...>, int& sum) { ((sum += Hooks::form == HookForm::around), ...); }(
+      frugal::all_hooks{}, around);
+  CHECK(around == 5);
 }
+
+static_assert(std::is_same_v<on::step::phase<int>, frugal::Step<int>>);
+static_assert(std::is_same_v<query::stop_requested::phase<int>, frugal::Phase<int>>);
+static_assert(std::is_same_v<std::invoke_result_t<around::fit::continuation>, void> &&
+              std::is_same_v<decltype(&around::forward::continuation::operator()),
+                             frugal::Loss (around::forward::continuation::*)() const>);
 
 TEST_CASE("verdicts combine to stop if any says stop") {
   CHECK((flow::proceed | flow::proceed) == flow::proceed);

@@ -15,6 +15,7 @@
 namespace frugal_test::compose_order {
 
 using namespace frugal_test::compose;
+using frugal::Stage;
 using frugal::detail::Edge;
 using frugal::detail::Order;
 using frugal::detail::order_of;
@@ -22,7 +23,7 @@ using frugal::detail::PolicyInfo;
 
 constexpr PolicyInfo info(std::string_view kind, std::span<Edge const> before = {},
                           std::span<Edge const> after = {}) {
-  return {kind, false, true, 0, false, 0, {}, {}, before, after};
+  return {kind, false, true, Stage::measure, false, 0, {}, {}, before, after};
 }
 constexpr Edge edge_to(std::string_view kind) { return {kind, false, {}}; }
 
@@ -44,13 +45,24 @@ TEST_CASE("without edges kinds are ordered alphabetically") {
   CHECK(text(std::array{info("c"), info("a"), info("b")}) == "abc");
 }
 
-TEST_CASE("a higher rank comes after all lower ones, whatever the alphabet") {
-  auto const ranked = [](std::string_view kind, int rank) {
+TEST_CASE("a stage comes after all earlier ones, whatever the alphabet") {
+  auto const staged = [](std::string_view kind, Stage stage) {
     PolicyInfo one = info(kind);
-    one.rank = rank;
+    one.stage = stage;
     return one;
   };
-  CHECK(text(std::array{ranked("a", 2), ranked("b", 0), ranked("c", 1)}) == "bca");
+  CHECK(text(std::array{staged("a", Stage::save), staged("b", Stage::update),
+                        staged("c", Stage::publish)}) == "bca");
+}
+
+TEST_CASE("an edge moves a policy out of its stage, and those of its stage stay") {
+  auto const staged = [](std::string_view kind, Stage stage, std::span<Edge const> after = {}) {
+    PolicyInfo one = info(kind, {}, after);
+    one.stage = stage;
+    return one;
+  };
+  CHECK(text(std::array{staged("a", Stage::measure, after_c), staged("b", Stage::measure),
+                        staged("c", Stage::decide), staged("d", Stage::decide)}) == "bcad");
 }
 
 TEST_CASE("after and before move a policy past the alphabetical order") {

@@ -16,6 +16,7 @@ using namespace frugal;
 #define FRUGAL_TEST_KIND(tag, nature, text)        \
   struct tag : nature {                            \
     static constexpr std::string_view name = text; \
+    static constexpr Stage stage = Stage::measure; \
   }
 FRUGAL_TEST_KIND(alpha, optional_kind, "Alpha");
 FRUGAL_TEST_KIND(beta, optional_kind, "Beta");

@@ -61,8 +61,8 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   run.policies = PolicyStates::of(mine);
   run.counters.step = 7;
   run.rate.scale = 0.25;
-  run.stopped_by = "EarlyStop";
-  run.unfinished = {.hook = "on_step", .completed_by = {"Log", "Log.1"}};
+  run.status.stopped_by = "EarlyStop";
+  run.status.unfinished = {.hook = "on_step", .completed_by = {"Log", "Log.1"}};
   run.validations.resize(1);
   run.validations[0].step = 5;
   run.validations[0].metrics.set("loss", 0.5);
@@ -78,9 +78,9 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   CHECK(theirs.count == 41);
   CHECK(other.counters == run.counters);
   CHECK(other.rate.scale == 0.25);
-  CHECK(other.stopped_by == "EarlyStop");
-  CHECK(other.unfinished.hook == "on_step");
-  CHECK(other.unfinished.completed_by == std::vector<std::string>{"Log", "Log.1"});
+  CHECK(other.status.stopped_by == "EarlyStop");
+  CHECK(other.status.unfinished.hook == "on_step");
+  CHECK(other.status.unfinished.completed_by == std::vector<std::string>{"Log", "Log.1"});
   REQUIRE(other.validations.size() == 1);
   CHECK(other.validations[0].metrics["loss"] == 0.5);
   CHECK(saved(other) == memory);
@@ -241,7 +241,7 @@ TEST_CASE("a checkpoint policy sees the run's files and position, and resumes it
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
-  run.unfinished.hook = "on_step";
+  run.status.unfinished.hook = "on_step";
   frugal::FitBegin<Context> phase(run);
   phase.writes_to("metrics.jsonl");
   phase.resumed({.from = "there", .step = 9}, 100.0);

@@ -20,11 +20,6 @@ constexpr flow& operator|=(flow& a, flow b) { return a = a | b; }
 
 namespace detail {
 
-/// Stands in for the continuation when only the signature of an around-hook is checked.
-struct any_continuation {
-  void operator()() const {}
-};
-
 // C++ cannot ask whether a class has a member with that name, whatever its signature. But a name
 // that two bases share is ambiguous, so `&probe::name` stops compiling exactly when State has it.
 // One probe serves all hooks: a class for each would be twenty per policy and recipe.
@@ -34,14 +29,73 @@ struct name_probe : State, Names {};
 
 }  // namespace detail
 
-// One line defines a hook: its tag, its member's name, whether it may end the run, and its
-// signature. Detection, dispatch and error sentences follow from that.
-#define FRUGAL_HOOK(space, tag, member, number, stops, ...)                                     \
-  namespace space {                                                                             \
+/// How a hook is called.
+enum class HookForm {
+  on,      ///< an event: every subscriber is called
+  around,  ///< gets a continuation, and returns its result; the first subscriber is the outermost
+  query,   ///< asks every subscriber, and each returns a bool
+};
+
+// The table of all hooks, in the order of a run (docs/loop.md draws the loop); hooks that most runs
+// never reach come last. A line has all that is known of a hook: its form and tag, the member of a
+// State, the phase that the member gets, the result of an around-hook's continuation, and whether
+// the run may stop there. Detection, dispatch and messages follow from that. A hook's number is its
+// line: a bit of a mask, and never saved.
+#define FRUGAL_HOOKS(HOOK)                                                  \
+  HOOK(on, module, on_module, ModuleSetup, void, false)                     \
+  HOOK(around, fit, around_fit, FitRun, void, false)                        \
+  HOOK(on, fit_begin, on_fit_begin, FitBegin, void, true)                   \
+  HOOK(on, ready, on_ready, Ready, void, false)                             \
+  HOOK(around, epoch, around_epoch, EpochRun, void, false)                  \
+  HOOK(on, epoch_begin, on_epoch_begin, EpochBegin, void, false)            \
+  HOOK(on, window, on_window, WindowBegin, void, true)                      \
+  HOOK(around, micro_batch, around_micro_batch, MicroBatchRun, void, false) \
+  HOOK(around, forward, around_forward, Forward, Loss, false)               \
+  HOOK(on, loss, on_loss, LossReady, void, false)                           \
+  HOOK(on, backward, on_backward, Backward, void, false)                    \
+  HOOK(on, gradients, on_gradients, Gradients, void, false)                 \
+  HOOK(on, update, on_update, Update, void, false)                          \
+  HOOK(on, step, on_step, Step, void, true)                                 \
+  HOOK(around, validate, around_validate, ValidationRun, Metrics, false)    \
+  HOOK(on, validated, on_validated, Validated, void, true)                  \
+  HOOK(on, epoch_end, on_epoch_end, EpochEnd, void, true)                   \
+  HOOK(on, fit_end, on_fit_end, FitEnd, void, false)                        \
+  HOOK(on, undo, on_undo, WindowRetry, void, false)                         \
+  HOOK(on, preempt, on_preempt, Preemption, void, false)                    \
+  HOOK(on, recorded, on_recorded, Recorded, void, false)                    \
+  HOOK(query, stop_requested, stop_requested, Phase, void, false)
+
+struct Loss;
+class Metrics;
+#define FRUGAL_DECLARE_PHASE(form, tag, member, phase_type, ...) \
+  template <class Context>                                       \
+  struct phase_type;
+FRUGAL_HOOKS(FRUGAL_DECLARE_PHASE)
+#undef FRUGAL_DECLARE_PHASE
+
+namespace detail {
+#define FRUGAL_NUMBER(form, tag, ...) form##_##tag,
+enum hook_number : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
+#undef FRUGAL_NUMBER
+}  // namespace detail
+
+#define FRUGAL_SIGNATURE_on(phase_type) "(" #phase_type "<Context>&)."
+#define FRUGAL_SIGNATURE_around(phase_type) \
+  "(" #phase_type "<Context> const&, auto&& next) and return next()."
+#define FRUGAL_SIGNATURE_query(phase_type) "(" #phase_type "<Context> const&) and return a bool."
+
+#define FRUGAL_DEFINE_HOOK(form_of_hook, tag, member, phase_type, result_of_next, stops)        \
+  namespace form_of_hook {                                                                      \
   struct tag {                                                                                  \
     static constexpr std::string_view name = #member;                                           \
-    static constexpr std::size_t index = number;                                                \
+    static constexpr std::size_t index = detail::form_of_hook##_##tag;                          \
+    static constexpr HookForm form = HookForm::form_of_hook;                                    \
     static constexpr bool may_stop = stops;                                                     \
+    template <class Context>                                                                    \
+    using phase = phase_type<Context>;                                                          \
+    struct continuation {                                                                       \
+      result_of_next operator()() const;                                                        \
+    };                                                                                          \
     struct fallback {                                                                           \
       void member();                                                                            \
     };                                                                                          \
@@ -54,15 +108,15 @@ struct name_probe : State, Names {};
     static constexpr decltype(auto) call(State& state, Args&... args) {                         \
       return state.member(args...);                                                             \
     }                                                                                           \
-    FRUGAL_DIAGNOSTIC(unimplemented, "frugal: this policy listens to " #space "::" #tag         \
+    FRUGAL_DIAGNOSTIC(unimplemented, "frugal: this policy listens to " #form_of_hook "::" #tag  \
                                      " and its State has no " #member                           \
                                      ". Write the member, or remove the hook from `listens`."); \
-    FRUGAL_DIAGNOSTIC(undeclared,                                                               \
-                      "frugal: this policy's State has " #member                                \
-                      " and it would never be called. Add " #space "::" #tag " to `listens`."); \
-    FRUGAL_DIAGNOSTIC(                                                                          \
-        mistyped, "frugal: this policy's " #member                                              \
-                  " cannot be called with what the loop gives it. Write " #member __VA_ARGS__); \
+    FRUGAL_DIAGNOSTIC(undeclared, "frugal: this policy's State has " #member                    \
+                                  " and it would never be called. Add " #form_of_hook "::" #tag \
+                                  " to `listens`.");                                            \
+    FRUGAL_DIAGNOSTIC(mistyped, "frugal: this policy's " #member                                \
+                                " cannot be called with what the loop gives it. "               \
+                                "Write " #member FRUGAL_SIGNATURE_##form_of_hook(phase_type));  \
     FRUGAL_DIAGNOSTIC(cannot_stop,                                                              \
                       "frugal: this policy's " #member                                          \
                       " returns a flow, and a run cannot stop there. Return void, and stop in " \
@@ -75,45 +129,24 @@ struct name_probe : State, Names {};
   };                                                                                            \
   }
 
-// The closed list, in the order of a run (docs/loop.md draws the loop); hooks that most runs never
-// reach come last. The numbers are bits of a mask, and never saved.
-FRUGAL_HOOK(on, module, on_module, 0, false, "(ModuleSetup<Context>&).")
-FRUGAL_HOOK(around, fit, around_fit, 1, false,
-            "(FitRun<Context> const&, auto&& next) and call next().")
-FRUGAL_HOOK(on, fit_begin, on_fit_begin, 2, true, "(FitBegin<Context>&).")
-FRUGAL_HOOK(on, ready, on_ready, 3, false, "(Ready<Context>&).")
-FRUGAL_HOOK(around, epoch, around_epoch, 4, false,
-            "(EpochRun<Context> const&, auto&& next) and call next().")
-FRUGAL_HOOK(on, epoch_begin, on_epoch_begin, 5, false, "(EpochBegin<Context> const&).")
-FRUGAL_HOOK(on, window, on_window, 6, true, "(WindowBegin<Context>&).")
-FRUGAL_HOOK(around, micro_batch, around_micro_batch, 7, false,
-            "(MicroBatchRun<Context> const&, auto&& next) and call next().")
-FRUGAL_HOOK(around, forward, around_forward, 8, false,
-            "(Forward<Context> const&, auto&& next) and return next().")
-FRUGAL_HOOK(on, loss, on_loss, 9, false, "(LossReady<Context>&).")
-FRUGAL_HOOK(on, backward, on_backward, 10, false, "(Backward<Context> const&).")
-FRUGAL_HOOK(on, gradients, on_gradients, 11, false, "(Gradients<Context>&).")
-FRUGAL_HOOK(on, update, on_update, 12, false, "(Update<Context>&).")
-FRUGAL_HOOK(on, step, on_step, 13, true, "(Step<Context>&).")
-FRUGAL_HOOK(around, validate, around_validate, 14, false,
-            "(ValidationRun<Context> const&, auto&& next) and return next().")
-FRUGAL_HOOK(on, validated, on_validated, 15, true, "(Validated<Context>&).")
-FRUGAL_HOOK(on, epoch_end, on_epoch_end, 16, true, "(EpochEnd<Context>&).")
-FRUGAL_HOOK(on, fit_end, on_fit_end, 17, false, "(FitEnd<Context> const&).")
-FRUGAL_HOOK(on, undo, on_undo, 18, false, "(WindowRetry<Context> const&).")
-FRUGAL_HOOK(on, preempt, on_preempt, 19, false, "(Preemption<Context>&).")
-FRUGAL_HOOK(on, recorded, on_recorded, 20, false, "(Recorded<Context> const&).")
-FRUGAL_HOOK(query, stop_requested, stop_requested, 21, false,
-            "(Phase<Context> const&) and return a bool.")
+FRUGAL_HOOKS(FRUGAL_DEFINE_HOOK)
+#undef FRUGAL_DEFINE_HOOK
+#undef FRUGAL_SIGNATURE_on
+#undef FRUGAL_SIGNATURE_around
+#undef FRUGAL_SIGNATURE_query
 
-#undef FRUGAL_HOOK
+namespace detail {
+template <class, class... Hooks>
+struct behind_first {
+  using type = list<Hooks...>;
+};
+}  // namespace detail
 
 /// All hooks. A policy can listen to these only.
-using all_hooks =
-    list<on::module, around::fit, on::fit_begin, on::ready, around::epoch, on::epoch_begin,
-         on::window, around::micro_batch, around::forward, on::loss, on::backward, on::gradients,
-         on::update, on::step, around::validate, on::validated, on::epoch_end, on::fit_end,
-         on::undo, on::preempt, on::recorded, query::stop_requested>;
+#define FRUGAL_NAME(form, tag, ...) , form::tag
+using all_hooks = detail::behind_first<void FRUGAL_HOOKS(FRUGAL_NAME)>::type;
+#undef FRUGAL_NAME
+#undef FRUGAL_HOOKS
 
 namespace detail {
 
@@ -132,16 +165,5 @@ inline constexpr unsigned named_mask<State, list<Hooks...>> =
     (0U | ... | (unsigned{Hooks::template named<State>} << Hooks::index));
 
 }  // namespace detail
-
-/// Hooks that receive a continuation and return its result.
-template <class Hook>
-inline constexpr bool is_around =
-    std::same_as<Hook, around::fit> || std::same_as<Hook, around::epoch> ||
-    std::same_as<Hook, around::micro_batch> || std::same_as<Hook, around::forward> ||
-    std::same_as<Hook, around::validate>;
-
-/// Hooks that ask a question and return a bool; every subscriber is asked.
-template <class Hook>
-inline constexpr bool is_query = std::same_as<Hook, query::stop_requested>;
 
 }  // namespace frugal

@@ -6,27 +6,41 @@
 
 namespace frugal {
 
+/// When a policy is called within each event. All policies of a stage come after all of an earlier
+/// one, of whatever kinds, and see what those have done; in an around-hook the first is the outermost.
+/// Within a stage the order is that of the kinds' names, and `before` and `after` are for the rest.
+enum class Stage {
+  enclose,    ///< times or traces all that follows: Profile
+  prepare,    ///< sets the process or the device up: FlushDenormals, StartOn
+  transform,  ///< changes data, passes or gradients: Precision, Recompute, Curriculum
+  update,     ///< changes the weights, and what follows from them: Clip, Optimize, Average
+  measure,    ///< measures the step: CostMeter, Throughput, Budget
+  publish,    ///< writes what was measured: Log, Csv, TensorBoard
+  decide,     ///< validates, and decides from the results: Schedule, Validate, EarlyStop
+  save,       ///< keeps all that the event did: Rollback, Checkpoint
+  leave,      ///< needs the save: Spot, HtmlReport
+};
+
 /// A slot is filled exactly once in every recipe. If the recipe does not fill it, its null policy
 /// does (null_policy below), which transforms nothing and costs nothing.
 struct slot_kind {
   static constexpr bool slot = true;
   static constexpr bool repeatable = false;
-  static constexpr int rank = 0;  ///< higher ranks run after lower ones, unless before or after say
-                                  ///< otherwise
+  static constexpr Stage stage = Stage::transform;
 };
 
 /// An observer only watches. A recipe has at most one of each kind.
 struct optional_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = false;
-  static constexpr int rank = 0;
+  static constexpr Stage stage = Stage::measure;
 };
 
 /// An observer of which a recipe may have several (two logs with two cadences).
 struct repeatable_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = true;
-  static constexpr int rank = 0;
+  static constexpr Stage stage = Stage::measure;
 };
 
 /// The identity of a policy, whatever its parameters. Kinds are compared by name. It also labels
@@ -36,7 +50,7 @@ concept Kind = requires {
   { K::name } -> std::convertible_to<std::string_view>;
   { K::slot } -> std::convertible_to<bool>;
   { K::repeatable } -> std::convertible_to<bool>;
-  { K::rank } -> std::convertible_to<int>;
+  { K::stage } -> std::convertible_to<Stage>;
 };
 
 /// The policy that fills a slot which the recipe leaves open. Specialised next to each null policy.

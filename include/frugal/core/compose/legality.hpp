@@ -188,7 +188,7 @@ struct Demands {
 template <class P, class State, class Context, class Hook>
 constexpr bool fits() {
   using Phase = typename Context::template phase<Hook>;
-  if constexpr (is_around<Hook>) {
+  if constexpr (Hook::form == HookForm::around) {
     using Next = typename Context::template continuation<Hook>;
     if constexpr (!Hook::template callable<State, Phase, Next>) {
       return Hook::mistyped::template require<false, P>();
@@ -202,7 +202,7 @@ constexpr bool fits() {
     return Hook::mistyped::template require<false, P>();
   } else {
     using Result = decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>()));
-    if constexpr (is_query<Hook>) {
+    if constexpr (Hook::form == HookForm::query) {
       return Hook::misreturned::template require<std::same_as<Result, bool>, P>();
     } else {
       constexpr bool stops = std::same_as<Result, flow>;

@@ -18,11 +18,11 @@ struct Order {
 };
 
 constexpr bool comes_first(PolicyInfo const& one, PolicyInfo const& other) {
-  return one.rank != other.rank ? one.rank < other.rank : one.kind < other.kind;
+  return one.stage != other.stage ? one.stage < other.stage : one.kind < other.kind;
 }
 
-/// Kahn's topological sort (1962). Of the policies that may come next, it takes the one with the
-/// lowest rank, and among equals the alphabetically first kind name, so that all permutations of a
+/// Kahn's topological sort (1962). Of the policies that may come next, it takes the one of the
+/// earliest stage, and among equals the alphabetically first kind name, so that all permutations of a
 /// recipe have one order. Policies of one repeatable kind keep the order in which they were
 /// written.
 template <std::size_t N>

@@ -34,7 +34,7 @@ struct conflict {
 ///    using kind = kinds::early_stop;               required
 ///    using listens = list<on::validated>;          required; list<> for a plain setting
 ///    using needs, conflicts = list<...>;           kinds, need<...>, conflict<...>
-///    using before, after = list<...>;              kinds, where the order matters
+///    using before, after = list<...>;              kinds, where the stages do not order them
 ///    using demands = list<...>;                    on every policy: `met<P>` and a `sentence`
 ///    using source_demands = list<...>;             on the training source: `met<Source>` and a
 ///                                                  `sentence`
@@ -158,7 +158,7 @@ struct PolicyInfo {
   std::string_view kind;
   bool slot;
   bool repeatable;
-  int rank;
+  Stage stage;
   bool null;
   unsigned listens;
   std::span<Edge const> needs;
@@ -185,7 +185,7 @@ inline constexpr PolicyInfo info_of{
     P::kind::name,
     P::kind::slot,
     P::kind::repeatable,
-    P::kind::rank,
+    P::kind::stage,
     is_null<P>,
     hook_mask<typename P::listens>,
     edges<typename needs_of<P>::type, rules::missing_need>::value,

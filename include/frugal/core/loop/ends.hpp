@@ -3,10 +3,7 @@
 
 #include <torch/nn/module.h>
 
-#include <exception>
-#include <iostream>
 #include <string>
-#include <string_view>
 
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/run/device_spec.hpp>
@@ -18,9 +15,9 @@
 // The code before a run's first event and after its last one.
 namespace frugal::detail {
 
-/// Puts the module on `start_device`, into training mode and without gradients. ModuleError without
+/// Puts the module on the run's device, into training mode and without gradients. ModuleError without
 /// trainable parameters, DeviceError if the device in the settings is not available.
-FRUGAL_INLINE void prepare(RunState& run, c10::Device start_device) {
+FRUGAL_INLINE void prepare(RunState& run) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
   if (run.settings.epochs == 0U || run.settings.steps == 0U) {
@@ -28,25 +25,11 @@ FRUGAL_INLINE void prepare(RunState& run, c10::Device start_device) {
              " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
              "without training");
   }
-  run.device = start_device;
   put_on(run.device, run.root);
   if (!run.root.is_training()) run.root.train();
   run.parameters.reset_gradients();
   run.gradients.reserve(run.parameters.size());
 }
-
-/// One line on stderr for an error of `who` after the one that fit will throw.
-inline constexpr auto report_further_error = [](std::string_view who,
-                                                std::exception_ptr const& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (std::exception const& what) {
-    std::string_view const text = what.what();  // LibTorch's have a stack from the second line on
-    std::cerr << "frugal: a further error at the end of this fit: " << who << ": "
-              << text.substr(0, text.find('\n')) << '\n'
-              << std::flush;
-  }
-};
 
 /// `seconds`: duration of this fit in this process.
 FRUGAL_INLINE Report report_of(RunState const& run, double seconds) {
@@ -55,16 +38,16 @@ FRUGAL_INLINE Report report_of(RunState const& run, double seconds) {
           .samples = run.counters.sample,
           .seconds = seconds,
           .train_loss = run.epoch_loss,
-          .stopped_by = run.ended_by(),
+          .stopped_by = run.status.ended_by(),
           .validations = run.validations,
           .warnings = run.warnings,
           .resumed = run.resumed,
-          .preempted = run.preempted,
+          .preempted = run.status.preempted,
           .non_finite_windows = run.counters.non_finite_windows,
           .seconds_before = run.seconds_before,
           .train_metrics = run.train_metrics.metrics,
-          .unsaved = run.unsaved,
-          .interrupted = run.interrupted,
+          .unsaved = run.status.unsaved,
+          .interrupted = run.status.interrupted,
           .restored_step = run.restored_step,
           .validation_count = run.judged.validations};
 }

@@ -8,9 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include <frugal/core/loop/consumed.hpp>
 #include <frugal/core/loop/executor.hpp>
-#include <frugal/core/loop/kept_window.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/window.hpp>
 #include <frugal/core/run/failure.hpp>
@@ -46,7 +44,7 @@ class Passes {
 
   /// The run's engine must be attached before the first pass.
   Passes(Run<Context>& run, Objective& objective, Source const& source)
-      : run_(run), objective_(objective), consumed_(source) {}
+      : run_(run), objective_(objective), source_(source) {}
   Passes(Passes const&) = delete;
   Passes& operator=(Passes const&) = delete;
 
@@ -99,6 +97,7 @@ class Passes {
     }
   }
 
+  // [begin pass]
   template <HookScope audience>
   void pass(Batch& batch) {
     batch_to(batch, run_.device);
@@ -132,6 +131,7 @@ class Passes {
       emit<on::backward, audience>(phase);
     }
   }
+  // [end pass]
 
   /// The device work of a micro-batch, for capture in a graph, without the host's bookkeeping.
   /// Stands for `times` micro-batches.
@@ -172,6 +172,7 @@ class Passes {
     return loss;
   }
 
+  // [begin finish]
   /// Counts the completed window, and updates.
   StepOutcome finish() {
     if constexpr (!Traits::shares) {
@@ -181,6 +182,7 @@ class Passes {
     update<HookScope::all>();
     return close();
   }
+  // [end finish]
 
   void count() {
     Counters& at = run_.counters;
@@ -189,11 +191,12 @@ class Passes {
     at.window_samples += window_.samples();
     at.window_tokens += window_.tokens();
     run_.window = {at.epoch, at.position, at.step};
-    at.position = consumed_.after(at.position, window_.samples());
+    at.position = position_after(source_, at.position, window_.samples());
     at.sample += window_.samples();
     at.token += window_.tokens();
   }
 
+  // [begin update]
   template <HookScope audience>
   void update() {
     gather<audience>(audience == HookScope::all);
@@ -201,6 +204,7 @@ class Passes {
     Update<Context> phase(run_);
     guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
   }
+  // [end update]
 
   StepOutcome close() {
     bool const step = release();
@@ -321,9 +325,9 @@ class Passes {
 
   Run<Context>& run_;
   Objective& objective_;
+  Source const& source_;
   Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
-  [[no_unique_address]] Consumed<Source> consumed_;
 };
 
 }  // namespace frugal::detail

@@ -23,7 +23,7 @@ class LoopInterface {
   virtual flow validate() = 0;
   virtual std::vector<Check> dry_run(std::size_t batches) = 0;
   virtual at::Tensor reevaluate() = 0;
-  virtual void settle() = 0;
+  virtual void finish_set_up() = 0;
   virtual void move_to(c10::Device device) = 0;
   virtual void recorded(Event const& event) = 0;
   /// Seconds that the run has waited for training data; nothing if the source does not measure it.

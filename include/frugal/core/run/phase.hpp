@@ -18,30 +18,20 @@ namespace frugal {
 /// A run at one moment, for a policy that returns to it; see CheckpointPhase::take.
 using RunSnapshot = Snapshot<RunState>;
 
-template <class Context>
-class Phase;
-
-namespace detail {
-/// The run behind a phase, for parts of frugal that are compiled once for all recipes.
-template <class Context>
-RunState& run_of(Phase<Context> const& phase) {
-  return phase.run();
-}
-}  // namespace detail
-
 // The arguments of hooks. Each phase offers only what exists at that moment, so that reading the
 // loss before there is one does not compile.
 
 /// The members of every phase.
 template <class Context>
-class Phase {
- public:
+struct Phase {
   explicit Phase(Run<Context>& run) : run_(&run) {}
 
   auto& module() const { return run_->module; }
   Settings const& settings() const { return run_->settings; }
   Counters const& counters() const { return run_->counters; }
   Parameters const& parameters() const { return run_->parameters; }
+  /// All that belongs to no policy, to read: for functions that are compiled once for all recipes.
+  RunState const& run_state() const { return *run_; }
   /// The factor by which the optimizer multiplies its learning rates.
   double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
   /// The first parameter group's learning rate; nothing if the optimizer tells none.
@@ -76,8 +66,6 @@ class Phase {
   Run<Context>& run() const { return *run_; }
 
  private:
-  friend RunState& detail::run_of<Context>(Phase const& phase);
-
   Run<Context>* run_;
 };
 
@@ -86,6 +74,10 @@ template <class Context>
 struct CheckpointPhase : Phase<Context> {
   using Phase<Context>::Phase;
 
+  using Phase<Context>::run_state;
+  /// The same to change, for policies that save, restore, lock or end a run: RunState says what a
+  /// member means.
+  RunState& run_state() { return this->run(); }
   RunLimits const& horizon() const { return this->run().horizon; }
   /// The newest 1000; RunState::add_validation says what is kept.
   std::vector<Validation> const& validations() const { return this->run().validations; }
@@ -108,7 +100,7 @@ struct CheckpointPhase : Phase<Context> {
   /// save. Throws the LossError of a bad one, in every process if several train together.
   void settle_losses() { this->run().settle_losses(); }
   /// The name of the hook that was interrupted at this moment; empty if none was.
-  std::string const& unfinished() const { return this->run().unfinished.hook; }
+  std::string const& unfinished() const { return this->run().status.unfinished.hook; }
   /// Multiplies the schedule's factor until it is set again.
   double learning_rate_scale() const { return this->run().rate.scale; }
   void set_learning_rate_scale(double scale) { this->run().rate.scale = scale; }
@@ -119,12 +111,12 @@ struct CheckpointPhase : Phase<Context> {
   [[nodiscard]] bool save() {
     if constexpr (detail::provided<service::save, typename Context::policies>) {
       auto& run = this->run();
-      if (!run.current_hook.empty()) {
-        run.unfinished = {std::string(run.current_hook),
-                          run.engine->names_of_first(run.current_subscriber + 1)};
+      if (!run.status.current_hook.empty()) {
+        run.status.unfinished = {std::string(run.status.current_hook),
+                                 run.engine->names_of_first(run.status.current_subscriber + 1)};
       }
       bool const saved = run.engine->template provider<service::save>().save(*this);
-      if (!run.current_hook.empty()) run.unfinished = {};
+      if (!run.status.current_hook.empty()) run.status.unfinished = {};
       return saved;
     } else {
       return false;
@@ -132,8 +124,8 @@ struct CheckpointPhase : Phase<Context> {
   }
   /// Records that the user requested the end with Ctrl-C: sets Report::interrupted, and exit_code()
   /// is 130. For on_preempt and on_fit_end.
-  void interrupted_by_user() { this->run().interrupted_by_user(); }
-  bool interrupted() const { return this->run().interrupted; }
+  void interrupted_by_user() { this->run().status.interrupted_by_user(); }
+  bool interrupted() const { return this->run().status.interrupted; }
   /// Files that policies write to, and that must be durable before a checkpoint is.
   std::vector<std::filesystem::path> const& files() const { return this->run().files; }
 };

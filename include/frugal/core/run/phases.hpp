@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,13 +22,15 @@ namespace frugal {
 
 /// Before anything reads the module's parameters: a policy may replace its layers.
 template <class Context>
-class ModuleSetup {
- public:
+struct ModuleSetup {
   explicit ModuleSetup(Run<Context>& run) : run_(&run) {}
 
   auto& module() const { return run_->module; }
   Settings const& settings() const { return run_->settings; }
   void warn(std::string const& text) const { run_->warn(text); }
+  /// The module begins on this device, instead of Settings::device; the policy moves the run later
+  /// (WindowBegin::move_to).
+  void begin_on(c10::Device device) { run_->device = device; }
 
  private:
   Run<Context>* run_;
@@ -35,8 +38,8 @@ class ModuleSetup {
 
 /// Around a whole fit, from the first event to the last.
 template <class Context>
-struct FitRun : Phase<Context> {
-  using Phase<Context>::Phase;
+struct FitRun : CheckpointPhase<Context> {
+  using CheckpointPhase<Context>::CheckpointPhase;
 };
 
 /// Before the first batch: the module is on its device, no state has been used.
@@ -57,7 +60,7 @@ struct FitBegin : CheckpointPhase<Context> {
   /// source and forgets the results. Errors that a validation would throw are thrown then.
   void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
-  void settle() { this->run().loop->settle(); }
+  void finish_set_up() { this->run().loop->finish_set_up(); }
   /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
   /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
   void leave_bad_losses() { this->run().ledger.leave_bad_losses(); }
@@ -78,6 +81,10 @@ struct Ready : CheckpointPhase<Context> {
   using CheckpointPhase<Context>::CheckpointPhase;
   /// See WindowBegin.
   void move_to(c10::Device device) { this->run().loop->move_to(device); }
+  /// Whether a policy of this kind has stopped the run, in an earlier process.
+  bool stopped_by(std::string_view kind) const { return this->run().status.stopped_by == kind; }
+  /// The reason of that stop is gone: the run continues, like one whose Settings::epochs were raised.
+  void clear_stop() { this->run().status.stopped_by.clear(); }
 };
 
 /// Around the windows of an epoch, or the rest of one, and its end.
@@ -126,7 +133,7 @@ struct Step : CheckpointPhase<Context> {
   flow validate() { return this->run().loop->validate(); }
   /// Whether the run is preempted after this event: a policy requests it (query::stop_requested),
   /// here or in another process.
-  bool is_preempting() const { return this->run().is_preempting; }
+  bool is_preempting() const { return this->run().status.is_preempting; }
 };
 
 /// Around a whole validation.
@@ -161,8 +168,8 @@ struct EpochEnd : Step<Context> {
 template <class Context>
 struct FitEnd : CheckpointPhase<Context> {
   using CheckpointPhase<Context>::CheckpointPhase;
-  std::string const& stopped_by() const { return this->run().ended_by(); }
-  bool preempted() const { return this->run().preempted; }
+  std::string const& stopped_by() const { return this->run().status.ended_by(); }
+  bool preempted() const { return this->run().status.preempted; }
 };
 
 /// A window was aborted and will be retried: restore counters that around_forward, on_loss or
@@ -182,7 +189,7 @@ struct Preemption : CheckpointPhase<Context> {
   bool const saved;              ///< whether this very moment is saved
   double const seconds_of_save;  ///< duration of that save
   /// Kind of the first policy that requested it.
-  std::string const& requested_by() const { return this->run().preempted_by; }
+  std::string const& requested_by() const { return this->run().status.preempted_by; }
 };
 
 /// Something happened to the run itself: a resume, a return to an earlier state, or any event that

@@ -30,9 +30,9 @@
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/policy_states.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/run_status.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/speed.hpp>
-#include <frugal/core/run/unfinished.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
@@ -51,6 +51,7 @@ struct RunState {
   std::map<std::string, std::string> data{};
   Parameters parameters = Parameters::of(root);
   Counters counters{};
+  RunStatus status{};  ///< whether the run goes on, and what has ended it
   LearningRate rate{};
   LossAccumulator ledger{};
   LossError::Window window{};  ///< the last one whose gradients were gathered
@@ -65,10 +66,8 @@ struct RunState {
   /// trained weights.
   std::uint64_t averaged = 0;
   Validation train_metrics{};  ///< the last of the training batches; empty without TrainMetrics
-  std::string stopped_by{};    ///< kind of the first policy that asked to stop
   double epoch_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, or the
                                                                  ///< current part of it
-  Unfinished unfinished{};
   std::vector<std::string> warnings{};
   std::vector<Event> events{};  ///< for loggers, oldest first
   bool tells_events = false;
@@ -76,21 +75,12 @@ struct RunState {
                                                ///< is
   std::shared_ptr<void> folder_lock{};         ///< of Settings::run_dir, once a policy writes there
   std::optional<Resumed> resumed{};
-  bool preempted = false;    ///< the run was preempted; its state is saved if possible
-  bool interrupted = false;  ///< a person ended it: see interrupted_by_user()
-  std::string unsaved{};     ///< why the last requested save failed
   /// At the end of a fit: the step whose weights the module holds, if a policy has restored some.
   std::optional<std::uint64_t> restored_step{};
   WallClock::time_point began = WallClock::now();
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
-  bool is_preempting = false;            ///< preempt after the current event
-  bool epoch_begun = false;              ///< on_epoch_begin has been emitted for this epoch
-  std::string_view current_hook{};       ///< the current event that may be interrupted; empty
-                                         ///< between events
-  std::size_t current_subscriber = 0;    ///< position, in order, of the subscriber being called
-  std::string preempted_by{};            ///< kind of the first policy that requested the preemption
   PolicyStates policies{};
   LoopInterface* loop = nullptr;     ///< set before the first event
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate
@@ -116,10 +106,9 @@ struct RunState {
     return seconds_before + spent.count();
   }
 
-  /// Kind of the policy that stopped or preempted the run; empty if it ran to its end. Not saved: a
-  /// preempted run has not ended.
-  std::string const& ended_by() const {
-    return stopped_by.empty() && preempted ? preempted_by : stopped_by;
+  /// Whether Settings::epochs and steps leave anything to train.
+  bool has_steps_left() const {
+    return counters.epoch < horizon.epochs && counters.step < horizon.steps;
   }
 
   /// Emits a one-line recommendation, once however often it is repeated. Never throws.
@@ -170,20 +159,7 @@ struct RunState {
     gradients.clear();
     ledger.reset();
     overflow = {};
-    unfinished = {};
-    current_hook = {};
-  }
-  /// Clears the stop or preemption, after the run has gone back to before it.
-  FRUGAL_INLINE void clear_stop() {
-    is_preempting = false;
-    stopped_by.clear();
-    preempted_by.clear();
-  }
-
-  /// Records that the user, not the machine, requested the end, with Ctrl-C.
-  FRUGAL_INLINE void interrupted_by_user() {
-    interrupted = true;
-    preempted_by = "Ctrl-C";
+    status.discard_event();
   }
 
   /// Training continues from a checkpoint made after `seconds` of training.
@@ -206,7 +182,7 @@ struct RunState {
     archive.scope("counters", [&](auto& inner) { counters.persist(inner); });
     archive.scope("rate", [&](auto& inner) { rate.persist(inner); });
     archive.scope("ledger", [&](auto& inner) { ledger.persist(inner); });
-    unfinished.persist(archive);
+    status.unfinished.persist(archive);
     archive.scope("run", [&](auto& inner) { persist_record(inner); });
   }
 
@@ -254,9 +230,9 @@ struct RunState {
   /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
-    archive("stopped_by", stopped_by);
+    archive("stopped_by", status.stopped_by);
     archive("epoch_loss", epoch_loss);
-    archive("epoch_begun", epoch_begun);
+    archive("epoch_begun", status.epoch_begun);
     persist_train_metrics(archive);
     std::uint64_t count = validations.size();  // NOLINT(misc-const-correctness): loading fills it
     archive("validations", count);

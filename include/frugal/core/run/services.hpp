@@ -10,7 +10,6 @@
 
 #include <frugal/core/compose/services.hpp>
 #include <frugal/core/run/loss.hpp>
-#include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -73,22 +72,6 @@ struct recover {
       twice,
       "frugal: two policies of this recipe take the run back after a bad loss. Remove "
       "one of them.");
-};
-
-/// `c10::Device start_device(Settings const&) const`  the module's device before the first window;
-/// the State moves the run later (WindowBegin)
-struct start_device {
-  static constexpr std::string_view name = "start_device";
-  template <class P, class State, class Context>
-  static constexpr bool met = requires(State const& state, Settings const& settings) {
-    { state.start_device(settings) } -> std::same_as<c10::Device>;
-  };
-  FRUGAL_DIAGNOSTIC(unmet,
-                    "frugal: this policy provides service::start_device, and its State lacks the "
-                    "member. Write `c10::Device start_device(Settings const&) const`.");
-  FRUGAL_DIAGNOSTIC(twice,
-                    "frugal: two policies of this recipe choose the device on which a run starts. "
-                    "Remove one of them.");
 };
 
 /// `template <class Passes> class Executor` in the policy itself: how a window is executed

@@ -7,8 +7,8 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/passes.hpp>
-#include <frugal/core/loop/preemption.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/snapshot.hpp>
@@ -59,7 +59,7 @@ class SplitExecutor {
 
   /// Finds the micro-batch size with trial steps that are undone. Leaves the source at `start`.
   template <class Train>
-  void settle(Train& source, Cursor start) {
+  void set_up(Train& source, Cursor start) {
     if constexpr (probes) probe(source, start);
   }
 

@@ -129,7 +129,7 @@ class FittingStates {
                                                             : " is gone, and so is its state"));
       reader.pass_over("policies/" + scope);
       // The policy that had ended the run is no longer in the recipe.
-      if (run.stopped_by == scope) run.stopped_by.clear();
+      if (run.status.stopped_by == scope) run.status.stopped_by.clear();
     }
     reader.recipe_changed = !changes_.empty();
   }

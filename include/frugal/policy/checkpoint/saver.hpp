@@ -161,7 +161,7 @@ class Saver {
       report_failure(run);
     }
     advise_of_leftovers(run);
-    run.unsaved = has_saved(run) ? std::string() : failure_;
+    run.status.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
   }
 
@@ -200,7 +200,7 @@ class Saver {
     bool operator==(Moment const&) const = default;
   };
   static Moment moment_of(RunState const& run) {
-    return {run.counters, run.unfinished.hook, run.judged.validations};
+    return {run.counters, run.status.unfinished.hook, run.judged.validations};
   }
 
   /// Returns the checkpoints of this run that are whole and were passed over.

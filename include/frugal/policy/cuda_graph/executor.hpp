@@ -24,7 +24,7 @@ class CapturedExecutor {
   explicit CapturedExecutor(Passes& passes) : passes_(passes) {}
 
   template <class Source>
-  void settle(Source&, Cursor) {}
+  void set_up(Source&, Cursor) {}
 
   template <class Source>
   StepOutcome train(Source& source) {

@@ -46,8 +46,6 @@ struct Precision<FP16> {
   using kind = kinds::precision;
   using listens =
       list<on::fit_begin, on::window, around::forward, on::loss, on::gradients, on::update>;
-  using before = list<kinds::clip>;  // a clipping limit applies to the gradients, not to scaled
-                                     // ones
 
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};

@@ -63,7 +63,6 @@ struct Precision<FromEnv<First, Rest...>> {
 
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
-  using before = list<kinds::clip>;
 
   static constexpr char const* variable = "FRUGAL_PRECISION";
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};

@@ -45,9 +45,10 @@ struct Clocks {
 struct CompareWatch {
   struct kind : optional_kind {
     static constexpr std::string_view name = "CompareWatch";
-    static constexpr int rank = 9;  // what the other policies do in a step is part of it
+    static constexpr Stage stage = Stage::leave;
   };
   using listens = list<on::step, around::validate, on::validated, on::fit_end>;
+  using after = list<kinds::html_report, kinds::spot>;  // what others do in a step is part of it
   static constexpr bool adds_metrics = false;
 
   TargetMetric const* target = nullptr;
@@ -91,7 +92,7 @@ struct CompareWatch {
     }
 
     void on_fit_end(FitEnd<Context>& phase) {
-      RunState const& run = run_of(phase);
+      RunState const& run = phase.run_state();
       if (run.is_judged()) {
         for (auto const& [name, value] : run.validations.back().metrics) {
           trial_->metrics.emplace_back(name, value);

@@ -18,13 +18,9 @@
 
 namespace frugal::detail {
 
-/// The hooks of every metric sink, and its place in the order: as Log, and after a dry run, which
-/// must have passed before anything is written.
+/// The hooks of every metric sink.
 using sink_listens = list<on::fit_begin, on::ready, on::step, on::validated, on::epoch_end,
                           on::fit_end, on::recorded>;
-using sink_after = list<kinds::optimizer, kinds::cost_meter, kinds::throughput, kinds::profile,
-                        kinds::budget, kinds::burn_rate, kinds::dry_run>;
-using sink_before = list<kinds::schedule>;
 
 /// When the state of a sink is saved or loaded.
 struct SinkMoment {
@@ -68,7 +64,7 @@ class SinkState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     outcome_->clear();
-    run_ = &run_of(phase);
+    run_ = &phase.run_state();
     sink_.open(phase);
     lock_ = run_->folder_lock;  // held longer than the run: closing may write
     opened_ = true;

@@ -34,7 +34,7 @@ class TensorBoardSink {
   template <class Context>
   void open(FitBegin<Context>& phase) {
     // The path is that of a folder; sink_path makes what is above it.
-    auto const folder = sink_path(path_, run_of(phase), "tensorboard", "TensorBoard");
+    auto const folder = sink_path(path_, phase.run_state(), "tensorboard", "TensorBoard");
     replaces_ = has_event_files(folder);
     writer_.open(folder);
   }

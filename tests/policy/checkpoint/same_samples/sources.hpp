@@ -4,7 +4,6 @@
 // them all. Every sample is a number, by which a test knows it.
 #pragma once
 
-#include <frugal/core/loop/consumed.hpp>
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/jsonl.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
@@ -94,8 +93,8 @@ class AnySource {
     std::optional<Batch> next() override {
       std::optional<Batch> batch = source.next();
       if (!batch) return batch;
-      position = frugal::detail::Consumed<S>(source).after(
-          position, static_cast<std::uint64_t>(batch->data.size(0)));
+      position = frugal::detail::position_after(source, position,
+                                                static_cast<std::uint64_t>(batch->data.size(0)));
       return batch;
     }
     std::uint64_t samples() const override { return source.samples(); }

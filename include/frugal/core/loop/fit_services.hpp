@@ -6,86 +6,47 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/compose/interrupted.hpp>
 #include <frugal/core/libtorch/generators.hpp>
-#include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/core/loop/consumed.hpp>
 #include <frugal/core/loop/dry_run.hpp>
-#include <frugal/core/loop/eager.hpp>
-#include <frugal/core/loop/ends.hpp>
+#include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/measure.hpp>
-#include <frugal/core/loop/passes.hpp>
-#include <frugal/core/loop/preemption.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/state/move.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
 
 namespace frugal::detail {
 
-/// The parts of a fit, and the operations that its phases request: a validation, a dry run, the
-/// same window again, a move to another device. The loop decides when.
-template <class Context, class Objective, class Train, class Valid>
-class FitParts : public LoopInterface {
-  using Engine = typename Context::engine;
-  using WindowPasses = Passes<Context, Objective, Train>;
+/// Moves a source to the run's place, which a checkpoint may have named.
+template <class Context, class Source>
+void seek_to_run(Run<Context> const& run, Source& source) {
+  Cursor const at{run.settings.seed, run.counters.epoch, run.counters.position};
+  require_in_epoch(std::as_const(source), at);
+  source.seek(at);
+}
 
-  template <class Service>
-  static constexpr bool has = Engine::template provides<Service>;
+/// What phases request of the loop, which has the sources and the passes: a validation, a dry run,
+/// the same window again, a move to another device. The loop decides when.
+template <class Passes, class Executor, class Train, class Valid>
+class FitServices final : public LoopInterface {
+  using Context = typename Passes::Context;
+  using Engine = typename Context::engine;
 
  public:
-  template <class Policies>
-  FitParts(typename Context::module_type& module, Objective& objective, Settings const& settings,
-           Policies const& policies, Train& train, std::add_pointer_t<Valid> valid)
-      : train_(train),
-        valid_(valid),
-        engine_(policies),
-        run_(module, settings, detail::horizon_of(settings, train, traits_of<Context>::batches)),
-        passes_(run_, objective, train),
-        executor_(passes_) {}
-
-  /// Only the slots are set up: they have state to save, whereas observers would write files.
-  std::vector<Check> set_up_and_dry_run(std::size_t batches) {
-    run_.attach(engine_, *this);
-    try {
-      assemble();
-      KeepModes const modes(run_.root);
-      prepare();
-      FitBegin<Context> phase(run_);
-      engine_.template emit_to_slots<on::fit_begin>(phase);
-      return dry_run(batches);
-    } catch (c10::Error const& error) {
-      return {{"set-up", false, error.what_without_backtrace()}};
-    } catch (Interrupted const&) {
-      return {{"time", false, run_.preempted_by + " asks to preempt the run"}};
-    } catch (std::exception const& error) {
-      return {{"set-up", false, error.what()}};
-    }
-  }
-
-  /// Calls on_module, which may replace layers. Runs once, at the first call.
-  void assemble() {
-    if (std::exchange(assembled_, true)) return;
-    ModuleSetup<Context> assembly(run_);
-    engine_.template emit<on::module>(assembly);
-    if constexpr (Engine::template has_subscribers<on::module>) {
-      require_same_module(base_module(run_.module), run_.root);
-      run_.parameters = Parameters::of(run_.root);
-    }
-  }
+  FitServices(Run<Context>& run, Passes& passes, Executor& executor, Train& train,
+              std::add_pointer_t<Valid> valid)
+      : run_(run), passes_(passes), executor_(executor), train_(train), valid_(valid) {}
 
   bool validates() const override { return valid_ != nullptr; }
 
@@ -96,7 +57,8 @@ class FitParts : public LoopInterface {
       if (valid_ == nullptr) return flow::proceed;
       run_.add_validation(measure_now());
       Validated<Context> validated(run_, run_.validations.back().metrics);
-      return engine_.template emit<on::validated>(validated, stopper());
+      return run_.engine->template emit<on::validated>(
+          validated, [this](std::string_view kind) { run_.status.request_stop(kind); });
     }
   }
 
@@ -113,14 +75,14 @@ class FitParts : public LoopInterface {
       return {};
     }
   }
-  void settle() override {
+  void finish_set_up() override {
     try_validation(std::exchange(run_.validation_trial, 0));
-    executor_.settle(train_, cursor());
+    executor_.set_up(train_, {run_.settings.seed, run_.counters.epoch, run_.counters.position});
   }
   void move_to(c10::Device device) override { move_run(run_, device); }
   void recorded(Event const& event) override {
     Recorded<Context> phase(run_, event);
-    engine_.template emit<on::recorded>(phase);
+    run_.engine->template emit<on::recorded>(phase);
   }
   std::optional<double> waited_for_data() const override {
     if constexpr (WaitedSource<Train>) {
@@ -143,59 +105,12 @@ class FitParts : public LoopInterface {
     return std::nullopt;
   }
 
- protected:
-  /// Puts the module on the device where the run begins.
-  void prepare() {
-    assemble();
-    c10::Device start_device = run_.settings.device;
-    if constexpr (has<service::start_device>) {
-      start_device = engine_.template provider<service::start_device>().start_device(run_.settings);
-    }
-    detail::prepare(run_, start_device);
-    // A source that copies ahead needs the target device.
-    if constexpr (requires { train_.follow(run_.device); }) train_.follow(run_.device);
-    if constexpr (requires { valid_->follow(run_.device); }) {
-      if (valid_ != nullptr) valid_->follow(run_.device);
-    }
-  }
-
-  Cursor cursor() const {
-    return {run_.settings.seed, run_.counters.epoch, run_.counters.position};
-  }
-
-  /// Moves the source to the run's place, which a checkpoint may have named.
-  void seek() {
-    Cursor const at = cursor();
-    require_in_epoch(std::as_const(train_), at);
-    train_.seek(at);
-  }
-
-  /// Called for each policy that asks to stop.
-  auto stopper() {
-    return [this](std::string_view kind) {
-      // Set now for a save within this event; asked_to_stop_ sets it again after the event, because
-      // a resume within the event loads it.
-      if (run_.stopped_by.empty()) run_.stopped_by = kind;
-      if (asked_to_stop_.empty()) asked_to_stop_ = kind;
-    };
-  }
-
-  Train& train_;
-  std::add_pointer_t<Valid> valid_;
-  Engine engine_;
-  Run<Context> run_;
-  WindowPasses passes_;
-  [[no_unique_address]] executor_of<WindowPasses> executor_;
-  bool assembled_ = false;
-  std::string asked_to_stop_{};  ///< kind of the first policy that asked during the current event
-
  private:
   /// Measures a few batches of each validation source and forgets the results: shapes, types and
   /// metrics that do not fit are errors before the first step.
   void try_validation([[maybe_unused]] std::size_t batches) {
     if constexpr (!std::is_void_v<Valid>) {
-      bool const trains = run_.stopped_by.empty() && run_.counters.epoch < run_.horizon.epochs &&
-                          run_.counters.step < run_.horizon.steps;
+      bool const trains = run_.status.stopped_by.empty() && run_.has_steps_left();
       if (batches == 0 || valid_ == nullptr || !trains) return;
       GeneratorStates generators;
       BufferCopies buffers;
@@ -240,7 +155,7 @@ class FitParts : public LoopInterface {
   void seek_back() {
     bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
     if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
-    if (moved) seek();
+    if (moved) seek_to_run(run_, train_);
   }
 
   Metrics measure_now() {
@@ -258,7 +173,7 @@ class FitParts : public LoopInterface {
     };
     Metrics metrics;
     try {
-      metrics = engine_.template surround<around::validate>(phase, body);
+      metrics = run_.engine->template surround<around::validate>(phase, body);
     } catch (Interrupted const&) {
       generators.restore();
       throw;
@@ -282,6 +197,12 @@ class FitParts : public LoopInterface {
     outcome.loss = value;
     return outcome;
   }
+
+  Run<Context>& run_;
+  Passes& passes_;
+  Executor& executor_;
+  Train& train_;
+  std::add_pointer_t<Valid> valid_;
 };
 
 }  // namespace frugal::detail

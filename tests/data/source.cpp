@@ -2,15 +2,15 @@
 // Sources whose batches stand for other numbers of samples than they hold.
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/consumed.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
+#include <frugal/data/source.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
-#include "stand_ins.hpp"
+#include "../core/loop/stand_ins.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace frugal_test::loop_consumed {
+namespace frugal_test::data_source {
 
 using namespace frugal_test::loop;
 
@@ -42,8 +42,7 @@ struct Partial {
   std::uint64_t consumed() const { return at; }
 };
 static_assert(ConsumingSource<Partial> && !ConsumingSource<Stream>);
-static_assert(std::is_empty_v<frugal::detail::Consumed<Stream>> &&
-              std::is_empty_v<frugal::detail::ConsumedAt<Stream>>);
+static_assert(std::is_empty_v<frugal::detail::ConsumedAt<Stream>>);
 
 /// Keeps the counters of every step, and skips some windows.
 struct Watched {
@@ -160,4 +159,4 @@ TEST_CASE("a cursor behind the last sample is refused where a source knows how m
   require_in_epoch(Stream{}, {.position = 41});
 }
 
-}  // namespace frugal_test::loop_consumed
+}  // namespace frugal_test::data_source

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <frugal/inline.hpp>
+
+namespace frugal {
+
+/// An interrupted event: its hook, and which policies have completed it. A resumed run emits it to
+/// all others, even if the recipe has changed.
+struct Unfinished {
+  std::string hook{};                       ///< the hook's name; empty: none
+  std::vector<std::string> completed_by{};  ///< scope names of the policies that completed it
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive.scope("broken_off", [&](auto& inner) {
+      inner("hook", hook);
+      inner("told", completed_by);
+    });
+  }
+};
+
+/// Whether a run goes on: what has ended, preempted or interrupted it. `core/loop/interruption.hpp`
+/// has the decisions.
+struct RunStatus {
+  bool stopped = false;                ///< no window follows: a policy has asked, or a preemption
+  std::string stopped_by{};            ///< kind of the first policy that asked to stop; saved
+  std::string stop_requested_by{};     ///< the same, of those that asked during the current event
+  bool is_preempting = false;          ///< preempt after the current event
+  std::string preempted_by{};          ///< kind of the first policy that requested the preemption
+  bool preempted = false;              ///< the run was preempted; its state is saved if possible
+  bool interrupted = false;            ///< a person ended it: see interrupted_by_user()
+  std::string unsaved{};               ///< why the last requested save failed
+  bool epoch_begun = false;            ///< on_epoch_begin has been emitted for this epoch; saved
+  Unfinished unfinished{};             ///< an event that the resumed run completes; saved
+  std::string_view current_hook{};     ///< the event in progress, if it may be interrupted
+  std::size_t current_subscriber = 0;  ///< position, in order, of the subscriber being called
+
+  /// Kind of the policy that stopped or preempted the run; empty if it ran to its end. Not saved: a
+  /// preempted run has not ended.
+  std::string const& ended_by() const {
+    return stopped_by.empty() && preempted ? preempted_by : stopped_by;
+  }
+
+  /// A policy asks to stop. Both names are set: a save within this event needs `stopped_by` at once,
+  /// and a resume within it loads another one.
+  void request_stop(std::string_view kind) {
+    if (stopped_by.empty()) stopped_by = kind;
+    if (stop_requested_by.empty()) stop_requested_by = kind;
+  }
+  void request_preemption(std::string_view kind) {
+    if (preempted_by.empty()) preempted_by = kind;
+  }
+  /// The user, not the machine, requested the end, with Ctrl-C.
+  FRUGAL_INLINE void interrupted_by_user() {
+    interrupted = true;
+    preempted_by = "Ctrl-C";
+  }
+
+  /// The run has gone back to before its stop or preemption.
+  FRUGAL_INLINE void clear_stop() {
+    stopped = false;
+    is_preempting = false;
+    stopped_by.clear();
+    preempted_by.clear();
+  }
+  /// The event in progress has failed, and its window is discarded.
+  FRUGAL_INLINE void discard_event() {
+    unfinished = {};
+    current_hook = {};
+  }
+};
+
+}  // namespace frugal
