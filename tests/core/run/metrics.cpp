@@ -7,6 +7,7 @@
 #include <frugal/core/state/state_writer.hpp>
 
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,18 @@ TEST_CASE("metrics are added with something before their names") {
   CHECK(metrics["loss"] == 0.5);
   CHECK(metrics["shifted/loss"] == 2);
   CHECK(metrics.has_table("shifted/matrix"));
+}
+
+TEST_CASE("metrics are printed in their order, without their tables") {
+  std::ostringstream out;
+  out << Metrics{};
+  CHECK(out.str().empty());
+  Metrics metrics;
+  metrics.set("loss", 0.25);
+  metrics.set("accuracy", 0.875);
+  metrics.set_table("matrix", at::ones({1}));
+  out << metrics;
+  CHECK(out.str() == "loss 0.25, accuracy 0.875");
 }
 
 }  // namespace frugal_test::run_metrics

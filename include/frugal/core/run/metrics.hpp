@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,14 @@ class [[nodiscard]] Metrics {
     persist_tables(archive);
   }
 
+  /// The numbers, as "loss 0.25, accuracy 0.9"; the format of the stream is used.
+  friend FRUGAL_INLINE std::ostream& operator<<(std::ostream& out, Metrics const& metrics) {
+    char const* before = "";
+    for (auto const& [name, value] : metrics.values_) {
+      out << std::exchange(before, ", ") << name << ' ' << value;
+    }
+    return out;
+  }
   friend bool operator==(Metrics const& a, Metrics const& b) {
     auto const same = [](table_type const& one, table_type const& other) {
       return one.first == other.first && one.second.equal(other.second);
