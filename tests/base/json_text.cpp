@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -14,7 +15,6 @@
 namespace frugal_test::store_json_text {
 
 using frugal::detail::append_json;
-using frugal::detail::as_utf8;
 using frugal::detail::is_utf8;
 
 /// A JSON library's result; nothing if it rejects the text as invalid UTF-8.
@@ -63,23 +63,6 @@ TEST_CASE("text is written as a JSON library writes it, and refused if that refu
     ++good;
   });
   CHECK(good > 1000);
-}
-
-TEST_CASE("text that is not UTF-8 becomes UTF-8, and other text is unchanged") {
-  with_texts([](std::string const& text) {
-    std::string const out = as_utf8(text);
-    REQUIRE(is_utf8(out));
-    if (is_utf8(text)) REQUIRE(out == text);
-  });
-  CHECK(as_utf8("l\xffss") == "l\xef\xbf\xbdss");
-}
-
-TEST_CASE("the largest character and those beyond it, surrogates and overlong forms") {
-  CHECK(is_utf8("\xf4\x8f\xbf\xbf"));
-  CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));
-  CHECK_FALSE(is_utf8("\xed\xa0\x80"));
-  CHECK_FALSE(is_utf8("\xc0\x80"));
-  CHECK_FALSE(is_utf8("\xe0\x80\x80"));
 }
 
 TEST_CASE("numbers read back unchanged, and those that JSON cannot express are null") {

@@ -3,6 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

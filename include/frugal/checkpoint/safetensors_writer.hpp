@@ -3,6 +3,7 @@
 
 #include <frugal/base/in_order.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/safetensors_fault.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/inline.hpp>

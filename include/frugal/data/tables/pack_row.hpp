@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/tables/cell.hpp>

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/policy/spot/metadata_answer.hpp>
 #include <frugal/policy/spot/metadata_client.hpp>
 #include <frugal/policy/spot/notice.hpp>

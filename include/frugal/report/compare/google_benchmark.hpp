@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 

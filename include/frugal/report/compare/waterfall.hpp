@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/report/doctor/levers.hpp>
 #include <frugal/report/doctor/machine.hpp>
 

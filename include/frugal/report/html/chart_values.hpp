@@ -3,6 +3,7 @@
 
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/plot.hpp>

@@ -3,6 +3,7 @@
 
 #include <frugal/base/json_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 

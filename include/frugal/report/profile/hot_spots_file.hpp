@@ -17,6 +17,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

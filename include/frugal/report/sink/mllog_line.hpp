@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/core/run/event.hpp>
 #include <frugal/inline.hpp>
 
