@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "base": set(),
     "checkpoint": {"base"},
     "data": {"base", "checkpoint"},
-    "core/compose": set(),
+    "core/compose": {"base"},
     "core/libtorch": {"data"},
     "core/state": {"core/libtorch"},
     "core/run": {"base", "data", "core/compose", "core/libtorch", "core/state"},
