@@ -6,6 +6,7 @@
 #include <frugal/base/utf8.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -63,6 +64,17 @@ TEST_CASE("text is written as a JSON library writes it, and refused if that refu
     ++good;
   });
   CHECK(good > 1000);
+}
+
+TEST_CASE("bytes that are not UTF-8 are written as U+FFFD, each by itself") {
+  with_texts([](std::string const& text) {
+    REQUIRE(written(text) == written(frugal::detail::as_utf8(text)));
+  });
+}
+
+TEST_CASE("whole numbers are written with all digits") {
+  CHECK(written(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");
+  CHECK(written(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
 }
 
 TEST_CASE("numbers read back unchanged, and those that JSON cannot express are null") {
