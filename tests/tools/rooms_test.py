@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "policy": POLICY,
     "report": POLICY | {"policy", "report/*"},
     "report/audit": {"base", "core/run"},
-    "report/budget": {"base", "core/run", "report/notify"},
+    "report/budget": {"base", "core/run", "policy", "report/notify"},
     "report/compare": {"base", "core/compose", "core/libtorch", "core/run", "policy"},
     "report/cost_meter": {"base", "checkpoint", "report/energy", "report/plan"},
     "report/doctor": {"base", "core/compose", "policy"},
