@@ -11,7 +11,6 @@
 #include <frugal/data/curate/curated.hpp>
 #include <frugal/data/curate/curation_file.hpp>
 #include <frugal/data/curate/curation_page.hpp>
-#include <frugal/data/curate/dictd.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -27,6 +26,8 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "dictd.hpp"
 
 namespace {
 
@@ -193,7 +194,7 @@ int main(int argc, char** argv) {
     if (fs::is_directory(data)) {
       run(Files(data), settings, to);
     } else if (data.extension() == ".index") {
-      run(frugal::DictdSet(data), settings, to);
+      run(dictd::Dictionary(data), settings, to);
     } else {
       run(Lines(data), settings, to);
     }

@@ -3,7 +3,6 @@
 // frugal's side of bench/data_curate.py: deduplicates entries of a dictionary in dictd's format,
 // and prints the time of that alone, without the reading of the dictionary.
 #include <frugal/data/curate/deduplicate.hpp>
-#include <frugal/data/curate/dictd.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -16,13 +15,15 @@
 #include <iostream>
 #include <string_view>
 
+#include "../../examples/dictd.hpp"
+
 namespace {
 
 /// The first samples of a set.
 struct First {
   std::uint64_t size() const { return std::min(set.size(), samples); }
   std::string_view get(std::uint64_t index) const { return set.get(index); }
-  frugal::DictdSet const& set;
+  dictd::Dictionary const& set;
   std::uint64_t samples;
 };
 
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
   app.add_option("--memory", settings.memory, "bytes");
   CLI11_PARSE(app, argc, argv);
   try {
-    frugal::DictdSet const set(index);
+    dictd::Dictionary const set(index);
     First const first{set, samples};
     auto const start = std::chrono::steady_clock::now();
     std::clock_t const cpu = std::clock();

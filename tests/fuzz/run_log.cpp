@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: any bytes are a log that is read in bounded memory, the same whatever its pieces; and
 // any text in it, in levers.json and in hot_spots.json reaches the page only escaped.
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>

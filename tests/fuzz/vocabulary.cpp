@@ -2,6 +2,7 @@
 // libFuzzer: any bytes are either refused as a vocabulary with a DataError, or give tokens that are
 // found by their ids and by their text; and the trie of that vocabulary cuts words, made of its own
 // tokens and of the input, as the definition of WordPiece says. Everything else ends the program.
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/text/vocabulary.hpp>
 #include <frugal/data/text/wordpiece_trie.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 
 #include <cstddef>
@@ -59,7 +59,7 @@ inline std::string percent_of(std::uint64_t part, std::uint64_t of) {
 /// The first bytes of a text, not cut within a UTF-8 character.
 FRUGAL_INLINE std::string beginning(std::string text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0U) == 0x80) --bytes;
+  while (bytes > 0 && continues_code_point(text[bytes])) --bytes;
   return text.substr(0, bytes) + " \xe2\x80\xa6";
 }
 

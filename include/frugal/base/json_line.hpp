@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/base/json_writer.hpp>
 
-#include <concepts>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace frugal::detail {
 
@@ -15,39 +12,25 @@ namespace frugal::detail {
 /// UTF-8 become U+FFFD, so that any path or error text gives a readable line.
 class JsonLine {
  public:
-  JsonLine() { line_.reserve(256); }  // as long as most lines of a log
+  JsonLine() : writer_(reserved()) { writer_.object(); }
 
-  FRUGAL_INLINE JsonLine& add(std::string_view key, std::string_view text) {
-    name(key);
-    append_json(line_, as_utf8(text));
-    return *this;
-  }
-  JsonLine& add(std::string_view key, char const* text) { return add(key, std::string_view(text)); }
-  JsonLine& add(std::string_view key, std::integral auto number) {
-    name(key);
-    line_ += std::to_string(number);
-    return *this;
-  }
-  FRUGAL_INLINE JsonLine& add(std::string_view key, double number) {
-    name(key);
-    append_json(line_, number);
+  template <class Value>
+  JsonLine& add(std::string_view key, Value const& value) {
+    writer_.add(key, value);
     return *this;
   }
 
   /// The object, with a line feed.
-  FRUGAL_INLINE std::string str() && {
-    line_ += line_.empty() ? "{}\n" : "}\n";
-    return std::move(line_);
-  }
+  std::string str() && { return writer_.str("\n"); }
 
  private:
-  FRUGAL_INLINE void name(std::string_view key) {
-    line_ += line_.empty() ? '{' : ',';
-    append_json(line_, as_utf8(key));
-    line_ += ':';
+  static std::string reserved() {
+    std::string text;
+    text.reserve(256);  // as long as most lines of a log
+    return text;
   }
 
-  std::string line_;
+  JsonWriter writer_;
 };
 
 }  // namespace frugal::detail

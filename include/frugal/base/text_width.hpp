@@ -3,11 +3,11 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 
 /// Columns of a terminal that a text takes. wcwidth() would do, but depends on the locale, which a
@@ -15,29 +15,6 @@
 namespace frugal::watch {
 
 namespace detail {
-
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t bytes = 0;  ///< 0: not UTF-8
-};
-
-FRUGAL_INLINE CodePoint code_point_at(std::string_view text) {
-  auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char const first = byte(0);
-  if (first < 0x80) return {first, 1};
-  std::size_t const length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (length == 0 || first > 0xF4 || text.size() < length) return {};
-  constexpr std::array<unsigned char, 5> mask{0, 0, 0x1F, 0x0F, 0x07};
-  constexpr std::array<char32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-  char32_t value = first & mask[length];
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return {};
-    value = (value << 6U) | (byte(i) & 0x3FU);
-  }
-  bool const surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < least[length] || value > 0x10FFFF || surrogate) return {};
-  return {value, length};
-}
 
 FRUGAL_INLINE std::size_t columns_of(char32_t c) {
   using Range = std::pair<char32_t, char32_t>;
@@ -62,15 +39,22 @@ FRUGAL_INLINE std::size_t columns_of(char32_t c) {
   return 1;
 }
 
+/// The first character of a text; a byte that is not UTF-8 is one by itself.
+inline frugal::detail::CodePoint first_character(std::string_view text) {
+  auto first = frugal::detail::code_point_at(text, 0);
+  if (!first.valid) first.bytes = 1;
+  return first;
+}
+
 }  // namespace detail
 
 /// Columns of a text without control characters (see printable).
 FRUGAL_INLINE std::size_t text_width(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {
-    auto const next = detail::code_point_at(text);
-    columns += next.bytes == 0 ? 1 : detail::columns_of(next.value);
-    text.remove_prefix(next.bytes == 0 ? 1 : next.bytes);
+    auto const next = detail::first_character(text);
+    columns += detail::columns_of(next.value);
+    text.remove_prefix(next.bytes);
   }
   return columns;
 }
@@ -79,11 +63,11 @@ FRUGAL_INLINE std::size_t text_width(std::string_view text) {
 FRUGAL_INLINE std::string_view truncated(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   while (end < text.size()) {
-    auto const next = detail::code_point_at(text.substr(end));
-    std::size_t const width = next.bytes == 0 ? 1 : detail::columns_of(next.value);
+    auto const next = detail::first_character(text.substr(end));
+    std::size_t const width = detail::columns_of(next.value);
     if (width > columns) break;
     columns -= width;
-    end += next.bytes == 0 ? 1 : next.bytes;
+    end += next.bytes;
   }
   return text.substr(0, end);
 }
@@ -93,16 +77,16 @@ FRUGAL_INLINE std::string_view truncated(std::string_view text, std::size_t colu
 FRUGAL_INLINE std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
-    auto const next = detail::code_point_at(text);
+    auto const next = detail::first_character(text);
     bool const control = next.value < 0x20 || (next.value >= 0x7F && next.value < 0xA0) ||
                          (next.value >= 0x2028 && next.value <= 0x202E) ||
                          (next.value >= 0x2066 && next.value <= 0x2069);
-    if (next.bytes == 0 || control) {
+    if (!next.valid || control) {
       result += '?';
     } else {
       result += text.substr(0, next.bytes);
     }
-    text.remove_prefix(next.bytes == 0 ? 1 : next.bytes);
+    text.remove_prefix(next.bytes);
   }
   return result;
 }

@@ -6,7 +6,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/in_order.hpp>
 #include <frugal/base/json_fields.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 
 #include <algorithm>
@@ -81,19 +81,16 @@ class ArchiveIndex {
     detail::put_in_order(entries_, [](ArchivedCheckpoint const& a, ArchivedCheckpoint const& b) {
       return std::tie(a.step, a.serial, a.name) > std::tie(b.step, b.serial, b.name);
     });
-    std::string text =
-        "{\n  \"format\": \"frugal archive\",\n  \"version\": " + std::to_string(newest_version) +
-        ",\n  \"checkpoints\": ";
-    detail::append_lines(text, '[', ']', entries_, [&](ArchivedCheckpoint const& each) {
-      text += "{\"name\": ";
-      detail::append_json(text, each.name);
-      text += ", \"step\": " + std::to_string(each.step) +
-              ", \"serial\": " + std::to_string(each.serial) +
-              ", \"size\": " + std::to_string(each.size) + ", \"xxh3\": \"" + hex_of(each.hash) +
-              "\", \"saved_at\": " + std::to_string(each.saved_at) +
-              ", \"moved_at\": " + std::to_string(std::max<std::int64_t>(each.moved_at, 0)) + "}";
-    });
-    text += "\n}\n";
+    detail::JsonWriter out;
+    out.object(detail::JsonLayout::lines).add("format", "frugal archive");
+    out.add("version", newest_version).key("checkpoints").array();
+    for (ArchivedCheckpoint const& each : entries_) {
+      out.object(detail::JsonLayout::spaced).add("name", each.name).add("step", each.step);
+      out.add("serial", each.serial).add("size", each.size).add("xxh3", hex_of(each.hash));
+      out.add("saved_at", each.saved_at);
+      out.add("moved_at", std::max<std::int64_t>(each.moved_at, 0)).end();
+    }
+    std::string const text = out.str("\n");
     auto partial = path_;
     partial += ".partial";
     remove_tree(partial);  // left by a crash

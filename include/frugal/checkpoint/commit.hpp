@@ -4,6 +4,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -70,48 +71,22 @@ FRUGAL_INLINE bool is_file_name(std::string_view name) {
 
 inline constexpr std::string_view manifest_seal = ",\n  \"xxh3\": \"";
 
-/// Appends the lines of an array or object, each by `append(out, element)`.
-template <class Elements, class Append>
-void append_lines(std::string& out, char open, char close, Elements const& elements,
-                  Append&& append) {
-  out += open;
-  char const* before = "\n    ";
-  for (auto const& element : elements) {
-    out += before;
-    append(element);
-    before = ",\n    ";
-  }
-  if (!elements.empty()) out += "\n  ";
-  out += close;
-}
-
 }  // namespace detail
 
 FRUGAL_INLINE std::string Manifest::text() const {
-  std::string out = "{\n  \"format\": \"frugal checkpoint\"";
-  auto const add = [&](char const* name, std::uint64_t number) {
-    out.append(",\n  \"").append(name).append("\": ").append(std::to_string(number));
-  };
-  add("version", newest_version);
-  add("step", step);
-  add("serial", serial);
-  add("saved_at", static_cast<std::uint64_t>(std::max<std::int64_t>(saved_at, 0)));
-  out += ",\n  \"metrics\": ";
-  detail::append_lines(out, '{', '}', metrics, [&](auto const& metric) {
-    // A name may hold any bytes; a save must not fail because of it.
-    detail::append_json(out, detail::as_utf8(metric.first));
-    out += ": ";
-    detail::append_json(out, metric.second);
-  });
-  out += ",\n  \"files\": ";
-  detail::append_lines(out, '[', ']', files, [&](FileEntry const& file) {
-    out += "{\"name\": ";
-    detail::append_json(out, file.name);
-    out +=
-        ", \"size\": " + std::to_string(file.size) + ", \"xxh3\": \"" + hex_of(file.hash) + "\"}";
-  });
-  std::uint64_t const hash = Hash::of(detail::bytes_of(out));
-  return out.append(detail::manifest_seal).append(hex_of(hash)).append("\"\n}\n");
+  detail::JsonWriter out;
+  out.object(detail::JsonLayout::lines).add("format", "frugal checkpoint");
+  out.add("version", newest_version).add("step", step).add("serial", serial);
+  out.add("saved_at", std::max<std::int64_t>(saved_at, 0)).key("metrics").object();
+  // A name may hold any bytes; a save must not fail because of it.
+  for (auto const& [name, value] : metrics) out.add(name, value);
+  out.end().key("files").array();
+  for (FileEntry const& file : files) {
+    out.object(detail::JsonLayout::spaced).add("name", file.name).add("size", file.size);
+    out.add("xxh3", hex_of(file.hash)).end();
+  }
+  std::uint64_t const hash = Hash::of(detail::bytes_of(out.end().text()));
+  return out.add("xxh3", hex_of(hash)).str("\n");
 }
 
 }  // namespace frugal

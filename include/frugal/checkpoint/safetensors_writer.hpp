@@ -2,7 +2,8 @@
 #pragma once
 
 #include <frugal/base/in_order.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/safetensors_fault.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/inline.hpp>
@@ -122,23 +123,15 @@ class SafetensorsWriter {
 
   FRUGAL_INLINE void write_header(std::vector<TensorView> const& tensors,
                                   Metadata const& metadata) {
-    header_.assign(detail::safetensors_length_bytes, '\0');
-    header_ += '{';
+    detail::JsonWriter out(std::string(detail::safetensors_length_bytes, '\0'));
+    out.object();
     if (!metadata.empty()) {
-      quote(detail::safetensors_metadata_key);
-      header_ += ':';
-      char separator = '{';
-      for (auto const& [key, value] : metadata) {
-        header_ += std::exchange(separator, ',');
-        quote(key);
-        header_ += ':';
-        quote(value);
-      }
-      header_ += "},";
+      out.key(detail::safetensors_metadata_key).object();
+      for (auto const& [key, value] : metadata) out.add(utf8(key), utf8(value));
+      out.end();
     }
-    for (TensorView const& tensor : tensors) describe(tensor);
-    if (header_.back() == ',') header_.pop_back();
-    header_ += '}';
+    for (TensorView const& tensor : tensors) describe(out, tensor);
+    header_ = out.str();
     // Padding aligns the first tensor, and by their order all others.
     header_.resize((header_.size() + 7) / 8 * 8, ' ');
     std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
@@ -151,25 +144,20 @@ class SafetensorsWriter {
     std::memcpy(header_.data(), &length, sizeof length);
   }
 
-  FRUGAL_INLINE void describe(TensorView const& tensor) {
-    quote(tensor.name);
-    header_.append(R"(:{"dtype":")").append(dtype_name(tensor.dtype)).append(R"(","shape":[)");
-    for (std::uint64_t const extent : tensor.shape) {
-      header_.append(std::to_string(extent)).append(1, ',');
-    }
-    if (!tensor.shape.empty()) header_.pop_back();
-    header_.append(R"(],"data_offsets":[)").append(std::to_string(data_size_)).append(1, ',');
+  FRUGAL_INLINE void describe(detail::JsonWriter& out, TensorView const& tensor) {
+    out.key(utf8(tensor.name)).object().add("dtype", dtype_name(tensor.dtype));
+    out.key("shape").array();
+    for (std::uint64_t const extent : tensor.shape) out.value(extent);
+    out.end().key("data_offsets").array().value(data_size_);
     data_size_ += tensor.bytes.size();
-    header_.append(std::to_string(data_size_)).append("]},");
+    out.value(data_size_).end().end();
   }
 
-  FRUGAL_INLINE void quote(std::string_view text) {
-    if (!detail::is_utf8(text)) {
-      detail::safetensors_fail(
-          name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
-          "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
-    }
-    detail::append_json(header_, text);
+  FRUGAL_INLINE std::string_view utf8(std::string_view text) const {
+    if (detail::is_utf8(text)) return text;
+    detail::safetensors_fail(
+        name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
+        "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
   }
 
   [[noreturn]] FRUGAL_INLINE void refuse(std::string_view tensor, std::string what, std::string why,

@@ -52,16 +52,6 @@ class Mapped : public detail::WrappedSource<S> {
     return function_(*std::move(batch));
   }
 
-  std::uint64_t samples() const
-    requires SizedSource<S>
-  {
-    return source_.samples();
-  }
-  std::uint64_t batches() const
-    requires SizedSource<S>
-  {
-    return source_.batches();
-  }
   std::uint64_t consumed() const
     requires ConsumingSource<S>
   {

@@ -3,20 +3,30 @@
 
 #include <frugal/data/source.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 namespace frugal::detail {
 
-/// What a source that reads another one passes on unchanged: its pauses, its waiting and its
-/// advice.
-/// `S` is that source, or a reference to it.
+/// What a source that reads another one passes on unchanged, unless it has its own: its size, its
+/// pauses, its waiting and its advice. `S` is that source, or a reference to it.
 template <class S>
 class WrappedSource {
   using Inner = std::remove_reference_t<S>;
 
  public:
+  std::uint64_t samples() const
+    requires SizedSource<Inner>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).samples());
+  }
+  std::uint64_t batches() const
+    requires SizedSource<Inner>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).batches());
+  }
   bool pause()
     requires PausableSource<Inner>
   {

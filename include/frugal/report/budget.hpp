@@ -2,9 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +15,7 @@
 #include <frugal/report/budget/alerts.hpp>
 #include <frugal/report/budget/levels.hpp>
 #include <frugal/report/budget/limit.hpp>
+#include <frugal/report/budget/spending_state.hpp>
 
 namespace frugal {
 
@@ -51,7 +49,7 @@ struct Budget {
 
  public:
   using kind = kinds::budget;
-  using listens = list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+  using listens = detail::spending_listens;
   FRUGAL_DIAGNOSTIC(
       without_meter,
       "frugal: Budget needs CostMeter: nobody counts what is spent. Add CostMeter{}.");
@@ -78,40 +76,31 @@ struct Budget {
 
 template <class... Options>
 template <class Context>
-class Budget<Options...>::State {
- public:
-  using dispensable = void;  // a run may get its budget later
+class Budget<Options...>::State
+    : public detail::SpendingState<Context, Budget<Options...>, traits> {
+  using Base = detail::SpendingState<Context, Budget<Options...>, traits>;
 
+ public:
   explicit State(Budget const& settings)
-      : limit_(settings.limit),
-        levels_(told_levels(settings.levels), settings.hysteresis, "Budget"),
+      : Base(settings, told_levels(settings.levels)),
         overspend_({1.0}, settings.hysteresis, "Budget"),
-        projected_(settings.projected),
-        webhook_(settings.webhook),
-        command_(settings.command) {}
+        projected_(settings.projected) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
-    if (!(limit_ > 0 && std::isfinite(limit_))) {
+    if (!detail::is_positive(limit_)) {
       throw SettingsError({.what = "the limit is " + std::to_string(limit_),
                            .where = "Budget",
                            .why = "it would be spent before the run begins",
                            .fix = "Give more than 0 " + std::string(traits::unit) + "."});
     }
-    if (!phase.gauges().find(traits::gauge)) {
-      throw SettingsError({.what = "the budget is in " + std::string(traits::unit),
-                           .where = "Budget",
-                           .why = std::string(traits::missing),
-                           .fix = std::string(traits::fix)});
-    }
-    webhook_.begin("Budget");
-    command_.begin("Budget");
+    this->begin(phase, "the budget");
   }
 
   /// As with Settings::epochs, an ended run continues if it gets more.
   void on_ready(Ready<Context>& phase) {
-    ready_ = true;
+    this->ready_ = true;
     if (!phase.stopped_by(kind::name)) return;
-    stopped_ = verdict(spent(phase)) == flow::stop;
+    stopped_ = verdict(this->spent(phase)) == flow::stop;
     if (!stopped_) phase.clear_stop();
   }
 
@@ -123,32 +112,19 @@ class Budget<Options...>::State {
     over_ = true;
     // A preempted run is saved already: it would report the same again when it is resumed.
     if (!phase.preempted()) static_cast<void>(look(phase));
-    webhook_.close();
-    command_.close();
-  }
-
-  /// The last checkpoint is on disk before anything waits for an alert.
-  template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
-    next();
-    for (std::string const& text : {webhook_.finish("Budget"), command_.finish("Budget")}) {
-      if (!text.empty()) phase.warn(text);
-    }
+    this->close();
   }
 
   template <class Archive>
   void persist(Archive& archive) {
-    // A Rollback does not re-arm warnings that were sent.
-    detail::Levels told = levels_;
-    detail::Levels overspend = overspend_;
-    archive.scope("levels", [&](auto& inner) { told.persist(inner); });
-    archive.scope("overspend", [&](auto& inner) { overspend.persist(inner); });
-    if (!Archive::loading || ready_) return;
-    levels_ = told;
-    overspend_ = overspend;
+    Base::persist(archive);
+    this->persist_levels(archive, "overspend", overspend_);
   }
 
  private:
+  using Base::limit_;
+  using Base::text;
+
   static constexpr double share_before_projection = 0.01;
 
   /// A stop is always reported, whatever levels are set.
@@ -158,19 +134,14 @@ class Budget<Options...>::State {
     return levels;
   }
 
-  static double spent(Phase<Context> const& phase) {
-    return phase.gauges().find(traits::gauge).value_or(0);
-  }
-
   flow verdict(double amount) const {
     return stops && amount >= limit_ ? flow::stop : flow::proceed;
   }
 
   flow look(Phase<Context> const& phase) {
-    double const amount = spent(phase);
-    if (amount == seen_) return verdict(amount);
-    seen_ = amount;
-    auto const level = levels_.look(amount / limit_);
+    double const amount = this->spent(phase);
+    if (amount == std::exchange(this->seen_, amount)) return verdict(amount);
+    auto const level = this->levels_.look(amount / limit_);
     // A run that has ended by itself is not stopped. A stop is reported also if its level was
     // reported before: by a run without Stop, or at a lower limit.
     bool const ends = !over_ && verdict(amount) == flow::stop && !std::exchange(stopped_, true);
@@ -184,48 +155,21 @@ class Budget<Options...>::State {
     if (amount < share_before_projection * limit_) return;
     auto const end = phase.gauges().find(traits::projected);
     if (!end || !overspend_.look(*end / limit_) || amount >= limit_) return;
-    send(phase, 1.0, amount, "projected",
-         "the run will spend " + text(*end) + " of " + text(limit_) + " until its end", *end);
+    this->send(phase, 1.0, amount, "projected",
+               "the run will spend " + text(*end) + " of " + text(limit_) + " until its end",
+               {{"projected", *end}});
   }
 
   void tell(Phase<Context> const& phase, double level, double amount, bool ends) {
-    send(phase, level, amount, ends ? "stop" : "warn",
-         detail::general(100 * level, 4) + "% of " + text(limit_) + " is reached: " + text(amount) +
-             " spent" + (ends ? ", and the run ends here" : ""),
-         {});
+    this->send(phase, level, amount, ends ? "stop" : "warn",
+               detail::general(100 * level, 4) + "% of " + text(limit_) + " is reached: " +
+                   text(amount) + " spent" + (ends ? ", and the run ends here" : ""));
   }
 
-  void send(Phase<Context> const& phase, double level, double amount, std::string const& action,
-            std::string const& sentence, std::optional<double> end) {
-    Event event{.name = "budget",
-                .fields = {{"level", level},
-                           {std::string(traits::gauge), amount},
-                           {"limit", limit_},
-                           {"action", action}}};
-    if (end) event.fields.emplace_back("projected", *end);
-    notify::Alert alert{.text = "Budget: " + sentence, .fields = event.fields};
-    alert.fields.emplace_back("spent", amount);
-    alert.fields.emplace_back("unit", std::string(traits::unit));
-    alert.fields.emplace_back("run", phase.settings().run_dir.string());
-    alert.fields.emplace_back("step", phase.counters().step);
-    phase.warn(alert.text);
-    webhook_.post(alert);
-    command_.post(alert);
-    phase.record(std::move(event));
-  }
-
-  static std::string text(double amount) { return detail::amount_text(amount, traits::unit); }
-
-  double limit_;
-  detail::Levels levels_;
   detail::Levels overspend_;
   bool projected_;
-  bool ready_ = false;
   bool stopped_ = false;  ///< the stop is reported
   bool over_ = false;     ///< the last step is over
-  double seen_ = -1;
-  detail::AlertLine<webhook_type> webhook_;
-  detail::AlertLine<command_type> command_;
 };
 
 }  // namespace frugal

@@ -166,9 +166,7 @@ struct Log {
           .add("epoch", record.at.epoch)
           .add("samples", record.at.sample)
           .add("seconds", record.seconds);
-      for (auto const& [name, value] : record.fields) {
-        std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
-      }
+      for (auto const& [name, value] : record.fields) line.add(name, value);
       return std::move(line).str();
     }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <frugal/base/signal_free_thread.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/error.hpp>

@@ -2,6 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/curate/curation_page.hpp>
 
 #include "support/files.hpp"

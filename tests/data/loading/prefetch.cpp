@@ -248,10 +248,15 @@ TEST_CASE("the time that training waits for a prefetched source is measured, wha
 }
 
 TEST_CASE("a source that cannot be paused within the patience reports that, and continues") {
-  std::promise<void> promise;
+  std::promise<void> promise, reading;
   auto const released = promise.get_future().share();
-  Prefetch source(troubled(0, [released] { released.wait(); }), {.patience = 10ms});
+  auto const wait = [released, &reading] {
+    reading.set_value();
+    released.wait();
+  };
+  Prefetch source(troubled(0, wait), {.patience = 10ms});
   source.seek({});
+  reading.get_future().wait();
   CHECK_FALSE(source.pause());
   promise.set_value();
   source.resume();

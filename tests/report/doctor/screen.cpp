@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/json.hpp>
-#include <frugal/base/json_text.hpp>
 #include <frugal/base/text_width.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/report/doctor/json.hpp>
 #include <frugal/report/doctor/screen.hpp>
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -22,8 +23,7 @@ inline constexpr Order<sizeof...(Ps)> order_in = order_of(infos_of<Ps...>);
 
 /// Whether the kind is present. A slot always is: its null policy fills it.
 template <std::size_t N>
-constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind,
-                        bool slot) {
+constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, std::uint64_t kind, bool slot) {
   if (slot) return true;
   for (PolicyInfo const& info : infos) {
     if (info.key == kind) return true;
@@ -34,7 +34,7 @@ constexpr bool has_kind(std::array<PolicyInfo, N> const& infos, unsigned long lo
 /// Whether the kind is present and not null: a null policy transforms nothing, so nothing conflicts
 /// with it.
 template <std::size_t N>
-constexpr bool has_active_kind(std::array<PolicyInfo, N> const& infos, unsigned long long kind) {
+constexpr bool has_active_kind(std::array<PolicyInfo, N> const& infos, std::uint64_t kind) {
   for (PolicyInfo const& info : infos) {
     if (info.key == kind && !info.null) return true;
   }
@@ -65,7 +65,7 @@ constexpr bool shares_name(std::array<PolicyInfo, N> const& infos, std::size_t w
 /// Whether an earlier policy provides the service.
 template <std::size_t N>
 constexpr bool is_provided_before(std::array<PolicyInfo, N> const& infos, std::size_t which,
-                                  unsigned long long service) {
+                                  std::uint64_t service) {
   for (std::size_t i = 0; i < which; ++i) {
     for (Edge const& edge : infos[i].provides) {
       if (edge.key == service) return true;

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <concepts>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
+#include <frugal/base/name_hash.hpp>
 #include <frugal/core/compose/declared.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/hooks.hpp>
@@ -106,22 +108,16 @@ struct edge<need<Kind, Sentence>, General> : need<Kind, Sentence> {};
 template <class Kind, class Sentence, class General>
 struct edge<conflict<Kind, Sentence>, General> : conflict<Kind, Sentence> {};
 
-/// A kind's name hashed to a number (FNV-1a), for cheap comparison of each pair of policies.
-constexpr unsigned long long key_of(std::string_view name) {
-  unsigned long long key = 14695981039346656037ULL;
-  for (char const c : name) key = (key ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return key;
-}
-
-/// An edge as a value, so that rules over recipes are loops instead of templates.
+/// An edge as a value, so that rules over recipes are loops instead of templates. Its key is the
+/// hash of the kind's name, for cheap comparison of each pair of policies.
 struct Edge {
   std::string_view kind;
   bool slot;
   std::string_view sentence;
-  unsigned long long key = key_of(kind);
+  std::uint64_t key = detail::name_hash(kind);
 };
 template <class K>
-inline constexpr unsigned long long kind_key = key_of(K::name);
+inline constexpr std::uint64_t kind_key = detail::name_hash(K::name);
 
 template <class List, class General>
 struct edges;
@@ -167,7 +163,7 @@ struct PolicyInfo {
   std::span<Edge const> after;
   std::span<Edge const> provides{};
   std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
-  unsigned long long key = key_of(kind);
+  std::uint64_t key = detail::name_hash(kind);
 };
 
 template <class Kind>

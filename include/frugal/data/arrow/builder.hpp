@@ -2,7 +2,7 @@
 // needs: arrow
 #pragma once
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/descriptor.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/inline.hpp>
@@ -8,12 +9,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <optional>
-#include <utility>
 
 namespace frugal::detail {
 
@@ -28,9 +27,9 @@ class CacheFolderLock {
     for (;;) {
       create_folders(path);
       CacheFolderLock lock(open(path));
-      if (lock.descriptor_ < 0 && errno == ENOENT) continue;  // was removed meanwhile
-      if (lock.descriptor_ < 0) throw io_error("open", path, errno);
-      while (::flock(lock.descriptor_, LOCK_SH) != 0 && errno == EINTR) {
+      if (!lock.descriptor_ && errno == ENOENT) continue;  // was removed meanwhile
+      if (!lock.descriptor_) throw io_error("open", path, errno);
+      while (::flock(lock.descriptor_.get(), LOCK_SH) != 0 && errno == EINTR) {
       }
       if (lock.is_at(path)) return lock;
     }
@@ -39,18 +38,11 @@ class CacheFolderLock {
   /// The lock of one who removes it; nothing if somebody uses the folder, or if it is none.
   FRUGAL_INLINE static std::optional<CacheFolderLock> alone(std::filesystem::path const& path) {
     CacheFolderLock lock(open(path));
-    if (lock.descriptor_ < 0 || ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 ||
+    if (!lock.descriptor_ || ::flock(lock.descriptor_.get(), LOCK_EX | LOCK_NB) != 0 ||
         !lock.is_at(path)) {
       return std::nullopt;
     }
     return lock;
-  }
-
-  CacheFolderLock(CacheFolderLock&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  CacheFolderLock& operator=(CacheFolderLock&&) = delete;
-  ~CacheFolderLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
   }
 
  private:
@@ -67,11 +59,11 @@ class CacheFolderLock {
   /// Whether the folder of that name is still the one that is locked.
   FRUGAL_INLINE bool is_at(std::filesystem::path const& path) const {
     struct stat mine{}, named{};
-    return ::fstat(descriptor_, &mine) == 0 && ::stat(path.c_str(), &named) == 0 &&
+    return ::fstat(descriptor_.get(), &mine) == 0 && ::stat(path.c_str(), &named) == 0 &&
            mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   }
 
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace frugal::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
 #include <frugal/data/curate/kept.hpp>

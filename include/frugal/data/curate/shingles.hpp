@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 
 #include <xxhash.h>
@@ -107,7 +108,7 @@ class Shingler {
         }
         c = lower(c);
       }
-      bool const continues = (static_cast<unsigned char>(c) & 0xc0U) == 0x80 && !begins_.empty();
+      bool const continues = detail::continues_code_point(c) && !begins_.empty();
       if (!continues) begins_.push_back(folded_.size());
       folded_ += c;
     }

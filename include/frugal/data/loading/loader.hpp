@@ -8,6 +8,7 @@
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/pool.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
+#include <frugal/data/loading/type_name.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/group_window.hpp>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 namespace frugal {
@@ -61,7 +63,8 @@ class Loader {
 
   Loader(Set set, O order, Collate collate = {}, LoaderSettings settings = {})
       : settings_(checked(std::move(settings))),
-        faults_(settings_.name.empty() ? detail::demangled_name<Set>() : settings_.name, settings_),
+        faults_(settings_.name.empty() ? detail::type_name(typeid(Set)) : settings_.name,
+                settings_),
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
         shared_(detail::is_shared(order)),
@@ -265,7 +268,7 @@ template <class Set, class Collate = Stack>
 auto loader(Set set, LoaderOptions loading = {}, Collate collate = {},
             LoaderSettings settings = {}) {
   if constexpr (detail::require_loadable_set<Set, Collate>()) {
-    std::string const name = settings.name.empty() ? detail::demangled_name<Set>() : settings.name;
+    std::string const name = settings.name.empty() ? detail::type_name(typeid(Set)) : settings.name;
     Pass pass(static_cast<std::uint64_t>(set.size()), loading, name);
     return Loader<Set, Collate, Pass>(std::move(set), std::move(pass), std::move(collate),
                                       std::move(settings));

@@ -3,27 +3,20 @@
 
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
-#include <frugal/data/loading/worker.hpp>
+#include <frugal/data/loading/type_name.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <locale>
-#include <memory>
 #include <set>
 #include <span>
 #include <sstream>
 #include <string>
-#include <typeinfo>
 #include <utility>
 #include <vector>
-
-#if __has_include(<cxxabi.h>)
-#include <cxxabi.h>
-#endif
 
 namespace frugal {
 
@@ -58,17 +51,6 @@ struct SkippedSamples {
 };
 
 namespace detail {
-
-template <class T>
-std::string demangled_name() {
-#if __has_include(<cxxabi.h>)
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> const name(
-      abi::__cxa_demangle(typeid(T).name(), nullptr, nullptr, &status), &std::free);
-  if (name) return name.get();
-#endif
-  return typeid(T).name();
-}
 
 /// The errors of a loader. `sample` names the sample, `batch` its batch.
 class LoaderFaults {

@@ -92,15 +92,23 @@ class Pool {
         hands_(static_cast<std::size_t>(threads)) {}
   Pool(Pool const&) = delete;
   Pool& operator=(Pool const&) = delete;
-  ~Pool() {
+  ~Pool() { stop(); }
+
+  /// Ends the threads, each after what it is at; nothing is taken after it. False if one hangs and
+  /// was left behind. One that was waited for in vain before is not waited for again.
+  bool stop() {
     std::unique_lock lock(state_->mutex);
     state_->closed = true;
     state_->work.notify_all();
-    auto const left = [](auto const& hand) { return !hand || hand->lost || hand->gone; };
+    auto const left = [](auto const& hand) {
+      return !hand || hand->lost || hand->dismissed || hand->gone;
+    };
     wait(
         lock, [&] { return std::all_of(hands_.begin(), hands_.end(), left); },
         [&] { return first_begun([&](auto const& hand) { return !left(hand); }); });
     for (auto const& hand : hands_) dismiss(hand.get(), lock);
+    return std::none_of(hands_.begin(), hands_.end(),
+                        [](auto const& hand) { return hand && hand->dismissed; });
   }
 
   /// Throws away what was made ahead; `seek(tasks)` says where to go on. If that throws, nothing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/name_hash.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/inline.hpp>
@@ -14,11 +15,7 @@
 namespace frugal {
 
 /// The number of a stream of draws that is called `name`: FNV-1a, 64 bits.
-constexpr std::uint64_t draw_stream(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (char const c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
+constexpr std::uint64_t draw_stream(std::string_view name) { return detail::name_hash(name); }
 
 /// Random numbers of one sample: a function of its key (seed, epoch, index), of the stream and of
 /// how many were drawn before. Nothing is shared, so draws depend neither on the batch, nor on the

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/json.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

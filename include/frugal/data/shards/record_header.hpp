@@ -3,7 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_fields.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
@@ -57,22 +57,16 @@ struct RecordHeader {
   std::uint64_t hash = 0;                ///< of the JSON; bytes() sets it
 
   FRUGAL_INLINE std::string json() const {
-    std::string text = R"({"format":"frugal records","block_bytes":)" + std::to_string(block_bytes);
-    text += R"(,"fields":[)";
+    JsonWriter out;
+    out.object().add("format", "frugal records").add("block_bytes", block_bytes);
+    out.key("fields").array();
     for (RecordField const& field : layout.fields()) {
-      if (text.back() != '[') text += ',';
-      text += R"({"name":)";
-      append_json(text, field.name);
-      text += R"(,"dtype":)";
-      append_json(text, dtype_name(field.dtype));
-      text += R"(,"shape":[)";
-      for (std::uint64_t const extent : field.shape) {
-        if (text.back() != '[') text += ',';
-        text += std::to_string(extent);
-      }
-      text += "]}";
+      out.object().add("name", field.name).add("dtype", dtype_name(field.dtype));
+      out.key("shape").array();
+      for (std::uint64_t const extent : field.shape) out.value(extent);
+      out.end().end();
     }
-    return text + "]}";
+    return out.str();
   }
 
   /// As a file begins with it.

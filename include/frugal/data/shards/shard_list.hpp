@@ -5,7 +5,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/base/json_fields.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -49,15 +49,13 @@ struct ShardList {
   }
 
   FRUGAL_INLINE std::string text() const {
-    std::string text = "{\"format\":\"frugal shards\",\"version\":1,\"shards\":[";
+    detail::JsonWriter out;
+    out.object().add("format", "frugal shards").add("version", 1).key("shards").array();
     for (Shard const& shard : shards) {
-      text += text.back() == '[' ? "\n {\"name\":" : ",\n {\"name\":";
-      detail::append_json(text, shard.name);
-      text += ",\"records\":" + std::to_string(shard.records);
-      text += ",\"bytes\":" + std::to_string(shard.bytes);
-      text += ",\"hash\":\"" + hex_of(shard.hash) + "\"}";
+      out.on_line(1).object().add("name", shard.name).add("records", shard.records);
+      out.add("bytes", shard.bytes).add("hash", hex_of(shard.hash)).end();
     }
-    return text + "]}\n";
+    return out.str("\n");
   }
 
   /// DataError that names file and byte, if the text is not what text() gives.

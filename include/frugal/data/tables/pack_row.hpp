@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/packed_sample.hpp>
 #include <frugal/data/tables/cell.hpp>
@@ -55,75 +56,69 @@ struct PackRow {
       std::uint64_t const shape[] = {numbers->count()};
       return npy_header(numbers->dtype, shape) + numbers->bytes;
     }
-    std::string out;
+    detail::JsonWriter out;
     append(out, row, column, cell);
-    return out;
+    return out.str();
   }
 
   static std::string object_of(Row const& row) {
-    std::string out = "{";
+    detail::JsonWriter out;
+    out.object();
     for (std::size_t i = 0; i < row.columns().size(); ++i) {
-      std::string const& column = row.columns()[i];
-      if (i != 0) out += ',';
-      detail::append_json(out, detail::as_utf8(column));
-      out += ':';
-      append(out, row, column, row.cells()[i]);
+      out.key(row.columns()[i]);
+      append(out, row, row.columns()[i], row.cells()[i]);
     }
-    return out + '}';
+    return out.str();
   }
 
-  static void append(std::string& out, Row const& row, std::string const& column,
+  static void append(detail::JsonWriter& out, Row const& row, std::string const& column,
                      Cell const& cell) {
     auto const text = [&](std::string const& value) {
       if (!detail::is_utf8(value)) refuse(row, column, "its bytes are not UTF-8");
-      detail::append_json(out, value);
+      out.value(value);
     };
     std::visit(
         [&](auto const& value) {
           using Value = std::remove_cvref_t<decltype(value)>;
           if constexpr (std::is_same_v<Value, std::monostate>) {
-            out += "null";
-          } else if constexpr (std::is_same_v<Value, bool>) {
-            out += value ? "true" : "false";
-          } else if constexpr (std::is_same_v<Value, std::int64_t>) {
-            out += std::to_string(value);
+            out.raw("null");
           } else if constexpr (std::is_same_v<Value, double>) {
             append_real(out, row, column, value);
           } else if constexpr (std::is_same_v<Value, std::string>) {
             text(value);
           } else if constexpr (std::is_same_v<Value, Numbers>) {
             append_list(out, row, column, value);
+          } else if constexpr (std::is_arithmetic_v<Value>) {
+            out.value(value);
           } else {
-            for (char separator = '['; std::string const& each : value) {
-              out += std::exchange(separator, ',');
-              text(each);
-            }
-            out += value.empty() ? "[]" : "]";
+            out.array();
+            for (std::string const& each : value) text(each);
+            out.end();
           }
         },
         cell);
   }
 
-  static void append_real(std::string& out, Row const& row, std::string const& column,
+  static void append_real(detail::JsonWriter& out, Row const& row, std::string const& column,
                           double value) {
     if (!std::isfinite(value)) refuse(row, column, "JSON has no NaN and no infinity");
-    detail::append_json(out, value);
+    out.value(value);
   }
 
-  static void append_list(std::string& out, Row const& row, std::string const& column,
+  static void append_list(detail::JsonWriter& out, Row const& row, std::string const& column,
                           Numbers const& list) {
     auto const all = [&]<class T>(T) {
+      out.array();
       for (std::uint64_t i = 0; i < list.count(); ++i) {
         T value;
         std::memcpy(&value, list.bytes.data() + i * sizeof value, sizeof value);
-        out += i == 0 ? '[' : ',';
         if constexpr (std::is_floating_point_v<T>) {
           append_real(out, row, column, static_cast<double>(value));
         } else {
-          out += std::to_string(value);
+          out.value(value);
         }
       }
-      out += list.count() == 0 ? "[]" : "]";
+      out.end();
     };
     switch (list.dtype) {
       case Dtype::boolean:

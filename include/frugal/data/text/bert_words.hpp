@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/text/bert_characters.hpp>
 #include <frugal/data/text/encoded.hpp>
-#include <frugal/data/text/utf8.hpp>
 
 #include <utf8proc.h>
 

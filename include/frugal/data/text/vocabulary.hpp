@@ -3,7 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/mapped_file.hpp>
-#include <frugal/data/text/utf8.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 
 #include <cstddef>

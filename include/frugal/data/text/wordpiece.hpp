@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/text/bert_words.hpp>
 #include <frugal/data/text/encoded.hpp>
-#include <frugal/data/text/utf8.hpp>
 #include <frugal/data/text/vocabulary.hpp>
 #include <frugal/data/text/wordpiece_trie.hpp>
 #include <frugal/error.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/text/utf8.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/data/text/vocabulary.hpp>
 
 #include <algorithm>

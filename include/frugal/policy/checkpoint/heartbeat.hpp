@@ -15,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <frugal/base/descriptor.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/inline.hpp>
@@ -34,24 +35,19 @@ class Heartbeat {
   Heartbeat() = default;
   explicit Heartbeat(std::filesystem::path const& path)
       : descriptor_(open_run_file(path, O_WRONLY | O_CREAT)) {}
-  Heartbeat(Heartbeat const&) = delete;
-  Heartbeat& operator=(Heartbeat const&) = delete;
-  ~Heartbeat() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
 
   /// If not, errno says why, after the construction.
-  bool open() const { return descriptor_ >= 0; }
+  bool open() const { return static_cast<bool>(descriptor_); }
 
   FRUGAL_INLINE void beat(Beat now) const {
-    if (descriptor_ < 0) return;
+    if (!descriptor_) return;
     auto const wide = [](std::string number) {
       return std::string(number.size() < 20 ? 20 - number.size() : 0, '0') + number;
     };
     std::string const text =
         "step " + wide(std::to_string(now.step)) + " seconds " + wide(fixed(now.seconds, 6)) + "\n";
     // One write of one length at one place: a reader sees the last or the one before it.
-    if (::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
+    if (::pwrite(descriptor_.get(), text.data(), text.size(), 0) < 0) return;
   }
 
   /// Nothing where there is none, or none that beat() could have written.
@@ -84,7 +80,7 @@ class Heartbeat {
     return error == std::errc();
   }
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace frugal::detail

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_fields.hpp>
 #include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/core/state/state_dict.hpp>
@@ -42,21 +44,16 @@ struct StateFile {
   std::map<std::string, StateDict::Value> values;
 
   FRUGAL_INLINE std::string text() const {
-    std::string out = "{\n \"format\": \"frugal state\",\n \"version\": ";
-    out += std::to_string(newest_version) + ",\n \"seed\": " + std::to_string(seed);
-    out += ",\n \"seconds\": ";
-    append(out, seconds);
-    out += ",\n \"weights\": ";
-    append(out, weights);
-    out += ",\n \"environment\": ";
-    append_members(out, environment, [&](std::uint64_t value) { append(out, value); });
-    out += ",\n \"data\": ";
-    append_members(out, data, [&](std::string const& value) { append(out, value); });
-    out += ",\n \"recipe\": ";
-    append_members(out, recipe, [&](std::string const& name) { append(out, name); });
-    out += ",\n \"values\": ";
-    append_values(out);
-    return out += "\n}\n";
+    JsonWriter out("", 1);
+    out.object(JsonLayout::lines).add("format", "frugal state").add("version", newest_version);
+    out.add("seed", seed);
+    put(out.key("seconds"), seconds);
+    put(out.key("weights"), weights);
+    put_members(out.key("environment"), environment);
+    put_members(out.key("data"), data);
+    put_members(out.key("recipe"), recipe);
+    put_values(out.key("values"));
+    return out.str("\n");
   }
 
   /// FormatError naming the file for what is not so and for an older version, NewerFormatError for
@@ -160,83 +157,74 @@ struct StateFile {
     return true;
   }
 
-  FRUGAL_INLINE void append_values(std::string& out) const {
+  FRUGAL_INLINE void put_values(JsonWriter& out) const {
     std::set<std::string> listed;  // items of the arrays so far
-    out += '{';
-    char const* before = "\n  ";
+    out.object();
     for (auto const& [path, value] : values) {
       if (listed.contains(path)) continue;
-      out += before;
-      append_json(out, path);
-      out += ": ";
+      out.key(path);
       auto const* const size = std::get_if<std::uint64_t>(&value);
       if (size != nullptr && is_list(path, *size)) {
-        append_array(out, path, *size, listed);
+        put_array(out, path, *size, listed);
       } else {
-        std::visit([&](auto const& each) { append(out, each); }, value);
+        std::visit([&](auto const& each) { put(out, each); }, value);
       }
-      before = ",\n  ";
     }
-    out += values.empty() ? "}" : "\n }";
+    out.end();
   }
 
-  FRUGAL_INLINE void append_array(std::string& out, std::string const& path, std::uint64_t size,
-                                  std::set<std::string>& listed) const {
-    std::string line = "[";
-    std::size_t before = out.size() - out.rfind('\n') - 1;  // bytes of the line that are there
+  FRUGAL_INLINE void put_array(JsonWriter& out, std::string const& path, std::uint64_t size,
+                               std::set<std::string>& listed) const {
+    out.array(JsonLayout::spaced);
+    std::size_t used = out.text().size() - out.text().rfind('\n') - 1;  // bytes of the line
     for (std::size_t i = 0; i < size; ++i) {
       std::string item = item_path(path, i);
-      std::string number;
-      std::visit([&](auto const& each) { append(number, each); }, values.at(item));
+      JsonWriter number;
+      std::visit([&](auto const& each) { put(number, each); }, values.at(item));
       listed.insert(std::move(item));
-      if (i + 1 < size) number += ',';
-      if (before + line.size() + number.size() >= width) {
-        out += std::exchange(line, "\n   ");
-        before = 0;
+      std::string const digits = number.str();
+      std::size_t const taken = digits.size() + (i + 1 < size ? 1 : 0);  // with its comma
+      bool blank = i != 0;
+      if (used + taken >= width) {
+        out.on_line(4);
+        used = 4;
+        blank = true;
       }
-      if (line.back() != '[') line += ' ';
-      line += number;
+      out.raw(digits);
+      used += taken + (blank ? 1 : 0);
     }
-    out += line + "]";
+    out.end();
   }
 
-  template <class Map, class Append>
-  static void append_members(std::string& out, Map const& members, Append&& append_value) {
-    out += '{';
-    char const* before = "\n  ";
-    for (auto const& [name, value] : members) {
-      out += before;
-      append_json(out, name);
-      out += ": ";
-      append_value(value);
-      before = ",\n  ";
-    }
-    out += members.empty() ? "}" : "\n }";
+  template <class Members>
+  static void put_members(JsonWriter& out, Members const& members) {
+    out.object();
+    for (auto const& [name, value] : members) put(out.key(name), value);
+    out.end();
   }
 
-  static void append(std::string& out, std::monostate) { out += "null"; }
-  static void append(std::string& out, bool value) { out += value ? "true" : "false"; }
-  static void append(std::string& out, std::int64_t value) { out += std::to_string(value); }
-  static void append(std::string& out, std::uint64_t value) { out += std::to_string(value); }
-  FRUGAL_INLINE static void append(std::string& out, double value) {
+  static void put(JsonWriter& out, std::monostate) { out.raw("null"); }
+  static void put(JsonWriter& out, std::integral auto value) { out.value(value); }
+  FRUGAL_INLINE static void put(JsonWriter& out, double value) {
     if (!std::isfinite(value)) {
-      out += "{\"bits\": \"" + hex_of(std::bit_cast<std::uint64_t>(value)) + "\"}";
+      out.object(JsonLayout::spaced).add("bits", hex_of(std::bit_cast<std::uint64_t>(value))).end();
       return;
     }
-    std::size_t const begin = out.size();
-    append_json(out, value);
+    std::string digits;
+    append_json(digits, value);
     // Without a point it would be read as a whole number.
-    if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+    if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+    out.raw(digits);
   }
   /// A policy's text may be any bytes.
-  FRUGAL_INLINE static void append(std::string& out, std::string const& text) {
+  FRUGAL_INLINE static void put(JsonWriter& out, std::string const& text) {
     if (is_plain(text)) {
-      append_json(out, text);
+      out.value(text);
       return;
     }
-    out += "{\"bytes\": \"";
-    for (char const c : text) out += hex_of(static_cast<unsigned char>(c)).substr(14);
-    out += "\"}";
+    std::string bytes;
+    for (char const c : text) bytes += hex_of(static_cast<unsigned char>(c)).substr(14);
+    out.object(JsonLayout::spaced).add("bytes", bytes).end();
   }
 
   FRUGAL_INLINE static StateDict::Value value_of(JsonFields const& fields, Json const& value) {

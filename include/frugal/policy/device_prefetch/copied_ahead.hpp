@@ -83,16 +83,6 @@ class CopiedAhead : public detail::WrappedSource<S&> {
     return batch;
   }
 
-  std::uint64_t samples() const
-    requires SizedSource<S>
-  {
-    return static_cast<std::uint64_t>(std::as_const(source_).samples());
-  }
-  std::uint64_t batches() const
-    requires SizedSource<S>
-  {
-    return static_cast<std::uint64_t>(std::as_const(source_).batches());
-  }
   std::uint64_t consumed() const
     requires ConsumingSource<S>
   {

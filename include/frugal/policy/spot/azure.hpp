@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/json.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/policy/spot/metadata_answer.hpp>
 #include <frugal/policy/spot/metadata_client.hpp>
 #include <frugal/policy/spot/notice.hpp>
@@ -80,14 +80,13 @@ class Azure::Session {
   /// `acknowledge` is not set or there was no notice with an id.
   bool acknowledge() {
     if (!azure_.acknowledge || event_id_.empty()) return false;
-    std::string body = "{\"StartRequests\":[{\"EventId\":";
-    detail::append_json(body, detail::as_utf8(event_id_));
-    body += "}]}";
+    detail::JsonWriter body;
+    body.object().key("StartRequests").array().object().add("EventId", event_id_);
     MetadataAnswer const answer =
         client_.send({.url = events_url(),
                       .method = "POST",
                       .headers = {"Metadata: true", "Content-Type: application/json"},
-                      .body = std::move(body),
+                      .body = body.str(),
                       .timeout = azure_.timeout});
     if (answer.status != 200) {
       throw detail::refused(events_url(), answer, "Nothing is lost: the event begins at its time.");

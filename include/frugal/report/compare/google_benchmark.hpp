@@ -17,11 +17,10 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 
@@ -35,12 +34,11 @@ class GoogleBenchmark {
   explicit GoogleBenchmark(ComparisonResults const& of) : of_(of) {}
 
   FRUGAL_INLINE std::string text() {
-    out_ = "{\n  \"context\": {\n";
+    out_.object(JsonLayout::lines).key("context").object();
     context();
-    out_ += "\n  },\n  \"benchmarks\": [\n";
+    out_.end().key("benchmarks").array();
     for (std::size_t i = 0; i < of_.rows.size(); ++i) row(of_.rows[i], i);
-    out_ += "\n  ]\n}\n";
-    return std::move(out_);
+    return out_.str("\n");
   }
 
  private:
@@ -78,43 +76,39 @@ class GoogleBenchmark {
     std::array<char, HOST_NAME_MAX + 1> host{};
     gethostname(host.data(), host.size() - 1);
     std::error_code unknown;
-    field("date", std::string_view(stamp), "    ");
-    field("host_name", std::string_view(host.data()));
-    field("executable",
-          std::string_view(std::filesystem::read_symlink("/proc/self/exe", unknown).string()));
-    field("num_cpus", std::uint64_t{std::thread::hardware_concurrency()});
+    out_.add("date", stamp);
+    out_.add("host_name", host.data());
+    out_.add("executable", std::filesystem::read_symlink("/proc/self/exe", unknown).string());
+    out_.add("num_cpus", std::thread::hardware_concurrency());
     std::array<double, 3> load{};
     int const known = getloadavg(load.data(), 3);
-    out_ += ",\n    \"caches\": [],\n    \"load_avg\": [";
-    for (int i = 0; i < known; ++i) {
-      out_ += i == 0 ? "" : ",";
-      append_json(out_, load[static_cast<std::size_t>(i)]);
-    }
-    out_ += ']';
+    out_.key("caches").array().end().key("load_avg").array(JsonLayout::tight);
+    for (int i = 0; i < known; ++i) out_.value(load[static_cast<std::size_t>(i)]);
+    out_.end();
 #ifdef NDEBUG
-    field("library_build_type", std::string_view("release"));
+    out_.add("library_build_type", "release");
 #else
-    field("library_build_type", std::string_view("debug"));
+    out_.add("library_build_type", "debug");
 #endif
-    if (of_.target.given()) field("target", std::string_view(of_.target.text()));
-    if (of_.dollars_per_hour) field("dollars_per_hour", *of_.dollars_per_hour);
+    if (of_.target.given()) out_.add("target", of_.target.text());
+    if (of_.dollars_per_hour) out_.add("dollars_per_hour", *of_.dollars_per_hour);
   }
 
   FRUGAL_INLINE void row(ComparedRecipe const& row, std::size_t family) {
     for (Trial const& trial : row.trials) {
       begin(row, family, row.name, "iteration");
-      field("repetition_index", std::uint64_t{trial.repeat});
+      out_.add("repetition_index", trial.repeat);
       times(trial.steps, real(trial), processor(trial));
-      for (auto const& [name, value] : counters(trial)) field(name, value);
-      end();
+      for (auto const& [name, value] : counters(trial)) out_.add(name, value);
+      out_.end();
     }
     if (row.failed()) {
       begin(row, family, row.name, "iteration");
-      field("repetition_index", std::uint64_t{row.trials.size()});
-      out_ += ",\n      \"error_occurred\": true";
-      field("error_message", std::string_view(row.error));
+      out_.add("repetition_index", row.trials.size());
+      out_.add("error_occurred", true);
+      out_.add("error_message", row.error);
       times(1, 0, 0);
-      end();
+      out_.end();
     } else if (row.trials.size() > 1) {
       aggregates(row, family);
     }
@@ -128,8 +122,8 @@ class GoogleBenchmark {
     };
     for (std::string_view const name : {"mean", "median", "stddev", "cv"}) {
       begin(row, family, row.name + "_" + std::string(name), "aggregate");
-      field("aggregate_name", name);
-      field("aggregate_unit", std::string_view(name == "cv" ? "percentage" : "time"));
+      out_.add("aggregate_name", name);
+      out_.add("aggregate_unit", name == "cv" ? "percentage" : "time");
       times(row.trials.size(), aggregate(name, all(real)), aggregate(name, all(processor)));
       for (auto const& [counter, first] : counters(row.trials.front())) {
         std::vector<double> values;
@@ -138,9 +132,9 @@ class GoogleBenchmark {
             if (key == counter) values.push_back(value);
           }
         }
-        if (values.size() == row.trials.size()) field(counter, aggregate(name, values));
+        if (values.size() == row.trials.size()) out_.add(counter, aggregate(name, values));
       }
-      end();
+      out_.end();
     }
   }
 
@@ -159,39 +153,23 @@ class GoogleBenchmark {
 
   FRUGAL_INLINE void begin(ComparedRecipe const& row, std::size_t family, std::string const& name,
                            std::string_view type) {
-    out_ += out_.ends_with("[\n") ? "    {\n" : ",\n    {\n";
-    field("name", std::string_view(name), "      ");
-    field("family_index", std::uint64_t{family});
-    field("per_family_instance_index", std::uint64_t{0});
-    field("run_name", std::string_view(row.name));
-    field("run_type", type);
-    field("repetitions", std::uint64_t{of_.repeats});
-    field("threads", std::uint64_t{1});
+    out_.object();
+    out_.add("name", name);
+    out_.add("family_index", family);
+    out_.add("per_family_instance_index", 0);
+    out_.add("run_name", row.name);
+    out_.add("run_type", type);
+    out_.add("repetitions", of_.repeats);
+    out_.add("threads", 1);
   }
   FRUGAL_INLINE void times(std::uint64_t iterations, double real_ms, double processor_ms) {
-    field("iterations", iterations);
-    field("real_time", real_ms);
-    field("cpu_time", processor_ms);
-    field("time_unit", std::string_view("ms"));
+    out_.add("iterations", iterations);
+    out_.add("real_time", real_ms);
+    out_.add("cpu_time", processor_ms);
+    out_.add("time_unit", "ms");
   }
-  void end() { out_ += "\n    }"; }
-
-  template <class Value>
-  void field(std::string const& key, Value const& value, std::string_view before = ",\n      ") {
-    out_ += before;
-    append_json(out_, as_utf8(key));
-    out_ += ": ";
-    if constexpr (std::is_same_v<Value, std::string_view>) {
-      append_json(out_, as_utf8(value));
-    } else if constexpr (std::is_integral_v<Value>) {
-      out_ += std::to_string(value);
-    } else {
-      append_json(out_, value);
-    }
-  }
-
   ComparisonResults const& of_;
-  std::string out_;
+  JsonWriter out_;
 };
 
 inline std::string google_benchmark_of(ComparisonResults const& of) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
@@ -51,12 +51,12 @@ FRUGAL_INLINE std::string lever_name(std::string const& name, std::string const&
 /// levers.json. Without a price the values are hours.
 FRUGAL_INLINE std::string waterfall_of(ComparisonResults const& of, std::string const& title) {
   bool const priced = of.dollars_per_hour.has_value();
-  std::string text = R"({"version":1,"currency":"USD","title":)";
   std::string const shown =
       !title.empty() ? title
                      : (of.target.given() ? "Cost to reach " + of.target.text() : "Cost of a run");
-  append_json(text, as_utf8(shown));
-  text += std::string(R"(,"unit":")") + (priced ? "USD" : "hours") + R"(","steps":[)";
+  JsonWriter out;
+  out.object().add("version", 1).add("currency", "USD").add("title", shown);
+  out.add("unit", priced ? "USD" : "hours").key("steps").array();
   for (std::size_t i = 0; i < of.rows.size(); ++i) {
     ComparedRecipe const& row = of.rows[i];
     auto const seconds = of.paid_seconds(row);
@@ -72,17 +72,11 @@ FRUGAL_INLINE std::string waterfall_of(ComparisonResults const& of, std::string 
            .fix = "Train for more epochs, lower the target, or leave the recipe out."});
     }
     double const hours = seconds->median / 3600;
-    text += i == 0 ? R"({"name":)" : R"(,{"name":)";
-    append_json(text, as_utf8(i == 0 ? row.name : lever_name(row.name, of.rows[i - 1].name)));
-    text += R"(,"value":)";
-    append_json(text, priced ? hours * *of.dollars_per_hour : hours);
-    text += R"(,"hours":)";
-    append_json(text, hours);
-    text += R"(,"note":)";
-    append_json(text, std::string_view("median of " + std::to_string(seconds->count) + " runs"));
-    text += '}';
+    out.object().add("name", i == 0 ? row.name : lever_name(row.name, of.rows[i - 1].name));
+    out.add("value", priced ? hours * *of.dollars_per_hour : hours).add("hours", hours);
+    out.add("note", "median of " + std::to_string(seconds->count) + " runs").end();
   }
-  return text + "]}\n";
+  return out.str("\n");
 }
 
 }  // namespace frugal::detail

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include <frugal/base/descriptor.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
@@ -37,17 +38,12 @@ class BillFile {
 
   explicit BillFile(std::filesystem::path const& path)
       : descriptor_(open_run_file(path, O_WRONLY | O_CREAT)) {}
-  BillFile(BillFile const&) = delete;
-  BillFile& operator=(BillFile const&) = delete;
-  ~BillFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
 
   /// If not, errno says why, after the construction.
-  bool open() const { return descriptor_ >= 0; }
+  bool open() const { return static_cast<bool>(descriptor_); }
 
   FRUGAL_INLINE void write(Entry entry) const noexcept {
-    if (descriptor_ < 0) return;
+    if (!descriptor_) return;
     std::array<char, heading.size() + fields * width + 1> text;
     text.fill(' ');
     char* at = std::copy(heading.begin(), heading.end(), text.data());
@@ -57,7 +53,7 @@ class BillFile {
     });
     *at = '\n';
     // One write of one length at one place: a reader sees the last or the one before it.
-    if (::pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
+    if (::pwrite(descriptor_.get(), text.data(), text.size(), 0) < 0) return;
   }
 
   /// Nothing where there is none, or none that write() could have written.
@@ -100,7 +96,7 @@ class BillFile {
     return clean;
   }
 
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace frugal::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/descriptor.hpp>
 #include <frugal/base/file.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
@@ -70,17 +71,6 @@ inline std::string file_system_name(std::uint64_t magic) {
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(magic));
   return text;
 }
-
-/// A descriptor that closes itself.
-struct Descriptor {
-  explicit Descriptor(int number_) : number(number_) {}
-  Descriptor(Descriptor const&) = delete;
-  Descriptor& operator=(Descriptor const&) = delete;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  int number;
-};
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -168,17 +158,19 @@ inline Disk probe_disk(std::filesystem::path const& folder, DiskProbe probe = {}
     detail::Aligned const buffer;
     buffer.fill();
     File file = File::create(path);
-    detail::Descriptor reader(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-    disk.read_past_cache = reader.number >= 0;
-    if (reader.number < 0) reader.number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    frugal::detail::Descriptor reader(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    disk.read_past_cache = static_cast<bool>(reader);
+    if (!reader) {
+      reader = frugal::detail::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    }
     int const code = errno;
     ::unlink(path.c_str());
-    if (reader.number < 0) throw frugal::detail::io_error("open", path, code);
+    if (!reader) throw frugal::detail::io_error("open", path, code);
     detail::write_probe(disk, file, probe, buffer);
     if (!disk.read_past_cache) {
-      (void)::posix_fadvise(reader.number, 0, 0, POSIX_FADV_DONTNEED);
+      (void)::posix_fadvise(reader.get(), 0, 0, POSIX_FADV_DONTNEED);
     }
-    detail::read_probe(disk, path, reader.number, buffer);
+    detail::read_probe(disk, path, reader.get(), buffer);
     file.close();
   } catch (StoreError const& error) {
     disk.why_not = error.fault().why;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/html_text.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/plot.hpp>
@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace frugal::html {
@@ -76,21 +77,23 @@ class ChartValues {
   /// The values for the script, as JSON without "<": no text in it can end the element.
   FRUGAL_INLINE void json() const {
     static constexpr std::array units{"plain", "count", "percent", "bytes", "dollars", "seconds"};
-    std::string text = "{\"unit\":\"" + std::string(units[static_cast<std::size_t>(chart_.unit)]) +
-                       "\",\"lines\":[";
+    detail::JsonWriter values;
+    values.object().add("unit", units[static_cast<std::size_t>(chart_.unit)]);
+    values.key("lines").array();
     for (ChartLine const& line : chart_.lines) {
-      text += text.back() == '[' ? "{\"name\":" : ",{\"name\":";
-      detail::append_json(text, detail::as_utf8(line.name));
-      text += ",\"colour\":" + std::to_string(line.colour % 8);
+      auto const list = [&](std::string_view name, auto const& value) {
+        values.key(name).array();
+        for (Point const& point : line.points) values.raw(json_number(value(point)));
+        values.end();
+      };
+      values.object().add("name", line.name).add("colour", line.colour % 8);
       for (Axis const axis : chart_.axes) {
-        text += ",\"" + std::string(id_of(axis)) + "\":";
-        list(text, line, [&](Point const& point) { return along(axis, point); });
+        list(id_of(axis), [&](Point const& point) { return along(axis, point); });
       }
-      text += ",\"value\":";
-      list(text, line, [](Point const& point) { return point.value; });
-      text += "}";
+      list("value", [](Point const& point) { return point.value; });
+      values.end();
     }
-    text += "]}";
+    std::string text = values.str();
     for (std::size_t at = 0; (at = text.find('<', at)) != text.npos;) {
       text.replace(at, 1, "\\u003c");
     }
@@ -98,16 +101,6 @@ class ChartValues {
   }
 
  private:
-  template <class Value>
-  static void list(std::string& text, ChartLine const& line, Value const& value) {
-    text += '[';
-    for (Point const& point : line.points) {
-      if (text.back() != '[') text += ',';
-      text += json_number(value(point));
-    }
-    text += ']';
-  }
-
   std::string& out_;
   Chart const& chart_;
 };

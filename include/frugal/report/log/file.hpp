@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include <frugal/base/descriptor.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/sigpipe_guard.hpp>
 #include <frugal/checkpoint/run_file.hpp>
@@ -66,29 +67,24 @@ class LogFile {
     // break, and would block when it is full.
     bool const readable = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
     constexpr int flags = O_CREAT | O_APPEND;
-    if (readable) descriptor_ = open_run_file(path, flags | O_RDWR, links);
-    if (descriptor_ < 0) descriptor_ = open_run_file(path, flags | O_WRONLY, links);
-    regular_ = open() && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  }
-  LogFile(LogFile const&) = delete;
-  LogFile& operator=(LogFile const&) = delete;
-  ~LogFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (readable) descriptor_ = Descriptor(open_run_file(path, flags | O_RDWR, links));
+    if (!descriptor_) descriptor_ = Descriptor(open_run_file(path, flags | O_WRONLY, links));
+    regular_ = open() && ::fstat(descriptor_.get(), &status) == 0 && S_ISREG(status.st_mode);
   }
 
-  bool open() const { return descriptor_ >= 0; }
+  bool open() const { return static_cast<bool>(descriptor_); }
   /// Whether it is a regular file, which keeps what is written and can be cut.
   bool regular() const { return regular_; }
 
   /// Whether it was deleted. What is written after that is lost when it is closed.
   FRUGAL_INLINE bool removed() const {
     struct stat status{};
-    return regular_ && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 0;
+    return regular_ && ::fstat(descriptor_.get(), &status) == 0 && status.st_nlink == 0;
   }
   /// In bytes; 0 of a pipe.
   FRUGAL_INLINE std::uint64_t size() const {
     struct stat status{};
-    if (!regular_ || ::fstat(descriptor_, &status) != 0) return 0;
+    if (!regular_ || ::fstat(descriptor_.get(), &status) != 0) return 0;
     return static_cast<std::uint64_t>(status.st_size);
   }
 
@@ -117,7 +113,7 @@ class LogFile {
     if (!regular_) quiet.emplace();
     std::uint64_t const before = size();
     while (!lines.empty()) {
-      ssize_t const written = ::write(descriptor_, lines.data(), lines.size());
+      ssize_t const written = ::write(descriptor_.get(), lines.data(), lines.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         int const why = errno;
@@ -151,11 +147,11 @@ class LogFile {
     }
     // Over what goes, and only then is the rest cut off: a kill in between loses no kept line. A
     // descriptor that appends would write them to the end.
-    int const flags = ::fcntl(descriptor_, F_GETFL);
-    if (flags < 0 || ::fcntl(descriptor_, F_SETFL, flags & ~O_APPEND) != 0) return false;
+    int const flags = ::fcntl(descriptor_.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(descriptor_.get(), F_SETFL, flags & ~O_APPEND) != 0) return false;
     bool const done = put(kept, from) && truncate(from + kept.size());
     int const why = errno;
-    bool const appends = ::fcntl(descriptor_, F_SETFL, flags) == 0;
+    bool const appends = ::fcntl(descriptor_.get(), F_SETFL, flags) == 0;
     errno = done ? errno : why;
     return done && appends;
   }
@@ -167,7 +163,7 @@ class LogFile {
     std::string bytes(count, '\0');
     std::size_t got = 0;
     while (got < bytes.size()) {
-      ssize_t const read = ::pread(descriptor_, bytes.data() + got, bytes.size() - got,
+      ssize_t const read = ::pread(descriptor_.get(), bytes.data() + got, bytes.size() - got,
                                    static_cast<off_t>(from + got));
       if (read < 0 && errno == EINTR) continue;
       if (read <= 0) break;
@@ -187,7 +183,7 @@ class LogFile {
   FRUGAL_INLINE bool put(std::string_view bytes, std::uint64_t at) const {
     while (!bytes.empty()) {
       ssize_t const written =
-          ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+          ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(written));
@@ -197,10 +193,10 @@ class LogFile {
   }
 
   bool truncate(std::uint64_t size) const {
-    return ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0;
+    return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)) == 0;
   }
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   bool regular_ = false;
 };
 

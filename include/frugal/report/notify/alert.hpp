@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_line.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -28,14 +28,10 @@ struct Alert {
 
   /// One JSON object, with the sentence as "text", which chat services show.
   FRUGAL_INLINE std::string json() const {
-    detail::JsonLine line;
-    line.add("text", text);
-    for (auto const& [name, value] : fields) {
-      std::visit([&, &key = name](auto const& each) { line.add(key, each); }, value);
-    }
-    std::string out = std::move(line).str();
-    out.pop_back();  // the line feed
-    return out;
+    detail::JsonWriter object;
+    object.object().add("text", text);
+    for (auto const& [name, value] : fields) object.add(name, value);
+    return object.str();
   }
 
   /// The values as text, by name; numbers without an exponent, because shells compare them.

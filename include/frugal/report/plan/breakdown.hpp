@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -89,23 +89,14 @@ class Breakdown {
 
   /// The waterfall that report.html draws (levers.json).
   FRUGAL_INLINE std::string json() const {
-    std::string out = R"({"version":1,"currency":"USD","title":)";
-    frugal::detail::append_json(out, frugal::detail::as_utf8(title_));
-    out += R"(,"unit":"USD","steps":[)";
-    char const* separator = "\n";
+    frugal::detail::JsonWriter out;
+    out.object().add("version", 1).add("currency", "USD").add("title", title_);
+    out.add("unit", "USD").key("steps").array();
     for (BreakdownStep const& step : steps_) {
-      out += std::exchange(separator, ",\n");
-      out += R"({"name":)";
-      frugal::detail::append_json(out, frugal::detail::as_utf8(step.name));
-      out += R"(,"value":)";
-      frugal::detail::append_json(out, step.cost.total().value());
-      out += R"(,"hours":)";
-      frugal::detail::append_json(out, step.cost.hours * step.cost.runs);
-      out += R"(,"note":)";
-      frugal::detail::append_json(out, frugal::detail::as_utf8(step.note));
-      out += '}';
+      out.on_line(0).object().add("name", step.name).add("value", step.cost.total().value());
+      out.add("hours", step.cost.hours * step.cost.runs).add("note", step.note).end();
     }
-    return out + "\n]}\n";
+    return out.on_line(0).str("\n");
   }
 
   /// Replaces the file as a whole. Throws StoreError.

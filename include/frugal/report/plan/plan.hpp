@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
@@ -145,38 +145,19 @@ struct Plan {
   /// {"version":1,"sections":[{"title":...,"rows":[{"key","value","unit","note"}],"notes":[]}]}. A
   /// value that is not finite is null.
   FRUGAL_INLINE std::string json() const {
-    std::string out = R"({"version":1,"sections":[)";
-    auto const text = [&out](std::string_view value) {
-      frugal::detail::append_json(out, frugal::detail::as_utf8(value));
-    };
-    char const* outer = "";
+    frugal::detail::JsonWriter out;
+    out.object().add("version", 1).key("sections").array();
     for (PlanSection const& section : sections) {
-      out += std::exchange(outer, ",");
-      out += "\n{\"title\":";
-      text(section.title);
-      out += ",\"rows\":[";
-      char const* inner = "";
+      out.on_line(0).object().add("title", section.title).key("rows").array();
       for (PlanRow const& row : section.rows) {
-        out += std::exchange(inner, ",");
-        out += "\n {\"key\":";
-        text(row.key);
-        out += ",\"value\":";
-        frugal::detail::append_json(out, row.value);
-        out += ",\"unit\":";
-        text(name_of(row.unit));
-        out += ",\"note\":";
-        text(row.note);
-        out += '}';
+        out.on_line(1).object().add("key", row.key).add("value", row.value);
+        out.add("unit", name_of(row.unit)).add("note", row.note).end();
       }
-      out += "],\"notes\":[";
-      inner = "";
-      for (std::string const& note : section.notes) {
-        out += std::exchange(inner, ",");
-        text(note);
-      }
-      out += "]}";
+      out.end().key("notes").array();
+      for (std::string const& note : section.notes) out.value(note);
+      out.end().end();
     }
-    return out + "\n]}\n";
+    return out.on_line(0).str("\n");
   }
 };
 

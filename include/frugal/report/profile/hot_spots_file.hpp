@@ -11,12 +11,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/json.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -24,74 +23,29 @@
 
 namespace frugal::detail {
 
-/// A JSON object with members that are numbers, texts, or JSON themselves.
-class JsonObject {
- public:
-  template <class Value>
-  JsonObject& add(std::string_view key, Value const& value) {
-    name(key);
-    if constexpr (std::is_arithmetic_v<Value>) {
-      if constexpr (std::is_integral_v<Value>) {
-        text_ += std::to_string(value);
-      } else {
-        append_json(text_, value);
-      }
-    } else {
-      append_json(text_, as_utf8(value));
-    }
-    return *this;
-  }
-  template <class Items, class Write>
-  JsonObject& add_all(std::string_view key, Items const& items, Write write) {
-    name(key);
-    char before = '[';
-    for (auto const& each : items) {
-      text_ += std::exchange(before, ',');
-      text_ += write(each);
-    }
-    text_ += items.empty() ? "[]" : "]";
-    return *this;
-  }
-  std::string str() { return text_ + "}"; }
-
- private:
-  FRUGAL_INLINE void name(std::string_view key) {
-    text_ += text_.empty() ? '{' : ',';
-    append_json(text_, key);
-    text_ += ':';
-  }
-  std::string text_;
-};
-
-FRUGAL_INLINE std::string json_of(watch::HotSpot const& spot) {
-  return JsonObject()
-      .add("name", spot.name)
-      .add("share", spot.share)
-      .add("calls", spot.calls)
-      .add("microseconds", spot.microseconds)
-      .str();
-}
-inline std::string json_of(watch::MemoryPoint const& point) {
-  return JsonObject().add("seconds", point.seconds).add("bytes", point.bytes).str();
-}
 FRUGAL_INLINE std::string json_of(WindowProfile const& window) {
-  auto const write = [](auto const& each) { return json_of(each); };
-  return JsonObject()
-      .add("step", window.step)
-      .add("steps", window.steps)
-      .add("seconds", window.seconds)
-      .add("step_seconds", window.step_seconds)
-      .add("device_idle", window.device_idle)
-      .add("bound", watch::name_of(window.bound))
-      .add("advice", window.advice)
-      .add("overhead_seconds", window.overhead_seconds)
-      .add("trace", window.trace)
-      .add_all("hot_spots", window.hot_spots, write)
-      .add_all("ranges", window.ranges, write)
-      .add("peak_bytes", window.peak.bytes)
-      .add("peak_seconds", window.peak.seconds)
-      .add_all("memory", window.memory, write)
-      .str();
+  JsonWriter out;
+  auto const spots = [&](std::string_view name, std::vector<watch::HotSpot> const& all) {
+    out.key(name).array();
+    for (watch::HotSpot const& spot : all) {
+      out.object().add("name", spot.name).add("share", spot.share);
+      out.add("calls", spot.calls).add("microseconds", spot.microseconds).end();
+    }
+    out.end();
+  };
+  out.object().add("step", window.step).add("steps", window.steps);
+  out.add("seconds", window.seconds).add("step_seconds", window.step_seconds);
+  out.add("device_idle", window.device_idle).add("bound", watch::name_of(window.bound));
+  out.add("advice", window.advice).add("overhead_seconds", window.overhead_seconds);
+  out.add("trace", window.trace);
+  spots("hot_spots", window.hot_spots);
+  spots("ranges", window.ranges);
+  out.add("peak_bytes", window.peak.bytes).add("peak_seconds", window.peak.seconds);
+  out.key("memory").array();
+  for (watch::MemoryPoint const& point : window.memory) {
+    out.object().add("seconds", point.seconds).add("bytes", point.bytes).end();
+  }
+  return out.str();
 }
 
 /// `hot_spots.json`: the last windows of a run, one per line.
@@ -144,11 +98,11 @@ class HotSpotsFile {
     std::error_code ignored;  // what fails here fails below too
     // Only a trace that is kept has made the folder.
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    std::string text = R"({"version":1,"windows":[)";
-    char const* before = "\n";
-    for (std::string const& each : windows_) text += std::exchange(before, ",\n") + each;
+    JsonWriter file;
+    file.object().add("version", 1).key("windows").array();
+    for (std::string const& each : windows_) file.on_line(0).raw(each);
     try {
-      write_whole_file(path_, text + "\n]}\n", Durable::no);
+      write_whole_file(path_, file.on_line(0).str("\n"), Durable::no);
       return true;
     } catch (StoreError const&) {
       return false;

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include <frugal/base/json_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/profile/memory_line.hpp>
 
@@ -30,9 +31,10 @@ FRUGAL_INLINE std::string trace_moment(std::uint64_t nanoseconds, std::uint64_t 
 
 /// One point of the memory's curve, in the same digits whatever the program's locale is.
 FRUGAL_INLINE std::string counter_event(std::uint64_t at, std::uint64_t base, std::int64_t bytes) {
-  return R"({"ph":"C","cat":"memory","name":"tensor bytes","pid":)" + std::to_string(::getpid()) +
-         R"(,"tid":0,"ts":)" + trace_moment(at, base) + R"(,"args":{"bytes":)" +
-         std::to_string(bytes) + "}},\n";
+  JsonWriter event;
+  event.object().add("ph", "C").add("cat", "memory").add("name", "tensor bytes");
+  event.add("pid", ::getpid()).add("tid", 0).key("ts").raw(trace_moment(at, base));
+  return event.key("args").object().add("bytes", bytes).str(",\n");
 }
 
 /// Copies a trace that Kineto has written, and adds the memory as a counter track, which Perfetto

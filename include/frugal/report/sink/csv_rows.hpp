@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/sink/record.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 
 #include <array>

@@ -9,7 +9,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/utf8.hpp>
 
 namespace frugal {
 

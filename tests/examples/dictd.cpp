@@ -2,9 +2,9 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/curate/dictd.hpp>
 #include <frugal/data/sample_set.hpp>
 
+#include "../../examples/dictd.hpp"
 #include "support/files.hpp"
 
 #include <zlib.h>
@@ -15,17 +15,17 @@
 #include <string>
 #include <vector>
 
-namespace frugal_test::data_curate_dictd {
+namespace frugal_test::examples_dictd {
 
-using frugal::DictdEntry;
-using frugal::DictdSet;
-using frugal::parse_dictd_index;
+using dictd::Dictionary;
+using dictd::Entry;
+using dictd::parse_index;
 
-static_assert(frugal::IdentifiedSet<DictdSet>);
+static_assert(frugal::IdentifiedSet<Dictionary>);
 
 std::string why(std::string const& text, std::uint64_t bytes = 1000) {
   try {
-    parse_dictd_index(text, "x.index", bytes);
+    parse_index(text, "x.index", bytes);
   } catch (frugal::DataError const& error) {
     return error.fault().where + ": " + error.fault().why;
   }
@@ -39,22 +39,22 @@ void gzip_to(std::filesystem::path const& path, std::string const& text) {
 }
 
 TEST_CASE("numbers are those of dictd's base 64") {
-  using frugal::detail::dictd_number;
-  CHECK(dictd_number("A") == 0);
-  CHECK(dictd_number("/") == 63);
-  CHECK(dictd_number("BA") == 64);
-  CHECK(dictd_number("AAAB") == 1);
-  CHECK(dictd_number("Kj") == 10 * 64 + 35);
-  CHECK(dictd_number("H//////////") == 0x7fff'ffff'ffff'ffffU);
+  using dictd::number_of;
+  CHECK(number_of("A") == 0);
+  CHECK(number_of("/") == 63);
+  CHECK(number_of("BA") == 64);
+  CHECK(number_of("AAAB") == 1);
+  CHECK(number_of("Kj") == 10 * 64 + 35);
+  CHECK(number_of("H//////////") == 0x7fff'ffff'ffff'ffffU);
   for (std::string const text : {"", "=", "A ", "I//////////", "AAAAAAAAAAAAAAAAAAAAAAAAAA!"}) {
-    CHECK(!dictd_number(text));
+    CHECK(!number_of(text));
   }
 }
 
 TEST_CASE("an index has a headword, an offset and a size in each line") {
-  CHECK(parse_dictd_index("a b\tC\tD\nx\tA\tB\tthe X\n\tA\tA", "x") ==
-        std::vector<DictdEntry>{{"a b", 2, 3}, {"x", 0, 1}, {"", 0, 0}});
-  CHECK(parse_dictd_index("", "x").empty());
+  CHECK(parse_index("a b\tC\tD\nx\tA\tB\tthe X\n\tA\tA", "x") ==
+        std::vector<Entry>{{"a b", 2, 3}, {"x", 0, 1}, {"", 0, 0}});
+  CHECK(parse_index("", "x").empty());
 }
 
 TEST_CASE("a line that is none is refused with its number") {
@@ -80,14 +80,14 @@ TEST_CASE("a dictionary is a set of its entries, compressed or not") {
   std::ofstream(folder / "x.dict") << text;
   for (bool const compressed : {false, true}) {
     if (compressed) gzip_to(folder / "x.dict.dz", text);
-    DictdSet const set(folder / "x.index");
+    Dictionary const set(folder / "x.index");
     REQUIRE(set.size() == 3);
     CHECK(set.get(0) == "first entry");
     CHECK(set.get(1) == "second");
     CHECK(set.get(2) == "third");
     CHECK(set.name(0) == "1");
     CHECK(set.name(2) == "three");
-    DictdSet const copy = set;
+    Dictionary const copy = set;
     CHECK(copy.get(1) == "second");
     CHECK(copy.identity() == set.identity());
   }
@@ -97,25 +97,25 @@ TEST_CASE("another text is another identity") {
   support::TemporaryFolder folder;
   std::ofstream(folder / "x.index") << "one\tA\tD\n";
   std::ofstream(folder / "x.dict") << "abc";
-  std::string const first = DictdSet(folder / "x.index").identity();
+  std::string const first = Dictionary(folder / "x.index").identity();
   std::ofstream(folder / "x.dict") << "abd";
-  CHECK(DictdSet(folder / "x.index").identity() != first);
+  CHECK(Dictionary(folder / "x.index").identity() != first);
 }
 
 TEST_CASE("a missing or damaged dictionary is an error that names it") {
   support::TemporaryFolder folder;
   std::ofstream(folder / "x.index") << "one\tA\tD\n";
-  CHECK_THROWS_AS(DictdSet(folder / "x.index"), frugal::DataError);
+  CHECK_THROWS_AS(Dictionary(folder / "x.index"), frugal::DataError);
   std::ofstream(folder / "x.dict") << "ab";
-  CHECK_THROWS_AS(DictdSet(folder / "x.index"), frugal::DataError);
+  CHECK_THROWS_AS(Dictionary(folder / "x.index"), frugal::DataError);
   gzip_to(folder / "x.dict.dz", std::string(1000, 'x'));
   std::filesystem::resize_file(folder / "x.dict.dz", 15);
-  CHECK_THROWS_AS(DictdSet(folder / "x.index"), frugal::DataError);
+  CHECK_THROWS_AS(Dictionary(folder / "x.index"), frugal::DataError);
   std::ofstream(folder / "y.dict") << "abc";
-  CHECK_THROWS_AS(DictdSet(folder / "y.index"), frugal::StoreError);
+  CHECK_THROWS_AS(Dictionary(folder / "y.index"), frugal::StoreError);
   std::filesystem::create_symlink("z.dict.dz", folder / "z.dict.dz");  // a link to itself
   std::filesystem::create_symlink("z.dict", folder / "z.dict");
-  CHECK_THROWS_AS(DictdSet(folder / "z.index"), frugal::DataError);
+  CHECK_THROWS_AS(Dictionary(folder / "z.index"), frugal::DataError);
 }
 
-}  // namespace frugal_test::data_curate_dictd
+}  // namespace frugal_test::examples_dictd

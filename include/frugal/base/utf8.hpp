@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/inline.hpp>
+
+#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,7 +23,7 @@ struct CodePoint {
 /// begins a code point and does not end it counts as one U+FFFD, and so does any other wrong byte:
 /// that is the practice which the Unicode standard recommends (section 3.9, "U+FFFD substitution of
 /// maximal subparts"), and what Python's `bytes.decode('utf-8', 'replace')` does.
-inline CodePoint code_point_at(std::string_view text, std::size_t at) {
+constexpr CodePoint code_point_at(std::string_view text, std::size_t at) {
   auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned const lead = byte(at);
   if (lead < 0x80) return {lead, 1, true};
@@ -67,22 +69,43 @@ inline void append_utf8(std::string& text, char32_t value) {
   }
 }
 
-/// The first byte that is no UTF-8; text.size() if there is none.
-inline std::size_t first_invalid_utf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    CodePoint const next = code_point_at(text, at);
-    if (!next.valid) return at;
-    at += next.bytes;
-  }
-  return at;
+/// Whether a byte of a valid text is not the first of its code point.
+constexpr bool continues_code_point(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
 }
 
 /// Code points of a valid text.
 inline std::size_t count_code_points(std::string_view text) {
-  std::size_t count = 0;
-  for (char const byte : text) count += (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U ? 1 : 0;
-  return count;
+  return text.size() -
+         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_code_point));
+}
+
+/// The first byte that is no UTF-8; text.size() if there is none.
+FRUGAL_INLINE std::size_t first_invalid_utf8(std::string_view text) {
+  auto const is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  for (std::size_t at = 0;;) {
+    // Most text is pure ASCII.
+    auto const rest = text.begin() + static_cast<std::ptrdiff_t>(at);
+    at = static_cast<std::size_t>(std::find_if_not(rest, text.end(), is_ascii) - text.begin());
+    if (at == text.size()) return at;
+    CodePoint const next = code_point_at(text, at);
+    if (!next.valid) return at;
+    at += next.bytes;
+  }
+}
+
+inline bool is_utf8(std::string_view text) { return first_invalid_utf8(text) == text.size(); }
+
+/// The text, with each byte that is not part of a valid character replaced by U+FFFD.
+FRUGAL_INLINE std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (true) {
+    std::size_t const valid = first_invalid_utf8(text);
+    out += text.substr(0, valid);
+    if (valid == text.size()) return out;
+    append_utf8(out, replacement_character);
+    text.remove_prefix(valid + 1);
+  }
 }
 
 }  // namespace frugal::detail

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/text/utf8.hpp>
+#include <frugal/base/utf8.hpp>
 
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace frugal_test::data_text_utf8 {
+namespace frugal_test::base_utf8 {
 
 using namespace std::string_literals;
 
@@ -65,4 +65,29 @@ TEST_CASE("the first invalid byte is found, and code points are counted") {
   CHECK(frugal::detail::count_code_points("h\xc3\xa9\xf0\x9f\x98\x80") == 3);
 }
 
-}  // namespace frugal_test::data_text_utf8
+TEST_CASE("text that is not UTF-8 becomes UTF-8, and other text is unchanged") {
+  for (unsigned first = 0; first < 256; ++first) {
+    for (unsigned second = 0; second < 256; ++second) {
+      std::string const text{'a', static_cast<char>(first), static_cast<char>(second)};
+      std::string const out = frugal::detail::as_utf8(text);
+      REQUIRE(frugal::detail::is_utf8(out));
+      if (frugal::detail::is_utf8(text)) REQUIRE(out == text);
+    }
+  }
+}
+
+TEST_CASE("as_utf8 replaces each invalid byte by itself") {
+  CHECK(frugal::detail::as_utf8("l\xffss") == "l\xef\xbf\xbdss");
+  CHECK(frugal::detail::as_utf8("\xe2\x82z") == "\xef\xbf\xbd\xef\xbf\xbdz");
+}
+
+TEST_CASE("the largest character and those beyond it, surrogates and overlong forms") {
+  using frugal::detail::is_utf8;
+  CHECK(is_utf8("\xf4\x8f\xbf\xbf"));
+  CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));
+  CHECK_FALSE(is_utf8("\xed\xa0\x80"));
+  CHECK_FALSE(is_utf8("\xc0\x80"));
+  CHECK_FALSE(is_utf8("\xe0\x80\x80"));
+}
+
+}  // namespace frugal_test::base_utf8

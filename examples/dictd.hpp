@@ -23,22 +23,22 @@
 #include <utility>
 #include <vector>
 
-namespace frugal {
+// Reads dictionaries in the format of dictd, which Debian has as packages: texts to try deduplicate.cpp
+// with.
+namespace dictd {
 
 /// A line of a dictd index: where the entry of a headword lies in the dictionary.
-struct DictdEntry {
+struct Entry {
   std::string headword;
   std::uint64_t offset = 0;  ///< in the uncompressed dictionary, bytes
   std::uint64_t size = 0;    ///< bytes
 
-  bool operator==(DictdEntry const&) const = default;
+  bool operator==(Entry const&) const = default;
 };
-
-namespace detail {
 
 /// The base-64 digits of dictd: the highest first, no padding. Nothing for other text, or above
 /// 2^63.
-inline std::optional<std::uint64_t> dictd_number(std::string_view digits) {
+inline std::optional<std::uint64_t> number_of(std::string_view digits) {
   constexpr std::string_view all =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   if (digits.empty()) return std::nullopt;
@@ -51,14 +51,12 @@ inline std::optional<std::uint64_t> dictd_number(std::string_view digits) {
   return value;
 }
 
-[[noreturn]] inline void refuse_dictd(std::string const& name, std::size_t line, std::string why) {
-  throw DataError({.what = "the index of the dictionary is damaged",
-                   .where = name + ", line " + std::to_string(line),
-                   .why = std::move(why),
-                   .fix = "Fetch the dictionary again, or give one in dictd's format."});
+[[noreturn]] inline void refuse(std::string const& name, std::size_t line, std::string why) {
+  throw frugal::DataError({.what = "the index of the dictionary is damaged",
+                           .where = name + ", line " + std::to_string(line),
+                           .why = std::move(why),
+                           .fix = "Fetch the dictionary again, or give one in dictd's format."});
 }
-
-}  // namespace detail
 
 /// Reads a dictd index: lines of headword, offset and size, separated by tabs. A fourth column,
 /// which some have, is ignored.
@@ -66,29 +64,29 @@ inline std::optional<std::uint64_t> dictd_number(std::string_view digits) {
 /// Format  dictd(8), "DATABASE FILE FORMAT".
 /// Errors  DataError with `name` and the line for a line without three columns, a number that is
 ///         none, or an entry that is not within the `bytes` of the dictionary.
-inline std::vector<DictdEntry> parse_dictd_index(
+inline std::vector<Entry> parse_index(
     std::string_view text, std::string const& name,
     std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max()) {
-  std::vector<DictdEntry> out;
+  std::vector<Entry> out;
   for (std::size_t line = 1; !text.empty(); ++line) {
     std::string_view row = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), row.size() + 1));
     std::string_view columns[3];
     for (std::string_view& column : columns) {
-      if (row.data() == nullptr) detail::refuse_dictd(name, line, "it has fewer than 3 columns");
+      if (row.data() == nullptr) refuse(name, line, "it has fewer than 3 columns");
       std::size_t const tab = row.find('\t');
       column = row.substr(0, tab);
       row = tab == row.npos ? std::string_view() : row.substr(tab + 1);
     }
-    auto const offset = detail::dictd_number(columns[1]);
-    auto const size = detail::dictd_number(columns[2]);
+    auto const offset = number_of(columns[1]);
+    auto const size = number_of(columns[2]);
     if (!offset || !size) {
-      detail::refuse_dictd(name, line, "offset and size are not in dictd's base 64");
+      refuse(name, line, "offset and size are not in dictd's base 64");
     }
     if (*offset > bytes || *size > bytes - *offset) {
-      detail::refuse_dictd(name, line,
-                           "the entry ends at byte " + std::to_string(*offset + *size) +
-                               ", and the dictionary has " + std::to_string(bytes));
+      refuse(name, line,
+             "the entry ends at byte " + std::to_string(*offset + *size) +
+                 ", and the dictionary has " + std::to_string(bytes));
     }
     out.push_back({.headword = std::string(columns[0]), .offset = *offset, .size = *size});
   }
@@ -100,27 +98,27 @@ inline std::vector<DictdEntry> parse_dictd_index(
 /// is held in memory.
 ///
 /// Errors  DataError for files that cannot be read, or are damaged; StoreError for a missing index.
-class DictdSet {
+class Dictionary {
  public:
   /// `path` is that of the index.
-  explicit DictdSet(std::filesystem::path const& path) {
+  explicit Dictionary(std::filesystem::path const& path) {
     std::filesystem::path stored = path;
     stored.replace_extension(".dict.dz");
     std::error_code ignored;
     if (!std::filesystem::exists(stored, ignored)) stored.replace_extension();  // x.dict
     auto text = std::make_shared<std::string>(read(stored));
-    MappedFile const index(path);
-    entries_ = parse_dictd_index(
-        {reinterpret_cast<char const*>(index.bytes().data()), index.bytes().size()}, path.string(),
-        text->size());
-    auto const place = [](DictdEntry const& each) { return std::pair(each.offset, each.size); };
-    std::ranges::sort(entries_, {}, [&](DictdEntry const& each) {
+    frugal::MappedFile const index(path);
+    entries_ =
+        parse_index({reinterpret_cast<char const*>(index.bytes().data()), index.bytes().size()},
+                    path.string(), text->size());
+    auto const place = [](Entry const& each) { return std::pair(each.offset, each.size); };
+    std::ranges::sort(entries_, {}, [&](Entry const& each) {
       return std::pair(place(each), std::string_view(each.headword));
     });
     auto const rest = std::ranges::unique(entries_, {}, place);
     entries_.erase(rest.begin(), rest.end());
-    identity_ = "dictd " + hex_of(Hash::of(index.bytes())) +
-                hex_of(Hash::of(std::as_bytes(std::span(*text))));
+    identity_ = "dictd " + frugal::hex_of(frugal::Hash::of(index.bytes())) +
+                frugal::hex_of(frugal::Hash::of(std::as_bytes(std::span(*text))));
     text_ = std::move(text);
   }
 
@@ -128,7 +126,7 @@ class DictdSet {
 
   /// The text of an entry; valid as long as the set or a copy of it.
   std::string_view get(std::uint64_t index) const {
-    DictdEntry const& entry = entries_.at(static_cast<std::size_t>(index));
+    Entry const& entry = entries_.at(static_cast<std::size_t>(index));
     return std::string_view(*text_).substr(entry.offset, entry.size);
   }
 
@@ -147,12 +145,12 @@ class DictdSet {
     std::error_code ignored;
     bool const folder = std::filesystem::is_directory(path, ignored);
     if (!file || folder) {
-      throw DataError({.what = "the dictionary cannot be opened",
-                       .where = path.string(),
-                       .why = folder ? "it is a folder" : std::strerror(reason),
-                       .fix = "Give the index of a dictionary that lies next to it."});
+      throw frugal::DataError({.what = "the dictionary cannot be opened",
+                               .where = path.string(),
+                               .why = folder ? "it is a folder" : std::strerror(reason),
+                               .fix = "Give the index of a dictionary that lies next to it."});
     }
-    InflateReader input(file, path.string());
+    frugal::InflateReader input(file, path.string());
     std::string text;
     std::vector<std::byte> block(std::size_t{1} << 20);
     for (std::size_t got; (got = input.read(block)) != 0;) {
@@ -162,8 +160,8 @@ class DictdSet {
   }
 
   std::shared_ptr<std::string const> text_;
-  std::vector<DictdEntry> entries_;
+  std::vector<Entry> entries_;
   std::string identity_;
 };
 
-}  // namespace frugal
+}  // namespace dictd
