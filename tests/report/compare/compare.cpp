@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: recipes
 #include <doctest/doctest.h>
 
 #include <frugal/compare.hpp>
