@@ -18,17 +18,15 @@
 #include <boost/hana/type.hpp>
 #include <boost/hana/unpack.hpp>
 
-#include <algorithm>
-#include <array>
 #include <concepts>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 
-#include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/compose/type_order.hpp>
 #include <frugal/policy/recipe_name.hpp>
 
 namespace frugal {
@@ -182,13 +180,7 @@ struct WithoutKind {
 struct ByName {
   template <class R, class S>
   constexpr auto operator()(boost::hana::basic_type<R>, boost::hana::basic_type<S>) const {
-    constexpr auto names = []<class... Ps>(list<Ps...>) {
-      return std::array<std::string_view, sizeof...(Ps)>{type_name<Ps>()...};
-    };
-    constexpr auto of_r = names(policies_of<R>{});
-    constexpr auto of_s = names(policies_of<S>{});
-    return boost::hana::bool_c<std::lexicographical_compare(of_r.begin(), of_r.end(),
-                                                            of_s.begin(), of_s.end())>;
+    return boost::hana::bool_c<(list_order(policies_of<R>{}, policies_of<S>{}) < 0)>;
   }
 };
 
@@ -224,8 +216,8 @@ inline constexpr detail::WithPolicy<P> with_policy{};
 template <class K>
 inline constexpr detail::WithoutKind<K> without_kind{};
 
-/// Whether the names of one recipe's policies come before those of another's, for hana::sort: in the
-/// order in which they are written, as the compiler spells them.
+/// Whether one recipe comes before another, for hana::sort: policy by policy as they are written, by
+/// name and then by arguments, numbers by size. The order is the same with every compiler.
 inline constexpr detail::ByName by_name{};
 
 /// recipe_name<R>() of an element: "AdamW + BF16".

@@ -152,7 +152,7 @@ TEST_CASE("recipes are grouped by their policy of a kind, and those without it b
   CHECK(same(frugal::policy_of<beta>(hana::type_c<Recipe<A>>), hana::type_c<Without>));
 }
 
-TEST_CASE("sorted by name, recipes are in the order of their policies' names, shorter ones first") {
+TEST_CASE("sorted by name, recipes are in the order of their policies, shorter ones first") {
   CHECK(same(hana::sort(hana::tuple_t<Recipe<B>, Recipe<A, C>, Recipe<A1>, Recipe<>, Recipe<A, B>,
                                       Recipe<A>>,
                         frugal::by_name),
