@@ -12,6 +12,9 @@ timed as well. Then its time with the precompiled header of frugal_precompile(),
 The compilations are interleaved, one at a time, without a cache. Times are processor seconds, user
 and system, in the fastest round: other load only adds to them.
 
+Recipes: a file with the umbrella, the same with frugal/recipes.hpp as well, and with a product of 16
+recipes that is filtered, parsed only, with every available compiler.
+
 Templates: the number of instantiations of a fitted trainer with 0, 4, 8 and 16 observers
 (bench/compile/recipe.cpp), counted by Clang, whose trace has one event for each. Counts, unlike
 seconds, are the same on every machine; the growth per policy must not rise with their number.
@@ -44,6 +47,20 @@ SOURCES = {
     "torch": "#include <torch/torch.h>\n",
     "umbrella": "#include <{header}>\n",
     "both": "#include <torch/torch.h>\n#include <{header}>\n",
+}
+PRODUCT = """
+namespace fr = frugal;
+constexpr auto all = fr::product(
+    fr::Recipe<>{}, fr::Axis<fr::Optimize<fr::AdamW>, fr::Optimize<fr::SGD>>{},
+    fr::Axis<fr::Precision<fr::FP32>, fr::Precision<fr::BF16>>{},
+    fr::Axis<fr::Accumulate<1>, fr::Accumulate<4>>{}, fr::Axis<fr::Without, fr::ClipNorm<>>{});
+constexpr auto legal = boost::hana::filter(all, fr::is_legal);
+"""
+UMBRELLA = "#include <frugal/frugal.hpp>\n"
+RECIPES = {
+    "frugal.hpp": UMBRELLA,
+    "with recipes.hpp": UMBRELLA + "#include <frugal/recipes.hpp>\n",
+    "with a product": UMBRELLA + "#include <frugal/recipes.hpp>\n#include <boost/hana/filter.hpp>\n" + PRODUCT,
 }
 MODES = {
     "syntax": ["-fsyntax-only"],
@@ -188,6 +205,20 @@ def measure_program(args, folder: pathlib.Path) -> dict:
     return result
 
 
+def measure_recipes(args, folder: pathlib.Path) -> dict:
+    files = {}
+    for at, (name, text) in enumerate(RECIPES.items()):
+        files[name] = folder / f"recipes_{at}.cpp"
+        files[name].write_text(text + "int main() {}\n")
+    result = {}
+    for compiler in args.compilers:
+        costs = interleave(args, list(files), lambda name: compile_once(
+            [compiler, *flags(args), *options_of("syntax", folder), str(files[name])]),
+            f"recipes, {pathlib.Path(compiler).name}")  # fmt: skip
+        result[pathlib.Path(compiler).name] = {name: vars(fastest(of)) for name, of in costs.items()}
+    return result
+
+
 def count(args, folder: pathlib.Path, policies: int | None) -> dict:
     """Instantiations in recipe.cpp: all, and those in frugal's namespace."""
     trace = folder / "trace.json"
@@ -250,6 +281,12 @@ def show_program(result: dict) -> None:
             print(f"bar: at most {PRECOMPILED_BAR:g} s: {verdict(entry['met'])}")
 
 
+def show_recipes(result: dict) -> None:
+    for compiler, costs in result.items():
+        shown = "  ".join(f"{name} {cost['seconds']:.2f} s, {cost['mib']:.0f} MiB" for name, cost in costs.items())
+        print(f"recipes, {compiler}: {shown}")
+
+
 def show_templates(result: dict) -> None:
     print(f"{'instantiations':>16}{'all':>10}{'frugal::':>10}{'per policy':>12}")
     print(f"{'headers alone':>16}{result['headers']['all']:10}{result['headers']['frugal']:10}")
@@ -268,7 +305,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include")
     parser.add_argument("--header", default="frugal/frugal.hpp", help="the umbrella")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("headers", "program", "templates"))
+    parser.add_argument("--only", choices=tuple(PARTS))
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
     parser.add_argument("--build", help="taken and not needed: every benchmark gets it")
@@ -296,7 +333,8 @@ def check(args) -> None:
     args.compilers = [args.cxx, args.clang]
 
 
-PARTS = {"headers": measure_headers, "program": measure_program, "templates": measure_templates}
+PARTS = {"headers": measure_headers, "program": measure_program, "recipes": measure_recipes,
+         "templates": measure_templates}  # fmt: skip
 
 
 def main() -> int:
@@ -312,7 +350,7 @@ def main() -> int:
         print(f"compile: {error}", file=sys.stderr)
         return 2
     for part, show in {"headers": show_headers, "program": show_program,
-                       "templates": show_templates}.items():  # fmt: skip
+                       "recipes": show_recipes, "templates": show_templates}.items():  # fmt: skip
         if part in report:
             show(report[part])
     if args.json:

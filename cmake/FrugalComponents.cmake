@@ -8,7 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro images notices prometheus tensorboard text)
+set(frugal_components archive arrow avro images notices prometheus recipes tensorboard text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -72,6 +72,14 @@ set(frugal_prometheus_headers "prometheus/")
 macro(frugal_find_prometheus)
   frugal_find_library(FrugalPrometheus::pull prometheus/exposer.h
     prometheus-cpp-pull prometheus-cpp-core)
+endmacro()
+
+# Products of recipes, and comparing them: Boost.Hana is headers alone.
+set(frugal_recipes_targets FrugalBoost::hana)
+set(frugal_recipes_packages libboost-dev)
+set(frugal_recipes_headers "boost/hana/")
+macro(frugal_find_recipes)
+  frugal_find_library(FrugalBoost::hana boost/hana/tuple.hpp)
 endmacro()
 
 # Vocabularies: byte-pair and unigram by SentencePiece, WordPiece with the tables of utf8proc.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: recipes
 // Trains every legal combination of a few policies from the same weights, on the same batches of
 // Fashion-MNIST, several times, and prints a table. docs/compare.md goes through this file.
 //

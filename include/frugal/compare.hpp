@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/hana/any_of.hpp>
+#include <boost/hana/bool.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/is_empty.hpp>
+#include <boost/hana/type.hpp>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -20,9 +25,9 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/run/judged.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
+#include <frugal/recipes.hpp>
 #include <frugal/report/audit.hpp>
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
@@ -32,15 +37,6 @@
 #include <frugal/trainer.hpp>
 
 namespace frugal {
-
-/// The combinations of a recipe with one choice from each axis, for compare(). The first one is the
-/// baseline; the last axis varies fastest.
-///
-///     product(Recipe<Optimize<AdamW>>{}, Axis<Without, Precision<BF16>>{}, Axis<...>{})
-template <class... Ps, class... Axes>
-constexpr auto product(Recipe<Ps...>, Axes...) {
-  return typename Recipe<Ps...>::template product<Axes...>{};
-}
 
 namespace detail {
 
@@ -70,7 +66,7 @@ struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
 };
 
 /// A failure in one line: LibTorch's have a stack after the first.
-FRUGAL_INLINE std::string failure_text(std::exception const& error) {
+inline std::string failure_text(std::exception const& error) {
   std::string_view const text = error.what();
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -211,74 +207,83 @@ class Rounds {
   Comparison& into_;
 };
 
-template <class R>
-struct as_recipe {
-  using type = Recipe<R>;
-};
-template <class... Ps>
-struct as_recipe<Recipe<Ps...>> {
-  using type = Recipe<Ps...>;
-};
-
-template <class... Rs, class Job, class Tune>
-Comparison compare_all(list<Rs...>, Job const& job, Tune& tune) {
+/// `recipes` is a Hana sequence of types that require_types() has accepted.
+template <class Recipes, class Job, class Tune>
+Comparison compare_all(Recipes const& recipes, Job const& job, Tune& tune) {
   job.settings.require(Job::validates);
   // Each run seeds the generators for its module.
   CallInProgress const call({.name = "compare"});
   Comparison comparison;
   std::vector<Entrant<Job, Tune>> entrants;
-  auto const add = [&]<class R>() {
+  boost::hana::for_each(recipes, [&]<class R>(boost::hana::basic_type<R>) {
     using complete = typename trainer_of_job<Job>::template complete<R>;
     if constexpr (complete::legal) {
       entrants.push_back({recipe_name<R>(), &run_trial<R, Job, Tune>});
     } else {
       comparison.dropped.push_back({recipe_name<R>(), std::string(complete::fault)});
     }
-  };
-  (add.template operator()<Rs>(), ...);
+  });
   Rounds<Job, Tune>(job, tune, comparison).run(entrants);
   return comparison;
 }
 
-template <class Job, class... Rs>
-constexpr bool any_legal = (false || ... || trainer_of_job<Job>::template complete<Rs>::legal);
+/// Whether a recipe is legal with what all recipes of a job share.
+template <class Job>
+struct IsLegalInJob {
+  template <class R>
+  constexpr auto operator()(boost::hana::basic_type<R>) const {
+    return boost::hana::bool_c<trainer_of_job<Job>::template complete<R>::legal>;
+  }
+};
+
+template <class Recipes>
+constexpr bool require_some() {
+  constexpr bool some = !decltype(boost::hana::is_empty(std::declval<Recipes const&>()))::value;
+  static_assert(some,
+                "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
+                "compare(product(Recipe<...>{}, Axis<...>{}), job).");
+  return some;
+}
 
 }  // namespace detail
 
-/// Trains every recipe of a list from the same weights on the same batches, several times, and
-/// compares time, memory, quality and cost. The first legal one is the baseline; illegal ones are
-/// dropped, and named in the table. A recipe that throws has its error in its row.
+/// Trains every recipe of a Hana sequence of types, such as a product(), from the same weights on the
+/// same batches, several times, and compares time, memory, quality and cost. The first legal one is
+/// the baseline; illegal ones are dropped, and named in the table. A recipe that throws has its error
+/// in its row.
 ///
 /// `tune(trainer)` sets run-time settings of each recipe: [](auto& t) { t.optimizer().lr = 2e-3; }
 ///
 /// SettingsError for a negative price, no repeats, a target that nothing can reach, or a folder
 /// that is not empty.
-template <class... Rs, class Make, class Objective, class Train, class Valid, class... Ps,
+template <class Recipes, class Make, class Objective, class Train, class Valid, class... Ps,
           class Tune = detail::NoTuning>
-Comparison compare(list<Rs...> recipes, CompareJob<Make, Objective, Train, Valid, Ps...> const& job,
+Comparison compare(Recipes const& recipes, CompareJob<Make, Objective, Train, Valid, Ps...> const& job,
                    Tune tune = {}) {
   using job_type = CompareJob<Make, Objective, Train, Valid, Ps...>;
-  static_assert(sizeof...(Rs) > 0,
-                "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
-                "compare(product(Recipe<...>{}, Axis<...>{}), job).");
-  static_assert(sizeof...(Rs) == 0 || detail::any_legal<job_type, Rs...>,
-                "frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says "
-                "why, or list one of them in compare<...>(job).");
-  return detail::compare_all(recipes, job, tune);
+  if constexpr (detail::require_types<Recipes>()) {
+    if constexpr (detail::require_some<Recipes>()) {
+      static_assert(
+          decltype(boost::hana::any_of(recipes, detail::IsLegalInJob<job_type>{}))::value,
+          "frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says "
+          "why, or list one of them in compare<...>(job).");
+      return detail::compare_all(recipes, job, tune);
+    }
+  }
 }
 
 /// Compares the listed recipes or single policies; an illegal one does not compile.
 template <class... Rs, class SomeJob, class Tune = detail::NoTuning>
   requires detail::is_job<SomeJob>
 Comparison compare(SomeJob const& job, Tune tune = {}) {
-  static_assert(sizeof...(Rs) > 0,
-                "frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or "
-                "compare(product(Recipe<...>{}, Axis<...>{}), job).");
-  static_assert((true && ... &&
-                 (detail::RecipeCheck<typename detail::trainer_of_job<SomeJob>::template complete<
-                      typename detail::as_recipe<Rs>::type>::policies>::require() ||
-                  true)));
-  return detail::compare_all(list<typename detail::as_recipe<Rs>::type...>{}, job, tune);
+  if constexpr (detail::require_some<Axis<Rs...>>()) {
+    static_assert(
+        (true && ... &&
+         (detail::RecipeCheck<typename detail::trainer_of_job<SomeJob>::template complete<
+              Rs>::policies>::require() ||
+          true)));
+    return detail::compare_all(Axis<Rs...>{}, job, tune);
+  }
 }
 
 }  // namespace frugal

@@ -10,8 +10,13 @@
 
 #include <frugal/version.hpp>
 #ifdef __clang__
-#include <frugal/compare.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
+// All of compare.hpp but itself, which needs Boost.Hana.
+#include <frugal/report/compare/comparison.hpp>
+#include <frugal/report/compare/job.hpp>
+#include <frugal/report/compare/order.hpp>
+#include <frugal/report/compare/peak_memory.hpp>
+#include <frugal/report/compare/watch.hpp>
 #endif

@@ -25,8 +25,8 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cuda", "images", "notices", "prometheus", "tensorboard",
-                "text")}
+               ("archive", "arrow", "avro", "cuda", "images", "notices", "prometheus", "recipes",
+                "tensorboard", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,
@@ -66,8 +66,9 @@ class Frugal(ConanFile):
         if self.options.notices:
             self.requires("libcurl/[>=7.87]", transitive_headers=True, transitive_libs=True)
         # prometheus-cpp is the system's
-        if self.options.tensorboard:
+        if self.options.recipes or self.options.tensorboard:
             self.requires("boost/[>=1.74]", transitive_headers=True)
+        if self.options.tensorboard:
             self.requires("protozero/[>=1.7]", transitive_headers=True)
         if self.options.text:  # SentencePiece is the system's
             self.requires("utf8proc/[>=2.8]", transitive_headers=True, transitive_libs=True)

@@ -11,8 +11,11 @@
 namespace frugal_test::conform {
 
 using namespace frugal::literals;
-using frugal::Axis;
-using frugal::Without;
+
+/// The policies of one kind; an empty recipe stands for none of them.
+template <class... Choices>
+using Axis = frugal::list<Choices...>;
+using Without = frugal::Recipe<>;
 
 /// One axis for each kind, with the policies of that kind. Without CudaGraph: these tests listen to
 /// single losses and updates, which a replay does not call. CudaGraph's own test covers resume and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: torch
+// needs: torch recipes
 // expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
 #include <frugal/compare.hpp>
 #include <frugal/data/tensor_dataset.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: torch
+// needs: torch recipes
 // expect: frugal: compare has no recipes. Write compare<Baseline, A, B>(job), or compare(product(Recipe<...>{}, Axis<...>{}), job).
 #include <frugal/compare.hpp>
 #include <frugal/data/tensor_dataset.hpp>

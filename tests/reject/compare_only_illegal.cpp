@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: torch
+// needs: torch recipes
 // expect: frugal: compare has only recipes that no Trainer accepts. Recipe<...>::fault says why, or list one of them in compare<...>(job).
 #include <frugal/compare.hpp>
 #include <frugal/data/tensor_dataset.hpp>
@@ -14,7 +14,7 @@ using Work = CompareJob<decltype(make), CrossEntropy, TensorDataset, TensorDatas
 
 using Good = Recipe<Optimize<AdamW>, Precision<BF16>>;
 using Bad = Good::with<Audit<BitExact>>;
-void good(Work& job) { static_cast<void>(compare(list<Good, Bad>{}, job)); }
+void good(Work& job) { static_cast<void>(compare(Axis<Good, Bad>{}, job)); }
 #ifdef FRUGAL_REJECT
-void bad(Work& job) { static_cast<void>(compare(list<Bad>{}, job)); }
+void bad(Work& job) { static_cast<void>(compare(Axis<Bad>{}, job)); }
 #endif

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: recipes
 // Which of frugal's own policies combine, and in which order: all checked at compile time.
 #include <doctest/doctest.h>
+
+#include <frugal/recipes.hpp>
+
+#include <boost/hana/all_of.hpp>
+#include <boost/hana/equal.hpp>
+#include <boost/hana/length.hpp>
+#include <boost/hana/transform.hpp>
 
 #include "conform/policies.hpp"
 
 namespace frugal_test::static_policies {
 
 using namespace frugal_test::conform;
+namespace hana = boost::hana;
 using frugal::list;
 using frugal::Recipe;
 
 template <class... Choices>
 list<Choices...> choices_in(Axis<Choices...>);
+template <class... Choices>
+frugal::Axis<Choices...> as_axis(Axis<Choices...>);
 template <class... As>
 frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
 
@@ -50,14 +61,29 @@ TEST_CASE("two of frugal's policies combine unless they fill one slot") {
 }
 
 TEST_CASE("the product over all optimizers, schedules and formats is legal, recipe by recipe") {
-  using All =
-      Recipe<>::product<Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::SGD>>,
-                        Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>,
-                        Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>,
-                        Axis<frugal::Accumulate<1>, frugal::Accumulate<4>>>;
-  static_assert(All::size == 16);
-  static_assert(std::same_as<frugal::legal_recipes<All>, All>);
-  CHECK(All::size == 16);
+  constexpr auto all =
+      frugal::product(Recipe<>{}, frugal::Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::SGD>>{},
+                      frugal::Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>{},
+                      frugal::Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>{},
+                      frugal::Axis<frugal::Accumulate<1>, frugal::Accumulate<4>>{});
+  CHECK(decltype(hana::length(all))::value == 16);
+  CHECK(decltype(hana::all_of(all, frugal::is_legal))::value);
+}
+
+/// Each optimizer with each choice of every axis.
+template <class... As>
+constexpr auto recipes_of(list<As...> axes) {
+  return [&]<class... Choices>(list<Choices...>) {
+    return frugal::product(Recipe<>{}, decltype(as_axis(frugal::type_at<list<As...>, 0>{})){},
+                           frugal::Axis<Choices...>{});
+  }(decltype(all_choices(axes)){});
+}
+
+TEST_CASE("every recipe of two of frugal's policies converts to its policies and back") {
+  constexpr auto all = recipes_of(Axes{});
+  CHECK(decltype(hana::length(all))::value > 300);
+  constexpr auto back = hana::transform(hana::transform(all, frugal::to_policies), frugal::to_recipe);
+  CHECK(decltype(hana::equal(back, all))::value);
 }
 
 template <class... Ps>

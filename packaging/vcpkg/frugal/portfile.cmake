@@ -13,6 +13,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
         images FRUGAL_IMAGES
         notices FRUGAL_NOTICES
         prometheus FRUGAL_PROMETHEUS
+        recipes FRUGAL_RECIPES
         tensorboard FRUGAL_TENSORBOARD
         text FRUGAL_TEXT
 )

@@ -53,7 +53,7 @@ TEST_CASE("every compiler gives a recipe the same name") {
         Schedule<Warmup<10>, Plateau<0.5_r, Patience<2>, WatchAccuracy>>);
   NAMED("Ramp<-1/2, 1/1, 0>", Ramp<Rational{-1, 2}, 1_r, 0>);
   NAMED("Mine, with cheese", Mine);
-  NAMED("Axis<Mine, with cheese>", frugal::Axis<Mine>);
+  NAMED("Recipe<Mine, with cheese>", frugal::Recipe<Mine>);
 }
 
 TEST_CASE("options have one order in a name, whatever the order in which they are written") {

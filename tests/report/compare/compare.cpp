@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: recipes
 #include <doctest/doctest.h>
 
 #include <frugal/compare.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
+
+#include <boost/hana/filter.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"
@@ -20,6 +23,7 @@ namespace frugal_test::compare_compare {
 
 using namespace support;
 namespace fr = frugal;
+namespace hana = boost::hana;
 
 using Plain = fr::Recipe<fr::Optimize<fr::AdamW>>;
 using Rounded = Plain::with<fr::Precision<fr::BF16>>;
@@ -149,6 +153,20 @@ TEST_CASE("a product is compared without its illegal recipes, which are named") 
   text << found;
   CHECK(text.str().find("is not possible. frugal: Audit<BitExact> needs FP32") !=
         std::string::npos);
+}
+
+TEST_CASE("a filtered product is compared in its order, and the first recipe left is the baseline") {
+  Data data;
+  constexpr auto all = fr::product(
+      Plain{}, fr::Axis<fr::Precision<fr::FP32>, fr::Precision<fr::BF16>>{},
+      fr::Axis<fr::Without, fr::ClipNorm<>>{});
+  constexpr auto kept = hana::filter(all, fr::has_kind<fr::kinds::clip>);
+  fr::Comparison const found =
+      fr::compare(kept, job_of(data, {.settings = {.steps = 2}, .repeats = 1}));
+  REQUIRE(found.rows.size() == 2);
+  CHECK(found.baseline().name == "AdamW + ClipNorm");
+  CHECK(found.rows[1].name == "AdamW + BF16 + ClipNorm");
+  CHECK(found.dropped.empty());
 }
 
 TEST_CASE("a run ends at the target, and its samples, seconds and dollars are those up to there") {

@@ -17,6 +17,9 @@
 // What Budget and BurnRate have in common: both compare a gauge of CostMeter with a limit.
 namespace frugal::detail {
 
+using spending_listens =
+    list<around::fit, on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end>;
+
 inline bool is_positive(double value) { return value > 0 && std::isfinite(value); }
 
 /// The State that both derive from: the levels that were reported, and the way of an alert to the
