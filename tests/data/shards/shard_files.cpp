@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -27,7 +26,7 @@ using frugal_test::support::TemporaryFolder;
 TEST_CASE("records of any bytes go into shards, a large one into a shard of its own") {
   TemporaryFolder const folder;
   ShardFiles files(folder / "new", {.bytes_per_shard = 8});
-  for (std::string const text : {"one", "two", "a long one", "", "x"}) files.add(bytes_of(text));
+  for (std::string const text : {"one", "two", "a long one", "", "x"}) add_bytes(files, text);
   CHECK(files.records() == 5);
   auto const list = files.close();
   REQUIRE(list.shards.size() == 3);
@@ -45,7 +44,7 @@ TEST_CASE("a writer that is killed leaves complete shards, which only Skip takes
   REQUIRE(child >= 0);
   if (child == 0) {
     ShardFiles files(folder.path(), {.records_per_shard = 3}, small_layout());
-    for (std::int64_t i = 0; i < 8; ++i) files.add(small_record(i));
+    for (std::int64_t i = 0; i < 8; ++i) add_small(files, i);
     ::kill(::getpid(), SIGKILL);
   }
   int status = 0;
@@ -55,7 +54,7 @@ TEST_CASE("a writer that is killed leaves complete shards, which only Skip takes
   RecordFolder const set(folder.path(), {.on_damage = OnDamage::Skip});
   REQUIRE(set.size() == 6);
   for (std::int64_t i = 0; i < 6; ++i) {
-    CHECK(std::ranges::equal(set.get(static_cast<std::uint64_t>(i)), small_record(i)));
+    CHECK(is_small(set, static_cast<std::uint64_t>(i), i));
   }
   CHECK_THROWS_AS(ShardFiles(folder.path()), frugal::StoreError);
 }

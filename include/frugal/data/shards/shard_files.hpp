@@ -38,7 +38,8 @@ class ShardFiles {
       : folder_(std::move(folder)), sharding_(sharding), layout_(std::move(layout)) {
     create_folders(folder_);
     for (auto const& path : entries_of(folder_)) {
-      if (path.extension() != ".records" && path.filename() != ShardList::file_name) continue;
+      if (path.extension() != detail::shard_suffix && path.filename() != ShardList::file_name)
+        continue;
       throw StoreError({.what = "the folder has shards already",
                         .where = path.string(),
                         .why = "written data is never replaced",
@@ -50,15 +51,20 @@ class ShardFiles {
   void set_layout(RecordLayout layout) { layout_ = std::move(layout); }
   RecordLayout const& layout() const noexcept { return layout_; }
 
-  FRUGAL_INLINE void add(std::span<std::byte const> record) {
-    if (shard_ && is_full(record.size())) end_shard();
+  /// Adds a record: the bytes of each field of the layout.
+  FRUGAL_INLINE void add(std::span<std::span<std::byte const> const> fields) {
+    std::uint64_t bytes = 0;
+    for (auto const& field : fields) bytes += field.size();
+    if (shard_ && is_full(bytes)) end_shard();
     if (!shard_) {
       shard_.emplace(folder_ / ShardList::shard_name(list_.shards.size()), layout_,
                      sharding_.block_bytes);
     }
-    shard_->add(record);
+    shard_->add(fields);
     ++records_;
   }
+  /// Adds a record of one field: of any bytes without a layout.
+  void add(std::span<std::byte const> bytes) { add(std::span(&bytes, 1)); }
 
   /// Records so far.
   std::uint64_t records() const noexcept { return records_; }
