@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: any bytes are either refused with a DataError, or are a file of records that lie one
 // behind the other inside of it. Everything else ends the program; the sanitizers check the rest.
-// Seeds are files of RecordWriter, with and without a layout, and the same tensors without hashes.
+// Seeds are files of ShardFiles, with and without a layout, and the same tensors without hashes.
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_file.hpp>

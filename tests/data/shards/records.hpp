@@ -4,7 +4,7 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
-#include <frugal/data/shards/record_writer.hpp>
+#include <frugal/data/shards/shard_files.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -52,12 +52,11 @@ inline frugal::RecordLayout small_layout() {
 }
 
 /// Adds record i: three times the digit of i, and the number i.
-template <class Writer>
-void add_small(Writer& writer, std::int64_t i) {
+inline void add_small(frugal::ShardFiles& files, std::int64_t i) {
   std::string const data(3, static_cast<char>('0' + i % 10));
   std::vector<std::span<std::byte const>> const fields{bytes_of(data),
                                                        std::as_bytes(std::span(&i, 1))};
-  writer.add(fields);
+  files.add(fields);
 }
 
 /// Whether a record of a RecordFile or RecordFolder is record i.
@@ -68,20 +67,33 @@ bool is_small(Records const& records, std::uint64_t record, std::int64_t i) {
          frugal::detail::load_le<std::int64_t>(records.get(record, 1), 0) == i;
 }
 
-/// `count` of them in blocks of 16 bytes, so that rows of "data" cross their borders. The file ends
-/// with the numbers, and then the bytes.
-inline void write_small(std::filesystem::path const& path, std::int64_t count,
-                        std::int64_t first = 0) {
-  frugal::RecordWriter writer(path, small_layout(), 16);
-  for (std::int64_t i = first; i < first + count; ++i) add_small(writer, i);
-  static_cast<void>(writer.close());
+/// Writes one file, of the records that `add(files)` adds.
+template <class Add>
+frugal::ShardList::Shard write_file(std::filesystem::path const& path, frugal::RecordLayout layout,
+                                    std::uint64_t block_bytes, Add&& add) {
+  std::filesystem::path const folder = path.string() + ".folder";
+  frugal::ShardFiles files(folder, {.bytes_per_shard = 0, .block_bytes = block_bytes},
+                           std::move(layout));
+  add(files);
+  auto const shard = files.close().shards.at(0);
+  std::filesystem::rename(folder / shard.name, path);
+  std::filesystem::remove_all(folder);
+  return shard;
+}
+
+/// `count` small records in blocks of 16 bytes, so that rows of "data" cross their borders. The
+/// file ends with the numbers, and then the bytes.
+inline frugal::ShardList::Shard write_small(std::filesystem::path const& path, std::int64_t count,
+                                            std::int64_t first = 0) {
+  return write_file(path, small_layout(), 16, [&](frugal::ShardFiles& files) {
+    for (std::int64_t i = first; i < first + count; ++i) add_small(files, i);
+  });
 }
 
 /// Adds a record of any bytes.
-template <class Writer>
-void add_bytes(Writer& writer, std::string_view text) {
+inline void add_bytes(frugal::ShardFiles& files, std::string_view text) {
   auto const bytes = bytes_of(text);
-  writer.add(std::span(&bytes, 1));
+  files.add(std::span(&bytes, 1));
 }
 
 /// A safetensors file as any program writes it; with the hashes and the metadata of a shard, the

@@ -34,7 +34,7 @@ enum class Verify {
   Never,       ///< not at all: for files that were checked before
 };
 
-/// Records in one memory-mapped safetensors file, of RecordWriter or of any other program
+/// Records in one memory-mapped safetensors file, of ShardFiles or of any other program
 /// (record_layout.hpp has the format). Safe to read from several threads.
 ///
 /// Cost    opening reads header and hashes: 8 bytes for each block of 64 KiB; and 8 bytes for each

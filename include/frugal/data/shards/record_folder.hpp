@@ -52,7 +52,15 @@ class RecordFolder {
       : folder_(path), reading_(reading) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
-      for (Listed const& shard : list()) open(path / shard.name, shard.hash);
+      std::optional<ShardList> list;
+      if (open_or_skip(reading_.on_damage, damage_, (path / ShardList::file_name).string(),
+                       [&] { list = ShardList::read(path); })) {
+        for (ShardList::Shard const& shard : list->shards) open(path / shard.name, shard.hash);
+      } else {
+        for (auto const& each : entries_of(path)) {
+          if (each.extension() == detail::shard_suffix) open(each, std::nullopt);
+        }
+      }
     } else {
       open(path, std::nullopt);
     }
@@ -111,28 +119,6 @@ class RecordFolder {
   }
 
  private:
-  struct Listed {
-    std::string name;
-    std::optional<std::uint64_t> hash;  ///< nothing without shards.json
-  };
-
-  FRUGAL_INLINE std::vector<Listed> list() const {
-    std::vector<Listed> shards;
-    std::optional<ShardList> list;
-    if (open_or_skip(reading_.on_damage, damage_, (folder_ / ShardList::file_name).string(),
-                     [&] { list = ShardList::read(folder_); })) {
-      for (ShardList::Shard& shard : list->shards) {
-        shards.push_back({.name = std::move(shard.name), .hash = shard.hash});
-      }
-      return shards;
-    }
-    for (auto const& path : entries_of(folder_)) {
-      if (path.extension() != detail::shard_suffix) continue;
-      shards.push_back({.name = path.filename().string(), .hash = std::nullopt});
-    }
-    return shards;
-  }
-
   FRUGAL_INLINE void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
     open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
       auto file = std::make_shared<RecordFile const>(path, reading_.verify);

@@ -61,7 +61,8 @@ class ShardWriter {
       files_.add(bytes_);
     } else {
       if (files_.layout().fixed()) require_alike();
-      files_.add(std::as_bytes(std::span(sample)));
+      bytes_.assign(1, std::as_bytes(std::span(sample)));
+      files_.add(bytes_);
     }
   }
 
