@@ -3,7 +3,7 @@
 // needs: archive
 // takes: arrow avro
 // Turns data into shards once: tar shards in WebDataset's layout, which frugal::TarSet and Python's
-// webdataset read, or frugal's own records (--as records), for RecordSet. The target folder is
+// webdataset read, or record shards (--as records), for RecordSet. The target folder is
 // complete or not there, and nothing is overwritten.
 //
 //   frugal_pack --to shards/train tar old-{000..146}.tar          shards again, or compressed ones
@@ -302,15 +302,14 @@ int main(int argc, char** argv) {
   fr::PackSettings settings;
   settings.progress = ProgressLine();
 
-  CLI::App app(
-      "Turns data into shards: tar files for frugal and webdataset, or frugal's own records.");
+  CLI::App app("Turns data into shards: tar files for frugal and webdataset, or record shards.");
   app.add_option("format", format, "what the sources are")
       ->required()
       ->check(CLI::IsMember(formats()));
   app.add_option("sources", sources, "files, folders or patterns such as train-{000..146}.tar")
       ->required();
   app.add_option("--to", to, "the folder to make")->required();
-  app.add_option("--as", as, "tar shards, or records: frugal's own shards")
+  app.add_option("--as", as, "tar shards, or records: record shards")
       ->check(CLI::IsMember({"tar", "records"}))
       ->capture_default_str();
   app.add_option("--prefix", settings.prefix, "of the shards' names")->capture_default_str();

@@ -100,7 +100,7 @@ void read_plainly(std::string const& folder, std::int64_t batch) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(batch) * size);
   std::uint64_t check = 0;
   for (auto const& path : frugal::entries_of(folder)) {
-    if (path.extension() != ".records") continue;
+    if (path.extension() != ".safetensors") continue;
     frugal::File file = frugal::File::open(path);
     while (std::size_t const got = file.read(bytes)) check += got;
   }

@@ -47,8 +47,7 @@ inline constexpr bool is_recipe<Recipe<Ps...>> = true;
 
 /// What Hana calls a type: the value hana::type_c<T>.
 template <class T>
-concept HanaType =
-    std::same_as<typename boost::hana::tag_of<T>::type, boost::hana::type_tag>;
+concept HanaType = std::same_as<typename boost::hana::tag_of<T>::type, boost::hana::type_tag>;
 
 /// What hana::unpack takes apart: a tuple, a set, and with Hana's adapters a std::tuple.
 template <class T>
@@ -113,9 +112,7 @@ struct ToRecipe {
 struct ToPolicies {
   template <class R>
   constexpr auto operator()(boost::hana::basic_type<R>) const {
-    return []<class... Ps>(list<Ps...>) {
-      return boost::hana::tuple_t<Ps...>;
-    }(policies_of<R>{});
+    return []<class... Ps>(list<Ps...>) { return boost::hana::tuple_t<Ps...>; }(policies_of<R>{});
   }
 };
 
@@ -235,10 +232,9 @@ template <class Base, class... Axes>
 constexpr auto product(Base const& base, Axes const&... axes) {
   namespace hana = boost::hana;
   if constexpr ((detail::require_base<Base>() & ... & detail::require_types<Axes>())) {
-    return hana::transform(
-        hana::cartesian_product(
-            hana::make_tuple(hana::make_tuple(detail::as_type(base)), hana::to_tuple(axes)...)),
-        to_recipe);
+    return hana::transform(hana::cartesian_product(hana::make_tuple(
+                               hana::make_tuple(detail::as_type(base)), hana::to_tuple(axes)...)),
+                           to_recipe);
   }
 }
 

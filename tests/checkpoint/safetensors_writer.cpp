@@ -34,9 +34,12 @@ static_assert(frugal::ByteSink<Sink>);
 std::string written(std::vector<TensorView> tensors,
                     SafetensorsWriter::Metadata const& metadata = {}) {
   Sink sink;
+  std::size_t data = 0;
+  for (TensorView const& tensor : tensors) data += tensor.bytes.size();
   SafetensorsWriter const writer(std::move(tensors), metadata);
   writer.write(sink);
   CHECK(writer.size() == sink.text.size());
+  CHECK(sink.text.substr(0, sink.text.size() - data) == writer.header());
   return sink.text;
 }
 

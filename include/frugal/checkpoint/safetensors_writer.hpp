@@ -54,6 +54,8 @@ class SafetensorsWriter {
     for (TensorView const& tensor : tensors) data_.push_back(tensor.bytes);
   }
 
+  /// The first bytes of the file: the header, after its length.
+  std::string_view header() const noexcept { return header_; }
   /// Size of the whole file in bytes.
   std::uint64_t size() const noexcept { return header_.size() + data_size_; }
 

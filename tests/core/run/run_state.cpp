@@ -173,7 +173,7 @@ struct Echo : frugal::LoopInterface {
   frugal::flow validate() override { return frugal::flow::proceed; }
   std::vector<frugal::Check> dry_run(std::size_t) override { return {}; }
   at::Tensor reevaluate() override { return {}; }
-  void settle() override {}
+  void finish_set_up() override {}
   void move_to(c10::Device) override {}
   void recorded(frugal::Event const& event) override {
     if (run->events.size() < 4) run->record({.name = event.name + "+"});

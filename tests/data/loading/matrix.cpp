@@ -75,7 +75,7 @@ struct TransformedCase {
   }
 };
 
-/// Frugal's own shards, in whole batches with Stack and by sample here.
+/// Record shards, in whole batches with Stack and by sample here.
 struct RecordsCase {
   static auto set() {
     static TemporaryFolder const folder;

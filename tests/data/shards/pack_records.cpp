@@ -44,11 +44,12 @@ TEST_CASE("arrays and numbers become records of tensors") {
   REQUIRE(records.size() == 3);
   CHECK(records.layout().text() == "npy I16 [2], cls I64 []");
   for (std::uint64_t i = 0; i < 3; ++i) {
-    auto const bytes = records.get(i);
     std::int16_t values[2];
     std::int64_t label = 0;
-    std::memcpy(values, bytes.data(), sizeof values);
-    std::memcpy(&label, bytes.data() + records.layout().fields()[1].offset, sizeof label);
+    REQUIRE(records.get(i).size() == sizeof values);
+    REQUIRE(records.get(i, 1).size() == sizeof label);
+    std::memcpy(values, records.get(i).data(), sizeof values);
+    std::memcpy(&label, records.get(i, 1).data(), sizeof label);
     CHECK(values[0] == static_cast<std::int16_t>(i));
     CHECK(values[1] == 7);
     CHECK(label == static_cast<std::int64_t>(10 * i));

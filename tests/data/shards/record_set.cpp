@@ -94,7 +94,7 @@ TEST_CASE("samples come back, as views of the file that outlive the set") {
     for (std::uint64_t i = 0; i < count; ++i) samples.push_back(set.get(i));
     bool const in_place = set.get(7).data.const_data_ptr() == samples[7].data.const_data_ptr();
     CHECK(in_place);
-    CHECK(set.name(7) == (folder / "shard-000001.records").string() + ", record 2");
+    CHECK(set.name(7) == (folder / "shard-000001.safetensors").string() + ", record 2");
     CHECK(set.shard_sizes() == std::vector<std::uint64_t>{5, 5, 5, 5, 3});
   }
   for (std::int64_t i = 0; i < count; ++i) {
@@ -205,7 +205,7 @@ TEST_CASE("records that are not of the sample type are refused, with what they a
 TEST_CASE("what is skipped is missing from the set") {
   TemporaryFolder const folder;
   write_images(folder.path());
-  std::filesystem::remove(folder / "shard-000001.records");
+  std::filesystem::remove(folder / "shard-000001.safetensors");
   CHECK_THROWS_AS(RecordSet<>(folder.path()), frugal::StoreError);
   RecordSet<> const set(folder.path(), {.on_damage = frugal::OnDamage::Skip});
   CHECK(set.size() == count - 5);

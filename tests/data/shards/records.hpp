@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
-#include <frugal/data/shards/record_writer.hpp>
+#include <frugal/data/shards/shard_files.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -42,26 +45,78 @@ inline frugal::RecordLayout layout_of(std::vector<frugal::RecordField> fields) {
   return frugal::RecordLayout::of(std::move(fields), why).value();
 }
 
-/// Three bytes and an int64: 16 bytes a record, of which 5 are padding.
+/// Three bytes and an int64.
 inline frugal::RecordLayout small_layout() {
   return layout_of({{.name = "data", .dtype = frugal::Dtype::u8, .shape = {3}},
                     {.name = "target", .dtype = frugal::Dtype::i64, .shape = {}}});
 }
 
-/// Record i: the bytes "iii" of the digit, and the number i.
-inline std::vector<std::byte> small_record(std::int64_t i) {
-  std::vector<std::byte> record(16);
-  for (std::size_t k = 0; k < 3; ++k) record[k] = static_cast<std::byte>('0' + i % 10);
-  for (std::size_t k = 0; k < 8; ++k) record[8 + k] = static_cast<std::byte>(i >> (8 * k));
-  return record;
+/// Adds record i: three times the digit of i, and the number i.
+inline void add_small(frugal::ShardFiles& files, std::int64_t i) {
+  std::string const data(3, static_cast<char>('0' + i % 10));
+  std::vector<std::span<std::byte const>> const fields{bytes_of(data),
+                                                       std::as_bytes(std::span(&i, 1))};
+  files.add(fields);
 }
 
-/// `count` of them in blocks of 40 bytes, so that records cross their borders.
-inline void write_small(std::filesystem::path const& path, std::int64_t count,
-                        std::int64_t first = 0) {
-  frugal::RecordWriter writer(path, small_layout(), 40);
-  for (std::int64_t i = first; i < first + count; ++i) writer.add(small_record(i));
-  static_cast<void>(writer.close());
+/// Whether a record of a RecordFile or RecordFolder is record i.
+template <class Records>
+bool is_small(Records const& records, std::uint64_t record, std::int64_t i) {
+  std::string const data(3, static_cast<char>('0' + i % 10));
+  return text_of(records.get(record)) == data && records.get(record, 1).size() == 8 &&
+         frugal::detail::load_le<std::int64_t>(records.get(record, 1), 0) == i;
+}
+
+/// Writes one file, of the records that `add(files)` adds.
+template <class Add>
+frugal::ShardList::Shard write_file(std::filesystem::path const& path, frugal::RecordLayout layout,
+                                    std::uint64_t block_bytes, Add&& add) {
+  std::filesystem::path const folder = path.string() + ".folder";
+  frugal::ShardFiles files(folder, {.bytes_per_shard = 0, .block_bytes = block_bytes},
+                           std::move(layout));
+  add(files);
+  auto const shard = files.close().shards.at(0);
+  std::filesystem::rename(folder / shard.name, path);
+  std::filesystem::remove_all(folder);
+  return shard;
+}
+
+/// `count` small records in blocks of 16 bytes, so that rows of "data" cross their borders. The
+/// file ends with the numbers, and then the bytes.
+inline frugal::ShardList::Shard write_small(std::filesystem::path const& path, std::int64_t count,
+                                            std::int64_t first = 0) {
+  return write_file(path, small_layout(), 16, [&](frugal::ShardFiles& files) {
+    for (std::int64_t i = first; i < first + count; ++i) add_small(files, i);
+  });
+}
+
+/// Adds a record of any bytes.
+inline void add_bytes(frugal::ShardFiles& files, std::string_view text) {
+  auto const bytes = bytes_of(text);
+  files.add(std::span(&bytes, 1));
+}
+
+/// A safetensors file as any program writes it; with the hashes and the metadata of a shard, the
+/// last hash is made right.
+inline std::vector<std::byte> file_of(std::vector<frugal::TensorView> const& tensors,
+                                      frugal::SafetensorsWriter::Metadata const& metadata = {}) {
+  struct Sink {
+    void write(std::span<std::byte const> more) { frugal::detail::append_bytes(bytes, more); }
+    std::vector<std::byte> bytes;
+  } sink;
+  frugal::SafetensorsWriter const writer(tensors, metadata);
+  writer.write(sink);
+  if (metadata.empty()) return sink.bytes;
+  // The widest type comes first.
+  std::size_t const header = writer.header().size();
+  for (frugal::TensorView const& tensor : tensors) {
+    if (tensor.name != "frugal.block_hashes" || tensor.bytes.size() < 8) continue;
+    auto const bytes = std::span<std::byte const>(sink.bytes);
+    std::uint64_t const hash = frugal::detail::record_file_hash(
+        bytes.first(header), bytes.subspan(header, tensor.bytes.size()));
+    std::memcpy(sink.bytes.data() + header + tensor.bytes.size() - 8, &hash, 8);
+  }
+  return sink.bytes;
 }
 
 }  // namespace frugal_test::records

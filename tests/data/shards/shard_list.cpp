@@ -16,7 +16,7 @@ using frugal::ShardList;
 using frugal_test::support::TemporaryFolder;
 
 ShardList two() {
-  return {.shards = {{.name = "shard-000000.records", .records = 3, .bytes = 400, .hash = 7},
+  return {.shards = {{.name = "shard-000000.safetensors", .records = 3, .bytes = 400, .hash = 7},
                      {.name = "an \"odd\" name", .records = 0, .bytes = 192, .hash = ~0ULL}}};
 }
 
@@ -38,8 +38,8 @@ TEST_CASE("a list comes back as it was written") {
 }
 
 TEST_CASE("shards have numbered names") {
-  CHECK(ShardList::shard_name(17) == "shard-000017.records");
-  CHECK(ShardList::shard_name(1234567) == "shard-1234567.records");
+  CHECK(ShardList::shard_name(17) == "shard-000017.safetensors");
+  CHECK(ShardList::shard_name(1234567) == "shard-1234567.safetensors");
 }
 
 TEST_CASE("a folder without a list is unfinished, or not there") {

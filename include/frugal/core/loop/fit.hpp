@@ -48,7 +48,7 @@ class Fit {
       : train_(train),
         valid_(valid),
         engine_(policies),
-        run_(module, settings, horizon_of(settings, train, Traits::batches)),
+        run_(module, settings, detail::horizon_of(settings, train, Traits::batches)),
         passes_(run_, objective, train),
         executor_(passes_),
         services_(run_, passes_, executor_, train, valid),

@@ -53,6 +53,8 @@ class NewFile {
   }
 
   std::filesystem::path const& path() const noexcept { return path_; }
+  /// Its name until publish().
+  std::filesystem::path const& partial() const noexcept { return partial_; }
 
  private:
   /// Drawn, since a process number is no name: two containers that share a disk may have the same

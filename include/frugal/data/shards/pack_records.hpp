@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -31,10 +30,10 @@ inline bool is_integer_field(std::string const& extension) {
   return last == "cls" || last == "id" || last == "index";
 }
 
-/// A sample as a record of frugal's own shards, and the layout that such records have.
+/// A sample as a record of a shard, and the layout that such records have.
 struct PackedRecord {
   RecordLayout layout;
-  std::string bytes;
+  std::vector<std::string> fields;  ///< the bytes of each
 };
 
 /// Arrays of NumPy (.npy) and whole numbers (.cls, .id, .index) become tensors of the record, in
@@ -56,7 +55,7 @@ inline PackedRecord packed_record(PackedSample const& sample, std::string const&
       fields.push_back({.name = field.extension, .dtype = Dtype::i64});
       parts.emplace_back(reinterpret_cast<char const*>(&number), sizeof number);
     } else if (sample.fields.size() == 1) {
-      return {.layout = {}, .bytes = field.bytes};
+      return {.layout = {}, .fields = {field.bytes}};
     } else {
       refuse("the field " + field.extension +
              " is neither an array of NumPy nor a whole number, and is not the only one");
@@ -65,18 +64,12 @@ inline PackedRecord packed_record(PackedSample const& sample, std::string const&
   std::string why;
   auto layout = RecordLayout::of(std::move(fields), why);
   if (!layout) refuse(std::move(why));
-  std::string bytes(layout->record_bytes(), '\0');
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].empty()) {
-      std::memcpy(bytes.data() + layout->fields()[i].offset, parts[i].data(), parts[i].size());
-    }
-  }
-  return {.layout = *std::move(layout), .bytes = std::move(bytes)};
+  return {.layout = *std::move(layout), .fields = std::move(parts)};
 }
 
 }  // namespace detail
 
-/// Packs a set into frugal's own shards in a new folder, all of it or nothing, as `pack` does into
+/// Packs a set into record shards in a new folder, all of it or nothing, as `pack` does into
 /// tar shards: for sets of arrays and numbers, or of one text or file each. `settings.limits` are
 /// those of a shard; keys are not kept.
 ///
@@ -103,8 +96,12 @@ PackReport pack_records(S const& set, std::filesystem::path const& folder,
             name, "a sample has other tensors than the first",
             "it is " + record.layout.text() + ", and the first was " + files.layout().text());
       }
-      disk.guard([&] { files.add(std::as_bytes(std::span(record.bytes))); });
-      report.bytes += record.bytes.size();
+      std::vector<std::span<std::byte const>> fields;
+      for (std::string const& field : record.fields) {
+        fields.push_back(std::as_bytes(std::span(field)));
+        report.bytes += field.size();
+      }
+      disk.guard([&] { files.add(fields); });
     });
     disk.rethrow();
     if (settings.progress) settings.progress(i + 1, size);

@@ -31,8 +31,8 @@ struct RecordReading {
   Verify verify = Verify::FirstTouch;   ///< with AtOpen, Skip finds damaged blocks as well
 };
 
-/// The records of a folder of shards, or of one record file: a SampleSet of their bytes. Copies
-/// share the mapped files.
+/// The records of a folder of shards, or of one file: a SampleSet of the bytes of their first field.
+/// Copies share the mapped files.
 ///
 /// Errors  DataError for a shard that is missing, not the one that was written, or does not have
 ///         the layout of the others, and those of RecordFile. With OnDamage::Skip such a shard is
@@ -52,7 +52,15 @@ class RecordFolder {
       : folder_(path), reading_(reading) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
-      for (Listed const& shard : list()) open(path / shard.name, shard.hash);
+      std::optional<ShardList> list;
+      if (open_or_skip(reading_.on_damage, damage_, (path / ShardList::file_name).string(),
+                       [&] { list = ShardList::read(path); })) {
+        for (ShardList::Shard const& shard : list->shards) open(path / shard.name, shard.hash);
+      } else {
+        for (auto const& each : entries_of(path)) {
+          if (each.extension() == detail::shard_suffix) open(each, std::nullopt);
+        }
+      }
     } else {
       open(path, std::nullopt);
     }
@@ -71,17 +79,11 @@ class RecordFolder {
 
   std::uint64_t size() const noexcept { return starts_.back(); }
   RecordLayout const& layout() const noexcept { return files_.front()->layout(); }
-  /// Bytes of all records.
-  FRUGAL_INLINE std::uint64_t data_bytes() const {
-    std::uint64_t bytes = 0;
-    for (auto const& file : files_) bytes += file->data_bytes();
-    return bytes;
-  }
 
-  /// The bytes of a record below size(), as long as a copy of this object lives.
-  FRUGAL_INLINE std::span<std::byte const> get(std::uint64_t index) const {
+  /// The bytes of a field of a record below size(), as long as a copy of this object lives.
+  FRUGAL_INLINE std::span<std::byte const> get(std::uint64_t index, std::size_t field = 0) const {
     Place const at = place(index);
-    return files_[at.shard]->record(at.record);
+    return files_[at.shard]->get(at.record, field);
   }
 
   FRUGAL_INLINE std::string name(std::uint64_t index) const {
@@ -89,7 +91,7 @@ class RecordFolder {
     return files_[at.shard]->name() + ", record " + std::to_string(at.record);
   }
 
-  /// Changes with the order and the content of the shards, as far as headers and indices show it.
+  /// Changes with the order and the content of the shards. Reads those that have no hashes.
   FRUGAL_INLINE std::string identity() const {
     std::vector<std::byte> hashes;
     for (auto const& file : files_) detail::append_le(hashes, file->hash());
@@ -117,28 +119,6 @@ class RecordFolder {
   }
 
  private:
-  struct Listed {
-    std::string name;
-    std::optional<std::uint64_t> hash;  ///< nothing without shards.json
-  };
-
-  FRUGAL_INLINE std::vector<Listed> list() const {
-    std::vector<Listed> shards;
-    std::optional<ShardList> list;
-    if (open_or_skip(reading_.on_damage, damage_, (folder_ / ShardList::file_name).string(),
-                     [&] { list = ShardList::read(folder_); })) {
-      for (ShardList::Shard& shard : list->shards) {
-        shards.push_back({.name = std::move(shard.name), .hash = shard.hash});
-      }
-      return shards;
-    }
-    for (auto const& path : entries_of(folder_)) {
-      if (path.extension() != ".records") continue;
-      shards.push_back({.name = path.filename().string(), .hash = std::nullopt});
-    }
-    return shards;
-  }
-
   FRUGAL_INLINE void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
     open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
       auto file = std::make_shared<RecordFile const>(path, reading_.verify);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/hash.hpp>
 #include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/dtype.hpp>
 #include <frugal/inline.hpp>
@@ -9,31 +10,60 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+// A shard is a safetensors file with these tensors:
+//
+//   one per field         [records, ...]: row i is the field of record i
+//   "bytes"               U8 [bytes]: records of any bytes, one after the other, instead of fields
+//   "bytes.offsets"       I64 [records + 1]: record i is from offset i to offset i + 1
+//   "frugal.block_hashes" U64 [blocks + 1]: XXH3-64 of every block_bytes bytes of each tensor above,
+//                         in the order of "fields"; the last one is that of the file's header, its
+//                         length included, and of the hashes before it
+//
+// and, if it has hashes, with metadata "frugal.records", in JSON:
+// {"format":"frugal records","version":1,"block_bytes":65536,"fields":["data","target"]}
 namespace frugal {
+
+namespace detail {
+
+inline constexpr std::string_view record_bytes_name = "bytes";
+inline constexpr std::string_view record_offsets_name = "bytes.offsets";
+inline constexpr std::string_view record_hashes_name = "frugal.block_hashes";
+inline constexpr std::string_view record_metadata_key = "frugal.records";
+inline constexpr std::uint64_t record_version = 1;
+inline constexpr std::uint64_t most_block = 1ULL << 30;  ///< bytes
+inline constexpr char const* shard_suffix = ".safetensors";
+
+/// The last of the hashes of blocks; that place in them is not read.
+FRUGAL_INLINE std::uint64_t record_file_hash(std::span<std::byte const> header,
+                                             std::span<std::byte const> hashes) {
+  Hash all;
+  all.update(header);
+  all.update(hashes.first(hashes.size() - sizeof(std::uint64_t)));
+  return all.digest();
+}
+
+}  // namespace detail
 
 /// One tensor of every record.
 struct RecordField {
   std::string name;
   Dtype dtype = Dtype::u8;
-  std::vector<std::uint64_t> shape{};  ///< empty for a number
-  std::uint64_t offset = 0;            ///< bytes from the record's start; RecordLayout sets it
-  std::uint64_t bytes = 0;             ///< RecordLayout sets it
+  std::vector<std::uint64_t> shape{};  ///< of one record; empty for a number
+  std::uint64_t bytes = 0;             ///< of one record; RecordLayout sets it
 
   friend bool operator==(RecordField const&, RecordField const&) = default;
 };
 
-/// What a record is: either the same tensors in every record, at fixed offsets, or bytes of any
-/// number. Fields stand in their order, each aligned for its dtype; so are the records.
+/// What a record is: either the same tensors in every record, or bytes of any number.
 class RecordLayout {
  public:
-  /// Larger records are refused: a header of a few bytes must not claim the address space.
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
-  static constexpr std::size_t most_fields = 4096;
+  static constexpr std::size_t most_fields = 256;  ///< the writer has a file open for each
 
   /// Records of any bytes, each of its own length.
   RecordLayout() = default;
@@ -43,7 +73,7 @@ class RecordLayout {
                                                       std::string& why) {
     RecordLayout layout;
     layout.fields_ = std::move(fields);
-    why = layout.place();
+    why = layout.measure();
     if (!why.empty()) return std::nullopt;
     return layout;
   }
@@ -51,8 +81,6 @@ class RecordLayout {
   /// Whether every record has the same tensors.
   bool fixed() const noexcept { return !fields_.empty(); }
   std::vector<RecordField> const& fields() const noexcept { return fields_; }
-  /// Bytes from one record to the next; 0 for records of any bytes.
-  std::uint64_t record_bytes() const noexcept { return record_bytes_; }
 
   /// "data U8 [28, 28], target I64 []", or "bytes".
   FRUGAL_INLINE std::string text() const {
@@ -71,41 +99,34 @@ class RecordLayout {
   friend bool operator==(RecordLayout const&, RecordLayout const&) = default;
 
  private:
-  /// Sets offsets and sizes; returns what is wrong.
-  FRUGAL_INLINE std::string place() {
+  /// Sets the sizes; returns what is wrong.
+  FRUGAL_INLINE std::string measure() {
     if (fields_.empty() || fields_.size() > most_fields) {
       return "a record has 1 to " + std::to_string(most_fields) + " fields, and this one " +
              std::to_string(fields_.size());
     }
-    std::uint64_t at = 0;
-    std::uint64_t alignment = 1;
+    bool empty = true;
     for (auto field = fields_.begin(); field != fields_.end(); ++field) {
       auto const same = [&](RecordField const& other) { return other.name == field->name; };
       if (std::any_of(fields_.begin(), field, same)) {
         return "two fields have the name \"" + field->name + "\"";
       }
+      if (field->name == detail::record_offsets_name || field->name == detail::record_hashes_name ||
+          field->name == "__metadata__") {
+        return "a shard has a tensor or metadata named \"" + field->name + "\" itself";
+      }
       // The header is JSON: a file with such a name could not be read back.
       if (!detail::is_utf8(field->name)) return "the name of a field is not UTF-8";
       auto const bits = tensor_bits(field->dtype, field->shape);
-      if (!bits || *bits / 8 > most_bytes) {
-        return "the field \"" + field->name + "\" is larger than 2^40 bytes";
-      }
+      if (!bits) return "the field \"" + field->name + "\" is larger than 64 bits can say";
       if (*bits % 8 != 0) return "the field \"" + field->name + "\" ends within a byte";
-      std::uint64_t const step = dtype_alignment(field->dtype);
-      alignment = std::max(alignment, step);
-      at = (at + step - 1) / step * step;
-      field->offset = at;
       field->bytes = *bits / 8;
-      at += field->bytes;  // at most 4096 times 2^40
+      empty = empty && field->bytes == 0;
     }
-    record_bytes_ = (at + alignment - 1) / alignment * alignment;
-    if (record_bytes_ > most_bytes) return "a record is larger than 2^40 bytes";
-    if (record_bytes_ == 0) return "a record has no bytes";
-    return {};
+    return empty ? "a record has no bytes" : "";
   }
 
   std::vector<RecordField> fields_;
-  std::uint64_t record_bytes_ = 0;
 };
 
 }  // namespace frugal

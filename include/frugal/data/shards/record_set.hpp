@@ -26,7 +26,7 @@
 
 namespace frugal {
 
-/// Samples in frugal's own shards: a folder that ShardWriter wrote, or one record file.
+/// Samples in record shards: a folder that ShardWriter wrote, or one safetensors file.
 ///
 /// `RecordSet<>` gives a Batch of one sample's data and target; `RecordSet<at::Tensor>`, of a pair,
 /// tuple, array, number or `std::map<std::string, at::Tensor>` likewise; `RecordSet<std::string>`
@@ -36,7 +36,7 @@ namespace frugal {
 ///               read-only (own_memory() copies; Transformed and cached() call it). They outlive
 ///               the set.
 /// get_batch(i)  the batch that Stack makes of the samples: one allocation per tensor, one memcpy
-///               per sample, or per run of neighbours where a record has one tensor.
+///               per sample, or per run of neighbours.
 /// Errors        DataError if the records do not have the parts of the sample type; else those of
 ///               RecordFolder.
 template <class S = Batch>
@@ -56,14 +56,15 @@ class RecordSet {
   std::uint64_t size() const noexcept { return records_.size(); }
 
   S get(std::uint64_t index) const {
-    auto const bytes = records_.get(index);
     if constexpr (is_text) {
+      auto const bytes = records_.get(index);
       return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
     } else {
-      auto const& file = records_.file(records_.place(index).shard);
+      auto const place = records_.place(index);
+      auto const& file = records_.file(place.shard);
       return detail::record_sample<S>(
           [&]<class P>(std::size_t k, std::type_identity<P>) {
-            std::byte const* const at = bytes.data() + fields_[k].offset;
+            std::byte const* const at = file->get(place.record, k).data();
             if constexpr (detail::IsTensor<P>) {
               return view(fields_[k], at, file);
             } else {
@@ -80,17 +81,19 @@ class RecordSet {
   auto get_batch(std::span<std::uint64_t const> indices) const
     requires RecordSample<S>
   {
-    std::vector<std::byte const*> records;
-    records.reserve(indices.size());
-    for (std::uint64_t const index : indices) {
-      records.push_back(records_.get(index).data());
-      // The batch is copied below, when the first lines of its records have come from memory.
-      __builtin_prefetch(records.back());
-      __builtin_prefetch(records.back() + 64);
-    }
+    std::vector<RecordFolder::Place> places;
+    places.reserve(indices.size());
+    for (std::uint64_t const index : indices) places.push_back(records_.place(index));
+    std::vector<std::byte const*> rows(places.size());
     return detail::record_sample<detail::record_batch_of<S>>(
         [&]<class P>(std::size_t k, std::type_identity<P>) -> at::Tensor {
-          return gathered(fields_[k], records);
+          for (std::size_t i = 0; i < rows.size(); ++i) {
+            rows[i] = records_.file(places[i].shard)->get(places[i].record, k).data();
+            // Copied below, when the first lines of the rows have come from memory.
+            __builtin_prefetch(rows[i]);
+            __builtin_prefetch(rows[i] + 64);
+          }
+          return gathered(fields_[k], rows);
         },
         fields_.size(), [&](std::size_t k) { return layout().fields()[k].name; });
   }
@@ -108,7 +111,6 @@ class RecordSet {
 
  private:
   struct Field {
-    std::uint64_t offset;
     std::uint64_t bytes;
     at::ScalarType type;
     std::vector<std::int64_t> batch_sizes;  ///< of a batch; the first is set for each
@@ -124,7 +126,7 @@ class RecordSet {
         auto const type = detail::torch_type(field.dtype);
         fits = fits && type.has_value();
         if (!fits) break;
-        Field made{.offset = field.offset, .bytes = field.bytes, .type = *type, .batch_sizes = {0}};
+        Field made{.bytes = field.bytes, .type = *type, .batch_sizes = {0}};
         for (std::uint64_t const extent : field.shape) {
           made.batch_sizes.push_back(static_cast<std::int64_t>(extent));
         }
@@ -163,20 +165,16 @@ class RecordSet {
         at::TensorOptions().dtype(field.type));
   }
 
-  at::Tensor gathered(Field const& field, std::vector<std::byte const*> const& records) const {
+  static at::Tensor gathered(Field const& field, std::vector<std::byte const*> const& rows) {
     std::vector<std::int64_t> sizes = field.batch_sizes;
-    sizes[0] = static_cast<std::int64_t>(records.size());
+    sizes[0] = static_cast<std::int64_t>(rows.size());
     at::Tensor out = at::empty(sizes, at::TensorOptions().dtype(field.type));
     if (field.bytes == 0) return out;
     auto* to = static_cast<std::byte*>(out.mutable_data_ptr());
-    bool const joined = field.bytes == layout().record_bytes();
-    for (std::size_t i = 0; i < records.size();) {
+    for (std::size_t i = 0; i < rows.size();) {
       std::size_t run = 1;
-      while (joined && i + run < records.size() &&
-             records[i + run] == records[i] + run * field.bytes) {
-        ++run;
-      }
-      std::memcpy(to, records[i] + field.offset, run * field.bytes);
+      while (i + run < rows.size() && rows[i + run] == rows[i] + run * field.bytes) ++run;
+      std::memcpy(to, rows[i], run * field.bytes);
       to += run * field.bytes;
       i += run;
     }

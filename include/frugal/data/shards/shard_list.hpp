@@ -7,6 +7,7 @@
 #include <frugal/base/json_fields.hpp>
 #include <frugal/base/json_writer.hpp>
 #include <frugal/data/shards/new_file.hpp>
+#include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -41,11 +42,11 @@ struct ShardList {
 
   std::vector<Shard> shards;
 
-  /// "shard-000017.records"
+  /// "shard-000017.safetensors"
   FRUGAL_INLINE static std::string shard_name(std::size_t number) {
     char name[40];
-    std::snprintf(name, sizeof name, "shard-%06zu.records", number);
-    return name;
+    std::snprintf(name, sizeof name, "shard-%06zu", number);
+    return std::string(name) + detail::shard_suffix;
   }
 
   FRUGAL_INLINE std::string text() const {

@@ -7,7 +7,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,7 +23,7 @@
 
 namespace frugal {
 
-/// Writes samples into frugal's own shards; RecordSet reads them. The first sample decides what a
+/// Writes samples into record shards, which RecordSet reads. The first sample decides what a
 /// record is: tensors and numbers of these shapes and dtypes, or bytes (std::string).
 ///
 ///     ShardWriter writer("train", {.records_per_shard = 10'000});
@@ -55,16 +54,15 @@ class ShardWriter {
       });
       if (files_.records() == 0) files_.set_layout(layout());
       require_alike();
-      for (std::size_t k = 0; k < parts_.size(); ++k) {
-        RecordField const& field = files_.layout().fields()[k];
-        // memcpy takes no null, which is what an empty tensor has.
-        if (field.bytes == 0) continue;
-        std::memcpy(record_.data() + field.offset, parts_[k].const_data_ptr(), field.bytes);
+      bytes_.clear();
+      for (at::Tensor const& part : parts_) {
+        bytes_.emplace_back(static_cast<std::byte const*>(part.const_data_ptr()), part.nbytes());
       }
-      files_.add(record_);
+      files_.add(bytes_);
     } else {
       if (files_.layout().fixed()) require_alike();
-      files_.add(std::as_bytes(std::span(sample)));
+      bytes_.assign(1, std::as_bytes(std::span(sample)));
+      files_.add(bytes_);
     }
   }
 
@@ -98,7 +96,6 @@ class ShardWriter {
                         .why = why,
                         .fix = "Give every sample tensors with elements, or store bytes."});
     }
-    record_.assign(layout->record_bytes(), std::byte{0});
     return *std::move(layout);
   }
 
@@ -129,7 +126,7 @@ class ShardWriter {
   ShardFiles files_;
   std::vector<at::Tensor> parts_;  ///< of the sample at hand
   std::vector<std::string> names_;
-  std::vector<std::byte> record_;
+  std::vector<std::span<std::byte const>> bytes_;
 };
 
 /// Writes all samples of a set, in their order.
