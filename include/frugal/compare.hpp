@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <boost/hana/any_of.hpp>
 #include <boost/hana/bool.hpp>
 #include <boost/hana/for_each.hpp>
 #include <boost/hana/is_empty.hpp>
 #include <boost/hana/type.hpp>
-#include <torch/types.h>
-#include <torch/utils.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -258,8 +258,8 @@ constexpr bool require_some() {
 /// that is not empty.
 template <class Recipes, class Make, class Objective, class Train, class Valid, class... Ps,
           class Tune = detail::NoTuning>
-Comparison compare(Recipes const& recipes, CompareJob<Make, Objective, Train, Valid, Ps...> const& job,
-                   Tune tune = {}) {
+Comparison compare(Recipes const& recipes,
+                   CompareJob<Make, Objective, Train, Valid, Ps...> const& job, Tune tune = {}) {
   using job_type = CompareJob<Make, Objective, Train, Valid, Ps...>;
   if constexpr (detail::require_types<Recipes>()) {
     if constexpr (detail::require_some<Recipes>()) {
@@ -277,11 +277,10 @@ template <class... Rs, class SomeJob, class Tune = detail::NoTuning>
   requires detail::is_job<SomeJob>
 Comparison compare(SomeJob const& job, Tune tune = {}) {
   if constexpr (detail::require_some<Axis<Rs...>>()) {
-    static_assert(
-        (true && ... &&
-         (detail::RecipeCheck<typename detail::trainer_of_job<SomeJob>::template complete<
-              Rs>::policies>::require() ||
-          true)));
+    static_assert((true && ... &&
+                   (detail::RecipeCheck<typename detail::trainer_of_job<SomeJob>::template complete<
+                        Rs>::policies>::require() ||
+                    true)));
     return detail::compare_all(Axis<Rs...>{}, job, tune);
   }
 }

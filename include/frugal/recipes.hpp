@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Recipes as values for Boost.Hana: products of recipes, and functions for its algorithms. The headers
-// of the algorithms themselves (boost/hana/filter.hpp) are included by who uses them: docs/recipes.md.
+// Recipes as values for Boost.Hana: products of recipes, and function objects for its algorithms. Include
+// the headers of the algorithms that you use, such as boost/hana/filter.hpp: docs/recipes.md.
 #if !__has_include(<boost/hana/tuple.hpp>)
 #error \
     "frugal: frugal/recipes.hpp and frugal/compare.hpp need the headers of Boost.Hana, and there are none. On Debian: apt-get install libboost-dev. Elsewhere install Boost, or vcpkg's boost-hana, and link frugal::recipes."
@@ -47,8 +47,7 @@ inline constexpr bool is_recipe<Recipe<Ps...>> = true;
 
 /// What Hana calls a type: the value hana::type_c<T>.
 template <class T>
-concept HanaType =
-    std::same_as<typename boost::hana::tag_of<T>::type, boost::hana::type_tag>;
+concept HanaType = std::same_as<typename boost::hana::tag_of<T>::type, boost::hana::type_tag>;
 
 /// What hana::unpack takes apart: a tuple, a set, and with Hana's adapters a std::tuple.
 template <class T>
@@ -61,7 +60,8 @@ constexpr bool only_types() {
   }))::value;
 }
 
-/// Says what is no sequence of recipes; nothing else, so that this is the only error.
+/// Refuses what is no Hana sequence of types. Callers then instantiate nothing more, so that this is the
+/// only error.
 template <class T>
 constexpr bool require_types() {
   static_assert(HanaSequence<T>,
@@ -113,9 +113,7 @@ struct ToRecipe {
 struct ToPolicies {
   template <class R>
   constexpr auto operator()(boost::hana::basic_type<R>) const {
-    return []<class... Ps>(list<Ps...>) {
-      return boost::hana::tuple_t<Ps...>;
-    }(policies_of<R>{});
+    return []<class... Ps>(list<Ps...>) { return boost::hana::tuple_t<Ps...>; }(policies_of<R>{});
   }
 };
 
@@ -235,10 +233,9 @@ template <class Base, class... Axes>
 constexpr auto product(Base const& base, Axes const&... axes) {
   namespace hana = boost::hana;
   if constexpr ((detail::require_base<Base>() & ... & detail::require_types<Axes>())) {
-    return hana::transform(
-        hana::cartesian_product(
-            hana::make_tuple(hana::make_tuple(detail::as_type(base)), hana::to_tuple(axes)...)),
-        to_recipe);
+    return hana::transform(hana::cartesian_product(hana::make_tuple(
+                               hana::make_tuple(detail::as_type(base)), hana::to_tuple(axes)...)),
+                           to_recipe);
   }
 }
 

@@ -64,9 +64,9 @@ constexpr bool same(X const& x, Y const& y) {
 }
 
 TEST_CASE("a product of two axes has every pair, the last axis varying fastest") {
-  CHECK(same(frugal::product(Recipe<C>{}, Axis<A, A1>{}, Axis<B, B1>{}),
-             hana::tuple_t<Recipe<C, A, B>, Recipe<C, A, B1>, Recipe<C, A1, B>,
-                           Recipe<C, A1, B1>>));
+  CHECK(
+      same(frugal::product(Recipe<C>{}, Axis<A, A1>{}, Axis<B, B1>{}),
+           hana::tuple_t<Recipe<C, A, B>, Recipe<C, A, B1>, Recipe<C, A1, B>, Recipe<C, A1, B1>>));
 }
 
 TEST_CASE("a product of three axes enumerates them like nested loops") {
@@ -88,8 +88,8 @@ TEST_CASE("a choice may be a whole recipe, and expands in place") {
 
 TEST_CASE("an axis is any Hana sequence of types, and the base may be a type as well") {
   auto const axis = hana::append(Axis<Without>{}, hana::type_c<B>);
-  CHECK(same(frugal::product(hana::type_c<Recipe<A>>, axis),
-             hana::tuple_t<Recipe<A>, Recipe<A, B>>));
+  CHECK(
+      same(frugal::product(hana::type_c<Recipe<A>>, axis), hana::tuple_t<Recipe<A>, Recipe<A, B>>));
   CHECK(same(frugal::product(Recipe<A>{}, hana::make_set(hana::type_c<B>)),
              hana::tuple_t<Recipe<A, B>>));
 }
@@ -110,13 +110,12 @@ TEST_CASE("Hana's algorithms on policies make recipes") {
 }
 
 TEST_CASE("every recipe of a product is that of its policies") {
-  constexpr auto all = frugal::product(Recipe<M>{}, Axis<Without, Needy, Recipe<A, M1>>{},
-                                       Axis<Without, A1, B>{});
+  constexpr auto all =
+      frugal::product(Recipe<M>{}, Axis<Without, Needy, Recipe<A, M1>>{}, Axis<Without, A1, B>{});
   CHECK(same(hana::transform(hana::transform(all, frugal::to_policies), frugal::to_recipe), all));
 }
 
-constexpr auto mixed =
-    frugal::product(Recipe<A>{}, Axis<Without, Needy>{}, Axis<Without, A1, B>{});
+constexpr auto mixed = frugal::product(Recipe<A>{}, Axis<Without, Needy>{}, Axis<Without, A1, B>{});
 
 TEST_CASE("filtered by is_legal, a product keeps the recipes that a trainer takes, in order") {
   CHECK(same(hana::filter(mixed, frugal::is_legal),
@@ -153,11 +152,11 @@ TEST_CASE("recipes are grouped by their policy of a kind, and those without it b
 }
 
 TEST_CASE("sorted by name, recipes are in the order of their policies, shorter ones first") {
-  CHECK(same(hana::sort(hana::tuple_t<Recipe<B>, Recipe<A, C>, Recipe<A1>, Recipe<>, Recipe<A, B>,
-                                      Recipe<A>>,
-                        frugal::by_name),
-             hana::tuple_t<Recipe<>, Recipe<A>, Recipe<A, B>, Recipe<A, C>, Recipe<A1>,
-                           Recipe<B>>));
+  CHECK(same(
+      hana::sort(
+          hana::tuple_t<Recipe<B>, Recipe<A, C>, Recipe<A1>, Recipe<>, Recipe<A, B>, Recipe<A>>,
+          frugal::by_name),
+      hana::tuple_t<Recipe<>, Recipe<A>, Recipe<A, B>, Recipe<A, C>, Recipe<A1>, Recipe<B>>));
 }
 
 TEST_CASE("with_policy and without_kind change every recipe, as Recipe's members do") {
@@ -166,8 +165,7 @@ TEST_CASE("with_policy and without_kind change every recipe, as Recipe's members
              hana::tuple_t<Recipe<B, A1>, Recipe<B, A1>>));
   CHECK(same(hana::transform(all, frugal::with_policy<M>),
              hana::tuple_t<Recipe<B, M>, Recipe<B, A, M>>));
-  CHECK(same(hana::transform(all, frugal::without_kind<beta>),
-             hana::tuple_t<Recipe<>, Recipe<A>>));
+  CHECK(same(hana::transform(all, frugal::without_kind<beta>), hana::tuple_t<Recipe<>, Recipe<A>>));
 }
 
 struct Short {
@@ -180,8 +178,8 @@ TEST_CASE("recipe_name takes an element of a product") {
   std::vector<std::string> names;
   hana::for_each(frugal::product(Recipe<Short>{}, Axis<Without, Recipe<B>>{}),
                  [&](auto recipe) { names.push_back(frugal::recipe_name(recipe)); });
-  CHECK(names == std::vector{frugal::recipe_name<Recipe<Short>>(),
-                             frugal::recipe_name<Recipe<Short, B>>()});
+  CHECK(names ==
+        std::vector{frugal::recipe_name<Recipe<Short>>(), frugal::recipe_name<Recipe<Short, B>>()});
   CHECK(names[0] == "short");
 }
 

@@ -61,11 +61,11 @@ TEST_CASE("two of frugal's policies combine unless they fill one slot") {
 }
 
 TEST_CASE("the product over all optimizers, schedules and formats is legal, recipe by recipe") {
-  constexpr auto all =
-      frugal::product(Recipe<>{}, frugal::Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::SGD>>{},
-                      frugal::Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>{},
-                      frugal::Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>{},
-                      frugal::Axis<frugal::Accumulate<1>, frugal::Accumulate<4>>{});
+  constexpr auto all = frugal::product(
+      Recipe<>{}, frugal::Axis<frugal::Optimize<frugal::AdamW>, frugal::Optimize<frugal::SGD>>{},
+      frugal::Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>>{},
+      frugal::Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>>{},
+      frugal::Axis<frugal::Accumulate<1>, frugal::Accumulate<4>>{});
   CHECK(decltype(hana::length(all))::value == 16);
   CHECK(decltype(hana::all_of(all, frugal::is_legal))::value);
 }
@@ -82,7 +82,8 @@ constexpr auto recipes_of(list<As...> axes) {
 TEST_CASE("every recipe of two of frugal's policies converts to its policies and back") {
   constexpr auto all = recipes_of(Axes{});
   CHECK(decltype(hana::length(all))::value > 300);
-  constexpr auto back = hana::transform(hana::transform(all, frugal::to_policies), frugal::to_recipe);
+  constexpr auto back =
+      hana::transform(hana::transform(all, frugal::to_policies), frugal::to_recipe);
   CHECK(decltype(hana::equal(back, all))::value);
 }
 

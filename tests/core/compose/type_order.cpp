@@ -22,8 +22,8 @@ template <class T = Apple>
 struct Box {};
 
 template <class T, class U>
-constexpr bool before = frugal::detail::TypeOrder<T, U>::value() < 0 &&
-                        frugal::detail::TypeOrder<U, T>::value() > 0;
+constexpr bool before =
+    frugal::detail::TypeOrder<T, U>::value() < 0 && frugal::detail::TypeOrder<U, T>::value() > 0;
 template <class T>
 constexpr bool equal_to_itself = frugal::detail::TypeOrder<T, T>::value() == 0;
 
@@ -49,9 +49,7 @@ TEST_CASE("numbers are ordered by size, not by their digits") {
   CHECK(before<Numbers<Side::left>, Numbers<Side::right>>);
 }
 
-TEST_CASE("a default argument counts as if it was written") {
-  CHECK(before<Box<>, Box<Pear>>);
-}
+TEST_CASE("a default argument counts as if it was written") { CHECK(before<Box<>, Box<Pear>>); }
 
 TEST_CASE("texts are ordered by their characters, whatever their lengths") {
   CHECK(before<Numbers<frugal::fixed_string("accuracy")>, Numbers<frugal::fixed_string("loss")>>);

@@ -155,11 +155,12 @@ TEST_CASE("a product is compared without its illegal recipes, which are named") 
         std::string::npos);
 }
 
-TEST_CASE("a filtered product is compared in its order, and the first recipe left is the baseline") {
+TEST_CASE(
+    "a filtered product is compared in its order, and the first recipe left is the baseline") {
   Data data;
-  constexpr auto all = fr::product(
-      Plain{}, fr::Axis<fr::Precision<fr::FP32>, fr::Precision<fr::BF16>>{},
-      fr::Axis<fr::Without, fr::ClipNorm<>>{});
+  constexpr auto all =
+      fr::product(Plain{}, fr::Axis<fr::Precision<fr::FP32>, fr::Precision<fr::BF16>>{},
+                  fr::Axis<fr::Without, fr::ClipNorm<>>{});
   constexpr auto kept = hana::filter(all, fr::has_kind<fr::kinds::clip>);
   fr::Comparison const found =
       fr::compare(kept, job_of(data, {.settings = {.steps = 2}, .repeats = 1}));

@@ -68,7 +68,8 @@ constexpr std::weak_ordering list_order(list<T, Ts...>, list<U, Us...>) {
 template <class T, class U>
 struct TypeOrder {
   static constexpr std::weak_ordering value() {
-    constexpr std::weak_ordering names = name_without_arguments<T>() <=> name_without_arguments<U>();
+    constexpr std::weak_ordering names =
+        name_without_arguments<T>() <=> name_without_arguments<U>();
     if constexpr (names == 0 && !std::is_void_v<TemplateShape<T>> &&
                   !std::is_void_v<TemplateShape<U>>) {
       return list_order(typename TemplateShape<T>::arguments{},
