@@ -376,7 +376,7 @@ stage_package() {
   rm -rf "$clone"
   # Compiled like a user's release, at -O3.
   consumer "$root/build/package" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$state/installed" \
-    -DCONSUMER_COMPONENTS="archive;notices"
+    -DCONSUMER_COMPONENTS="archive;notices;recipes"
   grep -qF "LibTorch 2.11.0 in $(realpath "$state")/installed/lib/frugal/torch " "$state/log/package.log" ||
     { grep 'LibTorch' "$state/log/package.log" >&2 && return 1; }
   # Only the way of installation differs: the faster compiler will do.

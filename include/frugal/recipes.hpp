@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Recipes as values for Boost.Hana: products of recipes, and functions for its algorithms. The headers
-// of the algorithms themselves (boost/hana/filter.hpp) are included by who uses them: docs/recipes.md.
+// Recipes as values for Boost.Hana: products of recipes, and function objects for its algorithms. Include
+// the headers of the algorithms that you use, such as boost/hana/filter.hpp: docs/recipes.md.
 #if !__has_include(<boost/hana/tuple.hpp>)
 #error \
     "frugal: frugal/recipes.hpp and frugal/compare.hpp need the headers of Boost.Hana, and there are none. On Debian: apt-get install libboost-dev. Elsewhere install Boost, or vcpkg's boost-hana, and link frugal::recipes."
@@ -60,7 +60,8 @@ constexpr bool only_types() {
   }))::value;
 }
 
-/// Says what is no sequence of recipes; nothing else, so that this is the only error.
+/// Refuses what is no Hana sequence of types. Callers then instantiate nothing more, so that this is the
+/// only error.
 template <class T>
 constexpr bool require_types() {
   static_assert(HanaSequence<T>,

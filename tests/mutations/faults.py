@@ -202,6 +202,14 @@ FAULTS = (
         check=test("^torch-free: data/idx/idx$"),
     ),
     Fault(
+        name="recipes-not-expanded",
+        breaks="A recipe among the policies of a recipe stays one element of it.",
+        file="include/frugal/recipes.hpp",
+        old="recipe_of<flatten<typename Ts::type...>>",
+        new="recipe_of<list<typename Ts::type...>>",
+        check=test("^torch-free: recipes/recipes$"),
+    ),
+    Fault(
         name="last-word-without-lock",
         breaks="A worker's thread says without the lock that it has ended.",
         file="include/frugal/data/loading/pool.hpp",
