@@ -9,9 +9,7 @@
 #define FRUGAL_COMPILES
 
 #include <frugal/version.hpp>
-#ifdef __clang__
 #include <frugal/compare.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
-#endif
