@@ -9,7 +9,6 @@
 #define FRUGAL_COMPILES
 
 #include <frugal/version.hpp>
-#ifdef __clang__
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
@@ -19,4 +18,3 @@
 #include <frugal/report/compare/order.hpp>
 #include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
-#endif
