@@ -8,10 +8,10 @@
 #endif
 #define FRUGAL_COMPILES
 
-#include <frugal/version.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
+#include <frugal/version.hpp>
 // All of compare.hpp but itself, which needs Boost.Hana.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
