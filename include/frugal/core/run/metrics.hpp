@@ -74,7 +74,7 @@ class [[nodiscard]] Metrics {
   }
 
   /// The numbers, as "loss 0.25, accuracy 0.9"; the format of the stream is used.
-  friend FRUGAL_INLINE std::ostream& operator<<(std::ostream& out, Metrics const& metrics) {
+  FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, Metrics const& metrics) {
     char const* before = "";
     for (auto const& [name, value] : metrics.values_) {
       out << std::exchange(before, ", ") << name << ' ' << value;
