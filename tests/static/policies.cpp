@@ -21,8 +21,6 @@ using frugal::Recipe;
 
 template <class... Choices>
 list<Choices...> choices_in(Axis<Choices...>);
-template <class... Choices>
-frugal::Axis<Choices...> as_axis(Axis<Choices...>);
 template <class... As>
 frugal::concat<decltype(choices_in(As{}))...> all_choices(list<As...>);
 
@@ -70,18 +68,14 @@ TEST_CASE("the product over all optimizers, schedules and formats is legal, reci
   CHECK(decltype(hana::all_of(all, frugal::is_legal))::value);
 }
 
-/// Each optimizer with each choice of every axis.
-template <class... As>
-constexpr auto recipes_of(list<As...> axes) {
-  return [&]<class... Choices>(list<Choices...>) {
-    return frugal::product(Recipe<>{}, decltype(as_axis(frugal::type_at<list<As...>, 0>{})){},
-                           frugal::Axis<Choices...>{});
-  }(decltype(all_choices(axes)){});
+template <class... Choices>
+constexpr auto with_each_of(list<Choices...>) {
+  return frugal::product(Recipe<frugal::Optimize<frugal::AdamW>>{}, frugal::Axis<Choices...>{});
 }
 
-TEST_CASE("every recipe of two of frugal's policies converts to its policies and back") {
-  constexpr auto all = recipes_of(Axes{});
-  CHECK(decltype(hana::length(all))::value > 300);
+TEST_CASE("a recipe with each of frugal's policies converts to its policies and back") {
+  constexpr auto all = with_each_of(decltype(all_choices(Axes{})){});
+  CHECK(decltype(hana::length(all))::value > 50);
   constexpr auto back =
       hana::transform(hana::transform(all, frugal::to_policies), frugal::to_recipe);
   CHECK(decltype(hana::equal(back, all))::value);
