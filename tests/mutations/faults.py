@@ -129,8 +129,8 @@ FAULTS = (
         name="stage-ignored",
         breaks="Checkpoint comes where the alphabet has it, and saves before others have done their part.",
         file="include/frugal/core/compose/order.hpp",
-        old="  return one.stage != other.stage ? one.stage < other.stage : one.kind < other.kind;\n",
-        new="  return one.kind < other.kind;\n",
+        old="    return stages[one] != stages[other] ? stages[one] < stages[other]\n",
+        new="    return stages[one] == Stage::leave ? stages[one] < stages[other]\n",
         check=test("^torch-free: core/compose/order$"),
     ),
     Fault(
@@ -514,7 +514,7 @@ FAULTS = (
     Fault(
         name="validation-not-compared",
         breaks="The best checkpoint on other validation data stays the best.",
-        file="include/frugal/core/loop/fit_services.hpp",
+        file="include/frugal/core/loop/fit_operations.hpp",
         old="    if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);\n",
         new="",
         check=test("^policy: checkpoint/changed_data$"),

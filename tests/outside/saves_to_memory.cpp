@@ -35,7 +35,9 @@ struct MemorySave {
    public:
     using transient = void;
     explicit State(MemorySave const& settings)
-        : store_(settings.store), is_full_(settings.is_full) {}
+        : store_(settings.store), is_full_(settings.is_full) {
+      run_.with_kept = true;
+    }
 
     void on_fit_begin(fr::FitBegin<Context>& phase) {
       if (store_->values.empty()) return;
@@ -55,7 +57,7 @@ struct MemorySave {
     }
     double save_seconds() const { return 0; }
     void on_fit_end(fr::FitEnd<Context>& phase) {
-      if (!phase.preempted()) save(phase);
+      if (!phase.preempted()) static_cast<void>(phase.save());
     }
 
    private:
@@ -188,6 +190,14 @@ TEST_CASE("a preempted run whose save fails reports that with its exit code") {
   CHECK(left.report.preempted);
   CHECK(left.report.exit_code() == 74);
   CHECK_FALSE(left.report.unsaved.empty());
+}
+
+TEST_CASE("a run that ends and cannot be saved reports that with its exit code") {
+  fr::StateDict store;
+  Ran const ended = run({.store = &store, .is_full = true}, 0);
+  CHECK_FALSE(ended.report.preempted);
+  CHECK(ended.report.exit_code() == 74);
+  CHECK_FALSE(ended.report.unsaved.empty());
 }
 
 TEST_CASE("a stop request in the event that resumes the run takes effect") {

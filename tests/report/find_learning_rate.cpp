@@ -7,6 +7,7 @@
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
+#include <frugal/policy/start_on.hpp>
 #include <frugal/report/find_learning_rate.hpp>
 #include <frugal/report/log.hpp>
 
@@ -27,6 +28,10 @@ std::shared_ptr<Mlp> module() {
 }
 
 at::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+// The test would begin on the CPU, and move in its middle.
+static_assert(!frugal::detail::takes_part_in_range_test<frugal::StartOn<frugal::Cpu>>);
+static_assert(frugal::detail::takes_part_in_range_test<frugal::SkipNonFinite>);
 
 TEST_CASE("the losses are those of a hand-written loop whose rate grows by a constant factor") {
   frugal::Batch const rows = samples(32);

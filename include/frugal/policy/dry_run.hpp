@@ -28,7 +28,6 @@ struct DryRun {
                 "frugal: DryRun tries at least one batch. Write DryRun<2> or leave it out.");
   using kind = kinds::dry_run;
   using listens = list<on::fit_begin>;
-  // The dry run needs these set up; policies that write files wait until it has passed.
 
   static constexpr About about{Term::hours_per_run, "some batches on the CPU when fit begins"};
 

@@ -26,7 +26,6 @@ namespace frugal {
 struct KeepHostMemory {
   using kind = kinds::keep_host_memory;
   using listens = list<on::fit_begin>;
-  // The moments should be in the heap that stays, too.
 
   static constexpr About about{Term::hours_per_run, "memory that was freed stays with the process"};
 

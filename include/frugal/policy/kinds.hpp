@@ -165,7 +165,7 @@ struct recompute : optional_kind {
 struct rollback : optional_kind {
   static constexpr std::string_view name = "Rollback";
   static constexpr std::string_view page = "policy/rollback.md";
-  static constexpr Stage stage = Stage::save;
+  static constexpr Stage stage = Stage::keep;
 };
 struct skip_non_finite : optional_kind {
   static constexpr std::string_view name = "SkipNonFinite";

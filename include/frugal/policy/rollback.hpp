@@ -61,7 +61,6 @@ struct Rollback {
   using kind = kinds::rollback;
   using listens = list<on::fit_begin, on::ready, on::window, on::loss, on::step, on::undo>;
   using provides = list<service::recover>;
-  using before = list<kinds::checkpoint>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   static constexpr bool capturable = true;
@@ -143,7 +142,7 @@ class Rollback<Options...>::State {
 
   /// Restores the last good state. False after too many rollbacks.
   bool recover(CheckpointPhase<Context>& phase, LossError const& error) {
-    if (kept_step_ == nothing) return false;
+    if (kept_step_ == nothing || good_.empty()) return false;
     bool const known = error.window.position != LossError::Window::elsewhere;
     bool const of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
     // The return that looked for this window has been counted.

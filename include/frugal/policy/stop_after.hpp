@@ -59,7 +59,7 @@ struct StopAfter {
 
     /// As with Settings::epochs, an ended run continues if it gets more.
     void on_ready(Ready<Context>& phase) {
-      if (phase.stopped_by(kind::name) && verdict(phase) == flow::proceed) phase.clear_stop();
+      if (phase.stopped_by(kind::name) && verdict(phase) == flow::proceed) phase.withdraw_stop();
     }
 
     flow on_step(Step<Context>& phase) { return verdict(phase); }

@@ -47,7 +47,6 @@ struct TrainMetrics {
   using kind = kinds::train_metrics;
   using listens = list<on::step, on::epoch_end, on::undo>;
   using provides = list<service::measure>;
-  // Their lines include the results of the same step.
 
   static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
 

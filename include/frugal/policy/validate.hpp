@@ -74,7 +74,6 @@ struct Validate {
  public:
   using kind = kinds::validate;
   using listens = list<on::fit_begin, on::step, on::epoch_end>;
-  // A log of a step is written before the validation of that step.
   using after = list<kinds::schedule>;
   using metrics = typename detail::named_metrics_in<
       detail::options_of<detail::option::metric, Options...>>::type;

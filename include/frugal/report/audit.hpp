@@ -79,7 +79,6 @@ struct Audit<BitExact> {
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;
   using conflicts = list<conflict<kinds::precision, not_fp32>>;
-  // Log writes an epoch's hash in that epoch's line.
 
   static constexpr About about{Term::none,
                                "deterministic kernels, and one hash of the weights per epoch"};

@@ -101,7 +101,7 @@ class Budget<Options...>::State
     this->ready_ = true;
     if (!phase.stopped_by(kind::name)) return;
     stopped_ = verdict(this->spent(phase)) == flow::stop;
-    if (!stopped_) phase.clear_stop();
+    if (!stopped_) phase.withdraw_stop();
   }
 
   flow on_step(Step<Context>& phase) { return look(phase); }

@@ -92,7 +92,7 @@ class BurnRate<Options...>::State
   /// A run that this has ended continues: its window is empty.
   void on_ready(Ready<Context>& phase) {
     this->ready_ = true;
-    if (phase.stopped_by(kind::name)) phase.clear_stop();
+    if (phase.stopped_by(kind::name)) phase.withdraw_stop();
   }
 
   flow on_step(Step<Context>& phase) { return look(phase); }

@@ -47,7 +47,6 @@ namespace frugal {
 struct CostMeter {
   using kind = kinds::cost_meter;
   using listens = list<on::fit_begin, on::ready, on::step, on::epoch_end, on::fit_end, around::fit>;
-  // Whoever shows or watches the cost sees that of the same step.
 
   static constexpr About about{Term::none, "one reading of the clock"};
 

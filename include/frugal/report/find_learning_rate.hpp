@@ -113,12 +113,14 @@ struct RangeTest {
   };
 };
 
-/// Policies that make a step, or change the trained module.
+/// Policies that make a step, or change the trained module; not one that moves it in the middle.
 template <class P>
 inline constexpr bool takes_part_in_range_test =
     contains<typename P::kind, list<kinds::precision, kinds::accumulate, kinds::clip,
                                     kinds::optimizer, kinds::skip_non_finite>> ||
-    contains<on::module, typename P::listens> || is_provided_by<service::reduce, P>;
+    (contains<on::module, typename P::listens> &&
+     !std::same_as<typename P::kind, kinds::start_on>) ||
+    is_provided_by<service::reduce, P>;
 
 template <class Policies>
 struct range_test;

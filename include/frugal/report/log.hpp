@@ -63,7 +63,6 @@ struct Log {
   using kind = kinds::log;
   using listens =
       list<on::fit_begin, on::step, on::validated, on::epoch_end, on::fit_end, on::recorded>;
-  // A line of a step has the values that other policies measured after it.
 
   static constexpr About about{Term::none, "one line at its cadence"};
 

@@ -56,7 +56,6 @@ struct Profile {
   using listens =
       list<on::fit_begin, on::ready, on::epoch_begin, on::window, around::forward, on::loss,
            on::backward, on::gradients, on::step, around::validate, on::fit_end>;
-  // A range begins before the others do their part of it, and a window ends before they log it.
 
   static constexpr About about{Term::none, "nothing outside its windows"};
   static constexpr bool capturable = true;

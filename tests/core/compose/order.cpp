@@ -65,6 +65,19 @@ TEST_CASE("an edge moves a policy out of its stage, and those of its stage stay"
                         staged("c", Stage::decide), staged("d", Stage::decide)}) == "bcad");
 }
 
+TEST_CASE("before moves a policy ahead of its stage, and not the other one back") {
+  auto const staged = [](std::string_view kind, Stage stage, std::span<Edge const> before = {}) {
+    PolicyInfo one = info(kind, before);
+    one.stage = stage;
+    return one;
+  };
+  // "z" is before "a" in the stage of "a", and "y" before "z" by way of it.
+  constexpr std::array before_z{edge_to("z")};
+  CHECK(text(std::array{staged("a", Stage::update), staged("b", Stage::update),
+                        staged("m", Stage::measure), staged("z", Stage::save, before_a),
+                        staged("y", Stage::leave, before_z)}) == "byzam");
+}
+
 TEST_CASE("after and before move a policy past the alphabetical order") {
   CHECK(text(std::array{info("b", {}, after_c), info("c"), info("a")}) == "acb");
   CHECK(text(std::array{info("a"), info("b"), info("z", before_a)}) == "bza");

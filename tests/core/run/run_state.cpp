@@ -260,4 +260,17 @@ TEST_CASE("a run knows its module's parameters and begins on the settings' devic
   CHECK(run.device == c10::Device(c10::kMeta));
 }
 
+TEST_CASE("one policy says where a run begins, and a second one may not disagree") {
+  torch::nn::Linear module(2, 1);
+  frugal::Settings settings;
+  settings.device = c10::Device("cuda:0");
+  RunState run{.root = *module, .settings = settings};
+  run.begin_on(c10::kCPU);
+  run.begin_on(c10::kCPU);
+  CHECK(run.device.is_cpu());
+  CHECK_THROWS_WITH_AS(run.begin_on(c10::Device("cuda:1")),
+                       doctest::Contains("two policies begin the run on cpu and on cuda:1"),
+                       frugal::SettingsError);
+}
+
 }  // namespace frugal_test::run_any_run

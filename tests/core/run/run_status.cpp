@@ -68,6 +68,7 @@ TEST_CASE("going back clears the stop and the request for preemption") {
   CHECK_FALSE(status.stopped);
   CHECK_FALSE(status.is_preempting);
   CHECK(status.stopped_by.empty());
+  CHECK(status.stop_requested_by.empty());
   CHECK(status.preempted_by.empty());
 }
 

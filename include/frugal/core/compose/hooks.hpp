@@ -75,7 +75,9 @@ FRUGAL_HOOKS(FRUGAL_DECLARE_PHASE)
 
 namespace detail {
 #define FRUGAL_NUMBER(form, tag, ...) form##_##tag,
-enum hook_number : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
+namespace hook_number {
+enum : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
+}
 #undef FRUGAL_NUMBER
 }  // namespace detail
 
@@ -88,7 +90,7 @@ enum hook_number : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
   namespace form_of_hook {                                                                      \
   struct tag {                                                                                  \
     static constexpr std::string_view name = #member;                                           \
-    static constexpr std::size_t index = detail::form_of_hook##_##tag;                          \
+    static constexpr std::size_t index = detail::hook_number::form_of_hook##_##tag;             \
     static constexpr HookForm form = HookForm::form_of_hook;                                    \
     static constexpr bool may_stop = stops;                                                     \
     template <class Context>                                                                    \

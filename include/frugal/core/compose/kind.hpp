@@ -6,9 +6,9 @@
 
 namespace frugal {
 
-/// When a policy is called within each event. All policies of a stage come after all of an earlier
-/// one, of whatever kinds, and see what those have done; in an around-hook the first is the outermost.
-/// Within a stage the order is that of the kinds' names, and `before` and `after` are for the rest.
+/// When a policy is called within each event: after all policies of earlier stages, whose effects it
+/// sees. In an around-hook the first is the outermost. Within a stage the order is that of the
+/// kinds' names. `before` and `after` are stronger than stages, and are for the rest.
 enum class Stage {
   enclose,    ///< times or traces all that follows: Profile
   prepare,    ///< sets the process or the device up: FlushDenormals, StartOn
@@ -17,7 +17,8 @@ enum class Stage {
   measure,    ///< measures the step: CostMeter, Throughput, Budget
   publish,    ///< writes what was measured: Log, Csv, TensorBoard
   decide,     ///< validates, and decides from the results: Schedule, Validate, EarlyStop
-  save,       ///< keeps all that the event did: Rollback, Checkpoint
+  keep,       ///< keeps the state for the run itself: Rollback
+  save,       ///< saves all that the event did: Checkpoint
   leave,      ///< needs the save: Spot, HtmlReport
 };
 

@@ -17,8 +17,23 @@ struct Order {
   std::size_t sorted = 0;
 };
 
-constexpr bool comes_first(PolicyInfo const& one, PolicyInfo const& other) {
-  return one.stage != other.stage ? one.stage < other.stage : one.kind < other.kind;
+/// The stage in which each policy comes: its own, or the earliest of the policies that it must
+/// precede. So `before` moves a policy ahead, and not the other one back.
+template <std::size_t N>
+constexpr std::array<Stage, N> stages_of(std::array<PolicyInfo, N> const& infos) {
+  std::array<Stage, N> stages{};
+  for (std::size_t i = 0; i < N; ++i) stages[i] = infos[i].stage;
+  // A chain of policies, each before the next one, has at most N links.
+  for (std::size_t turn = 0; turn < N; ++turn) {
+    for (std::size_t i = 0; i < N; ++i) {
+      for (Edge const& edge : infos[i].before) {
+        for (std::size_t j = 0; j < N; ++j) {
+          if (infos[j].key == edge.key && stages[j] < stages[i]) stages[i] = stages[j];
+        }
+      }
+    }
+  }
+  return stages;
 }
 
 /// Kahn's topological sort (1962). Of the policies that may come next, it takes the one of the
@@ -46,12 +61,17 @@ constexpr Order<N> order_of(std::array<PolicyInfo, N> const& infos) {
     all(infos[i].before, true);
     all(infos[i].after, false);
   }
+  std::array<Stage, N> const stages = stages_of(infos);
+  auto const comes_first = [&](std::size_t one, std::size_t other) {
+    return stages[one] != stages[other] ? stages[one] < stages[other]
+                                        : infos[one].kind < infos[other].kind;
+  };
   std::array<bool, N> done{};
   for (std::size_t turn = 0; turn < N; ++turn) {
     std::size_t next = N;
     for (std::size_t i = 0; i < N; ++i) {
       if (done[i] || waits[i] != 0) continue;
-      if (next == N || comes_first(infos[i], infos[next])) next = i;
+      if (next == N || comes_first(i, next)) next = i;
     }
     if (next == N) break;
     done[next] = true;

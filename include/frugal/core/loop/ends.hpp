@@ -20,6 +20,7 @@ namespace frugal::detail {
 FRUGAL_INLINE void prepare(RunState& run) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
+  require_device(run.device);
   if (run.settings.epochs == 0U || run.settings.steps == 0U) {
     run.warn(std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
              " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "

@@ -42,7 +42,7 @@ struct MicroBatchIndex {
 namespace detail {
 
 /// Executes a window directly: each micro-batch as soon as it is read, kernel by kernel. The
-/// default executor; a policy that provides another one implements these three members.
+/// default executor; a policy that provides another one implements the same members.
 template <class Passes>
 class EagerExecutor {
   using Batch = typename Passes::Batch;

@@ -17,7 +17,7 @@
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/executor.hpp>
-#include <frugal/core/loop/fit_services.hpp>
+#include <frugal/core/loop/fit_operations.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
@@ -51,12 +51,12 @@ class Fit {
         run_(module, settings, detail::horizon_of(settings, train, Traits::batches)),
         passes_(run_, objective, train),
         executor_(passes_),
-        services_(run_, passes_, executor_, train, valid),
+        operations_(run_, passes_, executor_, train, valid),
         interruption_(run_) {}
 
   Report run() {
     auto const start = WallClock::now();
-    run_.attach(engine_, services_);
+    run_.attach(engine_, operations_);
     try {
       set_up_module();
       FitRun<Context> phase(run_);
@@ -72,14 +72,14 @@ class Fit {
 
   /// Only the slots are set up: they have state to save, whereas observers would write files.
   std::vector<Check> set_up_and_dry_run(std::size_t batches) {
-    run_.attach(engine_, services_);
+    run_.attach(engine_, operations_);
     try {
       assemble();
       KeepModes const modes(run_.root);
       set_up_module();
       FitBegin<Context> phase(run_);
       engine_.template emit_to_slots<on::fit_begin>(phase);
-      return services_.dry_run(batches);
+      return operations_.dry_run(batches);
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
@@ -137,7 +137,7 @@ class Fit {
     FitBegin<Context> phase(run_);
     try {
       interruption_.template emit<on::fit_begin>(phase);
-      services_.finish_set_up();
+      operations_.finish_set_up();
     } catch (Interrupted const&) {
       interruption_.preempt(/*has_begun=*/false);
       return false;
@@ -160,7 +160,7 @@ class Fit {
   }
   // [end begin]
 
-  /// Every policy sees the end, also after one that throws: Checkpoint, near the last, saves.
+  /// Every policy sees the end, also after one that throws: Checkpoint must save.
   void end() {
     if constexpr (Engine::template has_subscribers<on::fit_end>) {
       FitEnd<Context> phase(run_);
@@ -209,14 +209,15 @@ class Fit {
     ++run_.counters.epoch;
     run_.counters.position = 0;
     run_.status.epoch_begun = false;
-    interruption_.template emit_interruptible<on::epoch_end, EpochEnd<Context>>();
+    interruption_.template emit_interruptible<on::epoch_end>();
   }
   // [end end_epoch]
 
   // ---- a window ---------------------------------------------------------------------------------
 
   // [begin window]
-  /// At most one optimizer step. False if the epoch has no micro-batch left, or the run is stopped.
+  /// At most one optimizer step. False if the epoch has no micro-batch left, or the run is stopped
+  /// before it.
   bool window() {
     if constexpr (Engine::template has_subscribers<on::window>) {
       WindowBegin<Context> phase(run_);
@@ -225,8 +226,7 @@ class Fit {
       if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
-    if (trained == StepOutcome::completed)
-      interruption_.template emit_interruptible<on::step, Step<Context>>();
+    if (trained == StepOutcome::completed) interruption_.template emit_interruptible<on::step>();
     if (trained == StepOutcome::skipped) interruption_.preempt_if_requested();
     return trained != StepOutcome::nothing;
   }
@@ -254,7 +254,7 @@ class Fit {
   Run<Context> run_;
   WindowPasses passes_;
   Executor executor_;
-  FitServices<WindowPasses, Executor, Train, Valid> services_;
+  FitOperations<WindowPasses, Executor, Train, Valid> operations_;
   Interruption<Context> interruption_;
   bool assembled_ = false;
 };

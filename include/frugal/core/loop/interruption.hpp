@@ -70,11 +70,6 @@ class Interruption {
   explicit Interruption(Run<Context>& run) : run_(run), status_(run.status) {}
 
   bool stopped() const { return status_.stopped; }
-  /// Called for each policy that asks to stop.
-  auto on_verdict() {
-    return [this](std::string_view kind) { status_.request_stop(kind); };
-  }
-
   /// Emits an event that may ask to stop.
   template <class Hook, class Phase>
   void emit(Phase& phase) {
@@ -91,10 +86,10 @@ class Interruption {
 
   /// Emits an event at which the run may end or be preempted. If the event is interrupted, the
   /// resumed run completes it: it skips the subscribers in `completed_by`.
-  template <class Hook, class Phase>
+  template <class Hook>
   void emit_interruptible(std::vector<std::string> completed_by = {}) {
     status_.is_preempting = agreed_preemption();
-    Phase phase(run_);
+    typename Hook::template phase<Context> phase(run_);
     status_.current_hook = Hook::name;
     try {
       stop_on(run_.engine->template emit_to_others<Hook>(completed_by, status_.current_subscriber,
@@ -118,10 +113,9 @@ class Interruption {
   /// Completes the event at which an earlier process was interrupted.
   void complete_unfinished() {
     Unfinished left = std::exchange(status_.unfinished, {});
-    if (left.hook == on::step::name)
-      emit_interruptible<on::step, Step<Context>>(std::move(left.completed_by));
+    if (left.hook == on::step::name) emit_interruptible<on::step>(std::move(left.completed_by));
     if (left.hook == on::epoch_end::name)
-      emit_interruptible<on::epoch_end, EpochEnd<Context>>(std::move(left.completed_by));
+      emit_interruptible<on::epoch_end>(std::move(left.completed_by));
   }
 
   /// After a window that was no step, and therefore emits no event.
@@ -137,10 +131,8 @@ class Interruption {
     status_.request_preemption(another_process);
     CheckpointPhase<Context> at(run_);
     bool const saved = has_begun && at.save();
-    if (has_begun && !saved && has<service::save>) {
+    if (has_begun && !saved && has<service::save>)
       run_.warn("preempted, and the last steps could not be saved");
-      if (status_.unsaved.empty()) status_.unsaved = "the policy that saves could not";
-    }
     std::chrono::duration<double> const took = Clock::now() - start;
     status_.preempted = true;
     Preemption<Context> phase(run_, has_begun, saved, took.count());
@@ -166,6 +158,11 @@ class Interruption {
   }
 
  private:
+  /// Called for each policy that asks to stop.
+  auto on_verdict() {
+    return [this](std::string_view kind) { status_.request_stop(kind); };
+  }
+
   bool agreed_preemption() {
     return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
   }

@@ -80,12 +80,12 @@ class Passes {
   bool empty() const { return window_.empty(); }
 
   /// Trains one micro-batch.
-  template <HookScope audience>
+  template <HookScope scope>
   void train(Batch& batch, MicroBatchIndex where) {
-    if constexpr (places_matter && audience == HookScope::all) {
+    if constexpr (places_matter && scope == HookScope::all) {
       MicroBatchRun<Context> phase(run_, where.first, where.last);
       auto body = [&] {
-        pass<audience>(batch);
+        pass<scope>(batch);
         if constexpr (Traits::shares) {
           // What sums gradients over processes does so next.
           if (where.last) complete();
@@ -93,22 +93,22 @@ class Passes {
       };
       run_.engine->template surround<around::micro_batch>(phase, body);
     } else {
-      pass<audience>(batch);
+      pass<scope>(batch);
     }
   }
 
   // [begin pass]
-  template <HookScope audience>
+  template <HookScope scope>
   void pass(Batch& batch) {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
-    if constexpr (audience == HookScope::all) {
+    if constexpr (scope == HookScope::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
         run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
     }
-    if constexpr (measures && audience == HookScope::all) {
+    if constexpr (measures && scope == HookScope::all) {
       at::NoGradGuard const no_gradients;
       auto const show = [&](Loss const& shown) {
         run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
@@ -122,13 +122,13 @@ class Passes {
         show(loss);
       }
     }
-    backward<audience>(loss);
+    backward<scope>(loss);
     window_.add(batch, *loss.weight);
     kept_.add(loss);
-    if constexpr (audience == HookScope::all) {
+    if constexpr (scope == HookScope::all) {
       ++run_.counters.micro_batch;
       Backward<Context> phase(run_);
-      emit<on::backward, audience>(phase);
+      emit<on::backward, scope>(phase);
     }
   }
   // [end pass]
@@ -197,12 +197,12 @@ class Passes {
   }
 
   // [begin update]
-  template <HookScope audience>
+  template <HookScope scope>
   void update() {
-    gather<audience>(audience == HookScope::all);
+    gather<scope>(scope == HookScope::all);
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
     Update<Context> phase(run_);
-    guarded("the update", run_.counters, [&] { emit<on::update, audience>(phase); });
+    guarded("the update", run_.counters, [&] { emit<on::update, scope>(phase); });
   }
   // [end update]
 
@@ -242,9 +242,9 @@ class Passes {
   double weight() const { return window_.weight(); }
 
  private:
-  template <class Hook, HookScope audience, class Phase>
+  template <class Hook, HookScope scope, class Phase>
   void emit(Phase& phase) {
-    if constexpr (audience == HookScope::all) {
+    if constexpr (scope == HookScope::all) {
       run_.engine->template emit<Hook>(phase);
     } else {
       run_.engine->template emit_to_slots<Hook>(phase);
@@ -263,21 +263,22 @@ class Passes {
     return window_.seed(loss);
   }
 
-  template <HookScope audience, bool captured = false>
+  // [begin backward]
+  template <HookScope scope, bool captured = false>
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
     LossReady<Context> ready(run_, loss, seed);
     if constexpr (Traits::shares) {
       // The other processes continue this window up to the point where all agree.
       try {
-        emit<on::loss, audience>(ready);
+        emit<on::loss, scope>(ready);
       } catch (LossError const&) {
         run_.ledger.postpone(std::current_exception());
       }
     } else {
-      emit<on::loss, audience>(ready);
+      emit<on::loss, scope>(ready);
     }
-    if constexpr (audience == HookScope::all && !captured) {
+    if constexpr (scope == HookScope::all && !captured) {
       // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
       // A trial step takes it, for its memory.
       if (*loss.weight == 0) [[unlikely]] {
@@ -287,6 +288,7 @@ class Passes {
     }
     guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
   }
+  // [end backward]
 
   /// Other processes add their gradients to those of this one, which may have no loss that counts.
   void fill_missing_gradients() {
@@ -304,13 +306,13 @@ class Passes {
   }
 
   /// `counts`: for the window's step, and not for a trial or a line search.
-  template <HookScope audience>
+  template <HookScope scope>
   void gather(bool counts) {
     run_.gradients.collect(run_.parameters);
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();
-      if constexpr (audience == HookScope::all) {
+      if constexpr (scope == HookScope::all) {
         all = run_.window_weight(all);
         require_weight(all, run_.counters, run_.window.position);
       }
@@ -320,7 +322,7 @@ class Passes {
       window_.settle(run_.gradients.tensors());
     }
     Gradients<Context> phase(run_, counts);
-    emit<on::gradients, audience>(phase);
+    emit<on::gradients, scope>(phase);
   }
 
   Run<Context>& run_;

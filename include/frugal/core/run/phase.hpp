@@ -31,6 +31,7 @@ struct Phase {
   Counters const& counters() const { return run_->counters; }
   Parameters const& parameters() const { return run_->parameters; }
   /// All that belongs to no policy, to read: for functions that are compiled once for all recipes.
+  /// Its module and loop are those of the run: use them by way of the phase.
   RunState const& run_state() const { return *run_; }
   /// The factor by which the optimizer multiplies its learning rates.
   double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
@@ -117,6 +118,7 @@ struct CheckpointPhase : Phase<Context> {
       }
       bool const saved = run.engine->template provider<service::save>().save(*this);
       if (!run.status.current_hook.empty()) run.status.unfinished = {};
+      run.status.saved(saved);
       return saved;
     } else {
       return false;

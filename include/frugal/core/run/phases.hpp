@@ -29,8 +29,8 @@ struct ModuleSetup {
   Settings const& settings() const { return run_->settings; }
   void warn(std::string const& text) const { run_->warn(text); }
   /// The module begins on this device, instead of Settings::device; the policy moves the run later
-  /// (WindowBegin::move_to).
-  void begin_on(c10::Device device) { run_->device = device; }
+  /// (WindowBegin::move_to). SettingsError if another policy has named another device.
+  void begin_on(c10::Device device) { run_->begin_on(device); }
 
  private:
   Run<Context>* run_;
@@ -38,8 +38,11 @@ struct ModuleSetup {
 
 /// Around a whole fit, from the first event to the last.
 template <class Context>
-struct FitRun : CheckpointPhase<Context> {
-  using CheckpointPhase<Context>::CheckpointPhase;
+struct FitRun : Phase<Context> {
+  using Phase<Context>::Phase;
+  using Phase<Context>::run_state;
+  /// See CheckpointPhase. Outside of the fit's events nothing can be saved.
+  RunState& run_state() { return this->run(); }
 };
 
 /// Before the first batch: the module is on its device, no state has been used.
@@ -84,7 +87,7 @@ struct Ready : CheckpointPhase<Context> {
   /// Whether a policy of this kind has stopped the run, in an earlier process.
   bool stopped_by(std::string_view kind) const { return this->run().status.stopped_by == kind; }
   /// The reason of that stop is gone: the run continues, like one whose Settings::epochs were raised.
-  void clear_stop() { this->run().status.stopped_by.clear(); }
+  void withdraw_stop() { this->run().status.stopped_by.clear(); }
 };
 
 /// Around the windows of an epoch, or the rest of one, and its end.

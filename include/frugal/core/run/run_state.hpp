@@ -162,6 +162,18 @@ struct RunState {
     status.discard_event();
   }
 
+  /// Where the module begins; see ModuleSetup.
+  FRUGAL_INLINE void begin_on(c10::Device first) {
+    if (device != settings.device && device != first) {
+      throw SettingsError(
+          {.what = "two policies begin the run on " + device.str() + " and on " + first.str(),
+           .where = "on_module",
+           .why = "a run begins on one device",
+           .fix = "Remove one of the two policies."});
+    }
+    device = first;
+  }
+
   /// Training continues from a checkpoint made after `seconds` of training.
   FRUGAL_INLINE void resume_from(Resumed from, double seconds) {
     resumed = std::move(from);

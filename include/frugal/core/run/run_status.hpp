@@ -62,11 +62,21 @@ struct RunStatus {
     preempted_by = "Ctrl-C";
   }
 
+  /// The outcome of a requested save. A policy that saves may have said more about a failure.
+  FRUGAL_INLINE void saved(bool done) {
+    if (done) {
+      unsaved.clear();
+    } else if (unsaved.empty()) {
+      unsaved = "the policy that saves could not";
+    }
+  }
+
   /// The run has gone back to before its stop or preemption.
   FRUGAL_INLINE void clear_stop() {
     stopped = false;
     is_preempting = false;
     stopped_by.clear();
+    stop_requested_by.clear();
     preempted_by.clear();
   }
   /// The event in progress has failed, and its window is discarded.

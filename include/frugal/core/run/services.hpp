@@ -75,7 +75,7 @@ struct recover {
 };
 
 /// `template <class Passes> class Executor` in the policy itself: how a window is executed
-/// (core/loop/eager.hpp has the default)
+/// (core/loop/executor.hpp has the default)
 struct execution {
   static constexpr std::string_view name = "execution";
   template <class P, class State, class Context>

@@ -39,13 +39,13 @@ void seek_to_run(Run<Context> const& run, Source& source) {
 /// What phases request of the loop, which has the sources and the passes: a validation, a dry run,
 /// the same window again, a move to another device. The loop decides when.
 template <class Passes, class Executor, class Train, class Valid>
-class FitServices final : public LoopInterface {
+class FitOperations final : public LoopInterface {
   using Context = typename Passes::Context;
   using Engine = typename Context::engine;
 
  public:
-  FitServices(Run<Context>& run, Passes& passes, Executor& executor, Train& train,
-              std::add_pointer_t<Valid> valid)
+  FitOperations(Run<Context>& run, Passes& passes, Executor& executor, Train& train,
+                std::add_pointer_t<Valid> valid)
       : run_(run), passes_(passes), executor_(executor), train_(train), valid_(valid) {}
 
   bool validates() const override { return valid_ != nullptr; }
