@@ -4,12 +4,12 @@
 #include <frugal/compare.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/clip.hpp>
-<frugal / policy / optimize.hpp>
+#include <frugal/policy/optimize.hpp>
 
 #include <torch/nn/modules/linear.h>
 #include <boost/hana/filter.hpp>
 
-    using namespace frugal;
+using namespace frugal;
 
 inline auto make = [] { return torch::nn::Linear(1, 1); };
 using Work = CompareJob<decltype(make), CrossEntropy, TensorDataset, TensorDataset>;
