@@ -154,6 +154,7 @@ class ShardFiles {
 
   FRUGAL_INLINE void end_shard() {
     std::vector<MappedFile> files;
+    std::deque<std::vector<std::uint64_t>> shapes;
     std::vector<TensorView> tensors;
     std::vector<std::uint64_t> hashes;
     detail::JsonWriter about;
@@ -162,11 +163,10 @@ class ShardFiles {
     for (Column& column : columns_) {
       column.flush();
       auto const bytes = files.emplace_back(column.file.partial()).bytes();
-      column.field.shape.insert(column.field.shape.begin(), column.rows);
-      tensors.push_back({.name = column.field.name,
-                         .dtype = column.field.dtype,
-                         .shape = column.field.shape,
-                         .bytes = bytes});
+      auto& shape = shapes.emplace_back(1, column.rows);
+      shape.insert(shape.end(), column.field.shape.begin(), column.field.shape.end());
+      tensors.push_back(
+          {.name = column.field.name, .dtype = column.field.dtype, .shape = shape, .bytes = bytes});
       for (std::size_t at = 0; at < bytes.size(); at += sharding_.block_bytes) {
         hashes.push_back(
             Hash::of(bytes.subspan(at, std::min(sharding_.block_bytes, bytes.size() - at))));
@@ -174,10 +174,9 @@ class ShardFiles {
       about.value(column.field.name);
     }
     hashes.push_back(0);  // that of the header, which has their number
-    std::uint64_t const shape[] = {hashes.size()};
     tensors.push_back({.name = detail::record_hashes_name,
                        .dtype = Dtype::u64,
-                       .shape = shape,
+                       .shape = shapes.emplace_back(1, hashes.size()),
                        .bytes = std::as_bytes(std::span(hashes))});
     SafetensorsWriter const writer(
         tensors, {{std::string(detail::record_metadata_key), about.str()}}, shard_.name);
