@@ -12,9 +12,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 

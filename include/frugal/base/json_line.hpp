@@ -3,6 +3,7 @@
 
 #include <frugal/base/json_writer.hpp>
 
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,12 @@ class JsonLine {
  public:
   JsonLine() : writer_(reserved()) { writer_.object(); }
 
+  JsonLine& add(std::string_view key, std::string_view text) {
+    writer_.add(key, text);
+    return *this;
+  }
   template <class Value>
+    requires(!std::convertible_to<Value const&, std::string_view>)
   JsonLine& add(std::string_view key, Value const& value) {
     writer_.add(key, value);
     return *this;

@@ -95,7 +95,9 @@ class JsonWriter {
     return *this;
   }
 
+  JsonWriter& add(std::string_view name, std::string_view text) { return key(name).value(text); }
   template <class Value>
+    requires(!std::convertible_to<Value const&, std::string_view>)
   JsonWriter& add(std::string_view name, Value const& given) {
     return key(name).value(given);
   }

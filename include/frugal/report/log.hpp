@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/base/json_line.hpp>

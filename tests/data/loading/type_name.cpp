@@ -4,7 +4,6 @@
 
 #include <frugal/data/loading/type_name.hpp>
 
-#include <string>
 #include <typeinfo>
 
 namespace frugal_test::data_loading_type_name {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
