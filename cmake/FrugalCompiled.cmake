@@ -26,6 +26,7 @@ if(TARGET frugal::torch AND NOT TARGET frugal_compiled)
     set(_frugal_make "${frugal_python3}" "${PROJECT_SOURCE_DIR}/cmake/declarations.py"
       "${PROJECT_SOURCE_DIR}/include" "${frugal_declarations_dir}")
     if(NOT frugal_python3)
+      set(_frugal_declarations "")  # Ninja would print all their names with the sentence
       set(_frugal_make "${CMAKE_COMMAND}" -E echo
         "frugal: frugal::compiled needs Python 3, and there is no python3. Install it, \
 or link frugal::frugal."

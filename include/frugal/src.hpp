@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one source file of frugal::compiled includes this and nothing else. Without CMake: compile a
-// file with this line, and everything else with -DFRUGAL_COMPILED and the same other flags.
+// The one source file of frugal::compiled includes this and nothing else, from the headers as they are.
+// Without CMake: docs/install.md#installing.
 #ifdef FRUGAL_INLINE
 #error "frugal: frugal/src.hpp belongs into a source file of its own, which includes nothing else."
 #endif
