@@ -8,8 +8,8 @@
 #endif
 #define FRUGAL_COMPILES
 
-#include <frugal/version.hpp>
 #include <frugal/compare.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/report.hpp>
+#include <frugal/version.hpp>
