@@ -12,6 +12,9 @@ if(TARGET frugal::torch AND NOT TARGET frugal_compiled)
     "${CMAKE_CURRENT_BINARY_DIR}/frugal_compiled.cpp")
   add_library(frugal::compiled ALIAS frugal_compiled)
   target_link_libraries(frugal_compiled PUBLIC frugal::frugal)
+  # Otherwise clang leaves out the symbol of a complete object's constructor, if it is that of the base.
+  target_compile_options(frugal_compiled PRIVATE
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -mno-constructor-aliases>")
   # Whatever links this target has the property, and frugal::headers gives it the other folder: in place
   # of the headers and not before them, so that the order of link libraries does not matter.
   set_target_properties(frugal_compiled PROPERTIES

@@ -327,8 +327,8 @@ FAULTS = (
         name="clip-that-amplifies",
         breaks="On a device ClipNorm scales gradients that are below the limit up to it.",
         file="include/frugal/policy/clip/norm.hpp",
-        old="at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));",
-        new="at::reciprocal(norm + tiny).mul_(max_norm_));",
+        old="at::reciprocal(norm + tiny_norm).mul_(limit).clamp_max_(1.0));",
+        new="at::reciprocal(norm + tiny_norm).mul_(limit));",
         check=test("^policy: cuda_graph$"),
     ),
     Fault(

@@ -65,18 +65,18 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
 1  ClipNorm<1.0_r>         runs to convergence  one norm and one     policy/clip.md
                                                 product over the
                                                 gradients per step
-2  Counted                 price per hour       one addition per     https://example.org/counted
-                                                step
-3  Optimize<AdamW>         hours per run        one fused kernel     policy/optimize.md
+2  Optimize<AdamW>         hours per run        one fused kernel     policy/optimize.md
                                                 per parameter group
                                                 and step
-4  Average<Ema<0.999_r>>   runs to convergence  the parameters once  policy/average.md
+3  Average<Ema<0.999_r>>   runs to convergence  the parameters once  policy/average.md
                                                 more, and one
                                                 operator at its
                                                 cadence
-5  Schedule<Warmup<100>,   runs to convergence  one curve on the     policy/schedule.md
+4  Counted                 price per hour       one addition per     https://example.org/counted
+                                                step
+5  Silent<3>
+6  Schedule<Warmup<100>,   runs to convergence  one curve on the     policy/schedule.md
    Cosine>                                      host per step
-6  Silent<3>
 7  EarlyStop<Patience<2>,  runs to convergence  one comparison per   policy/early_stop.md
    Watch<"recall",                              validation
    Better::higher>>

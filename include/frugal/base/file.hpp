@@ -186,7 +186,7 @@ class File {
     handed_over_ = written_;
   }
 
-  File(std::filesystem::path path, int flags) : path_(std::move(path)) {
+  FRUGAL_INLINE File(std::filesystem::path path, int flags) : path_(std::move(path)) {
     do {
       descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
     } while (descriptor_ < 0 && errno == EINTR);

@@ -37,7 +37,8 @@ class MappedFile {
   /// No file, no bytes.
   MappedFile() = default;
 
-  explicit MappedFile(std::filesystem::path const& path, Access access = Access::sequential) {
+  FRUGAL_INLINE explicit MappedFile(std::filesystem::path const& path,
+                                    Access access = Access::sequential) {
     // Without O_NONBLOCK, opening a pipe waits for its writer; regular files are unaffected.
     int const file = open(path);
     struct stat about{};

@@ -5,13 +5,15 @@
 #include <thread>
 #include <utility>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// Blocks every signal in the calling thread for the lifetime of this object, except those that a
 /// fault of the thread itself raises: blocking these would hide the fault.
 class [[nodiscard]] BlockedSignals {
  public:
-  BlockedSignals() {
+  FRUGAL_INLINE BlockedSignals() {
     sigset_t all;
     sigfillset(&all);
     for (int const fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {

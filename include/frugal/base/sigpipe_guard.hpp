@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include <frugal/inline.hpp>
+
 namespace frugal::detail {
 
 /// For its lifetime, a write to a pipe without a reader fails with EPIPE in this thread and has no
@@ -14,7 +16,7 @@ namespace frugal::detail {
 /// so is errno.
 class [[nodiscard]] SigpipeGuard {
  public:
-  SigpipeGuard() {
+  FRUGAL_INLINE SigpipeGuard() {
     sigset_t pending;
     ::sigpending(&pending);
     // A signal that is already pending belongs to other code, and stays pending.
@@ -23,7 +25,7 @@ class [[nodiscard]] SigpipeGuard {
     ::sigaddset(&set_, SIGPIPE);
     blocks_ = ::pthread_sigmask(SIG_BLOCK, &set_, &before_) == 0;
   }
-  ~SigpipeGuard() {
+  FRUGAL_INLINE ~SigpipeGuard() {
     if (!blocks_) return;
     int const why = errno;
     timespec const at_once{};

@@ -36,7 +36,7 @@ FRUGAL_INLINE std::string step_name(std::uint64_t step) {
 }
 
 /// A unique name for a folder that is being made or removed; new in every call.
-inline std::string temporary_name(std::string const& of) {
+FRUGAL_INLINE std::string temporary_name(std::string const& of) {
   static std::atomic<unsigned> count{0};
   return std::string(temporary_prefix) + of + "-" + std::to_string(::getpid()) + "-" +
          std::to_string(count++);
@@ -60,7 +60,8 @@ class CheckpointWriter {
   using Sink = Hashed<File>;
 
   /// `checkpoints` is an existing folder.
-  CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step, std::uint64_t serial)
+  FRUGAL_INLINE CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step,
+                                 std::uint64_t serial)
       : checkpoints_(std::move(checkpoints)) {
     manifest_.step = step;
     manifest_.serial = serial;

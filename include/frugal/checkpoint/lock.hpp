@@ -39,7 +39,7 @@ enum class LockBy {
 class [[nodiscard]] RunLock {
  public:
   /// LockError if a live owner holds it; StoreError if the file cannot be created, or is a link.
-  explicit RunLock(std::filesystem::path path, LockBy by = LockBy::automatic)
+  FRUGAL_INLINE explicit RunLock(std::filesystem::path path, LockBy by = LockBy::automatic)
       : path_(std::move(path)) {
     open();
     try {
@@ -52,7 +52,7 @@ class [[nodiscard]] RunLock {
   RunLock(RunLock const&) = delete;
   RunLock& operator=(RunLock const&) = delete;
 
-  ~RunLock() {
+  FRUGAL_INLINE ~RunLock() {
     // A failure here cannot be handled; a non-empty file only costs the next owner a note.
     if (::ftruncate(descriptor_, 0) != 0) errno = 0;
     owner_file_.reset();

@@ -68,7 +68,8 @@ class OwnerFile {
     throw lock_refusal(lock, owner, both ? removal_hint({path, lock}) : removal_hint({path}));
   }
 
-  explicit OwnerFile(std::filesystem::path const& lock) : lock_(lock), path_(path_of(lock)) {
+  FRUGAL_INLINE explicit OwnerFile(std::filesystem::path const& lock)
+      : lock_(lock), path_(path_of(lock)) {
     auto mine = lock;
     mine += "." + host_name() + "." + std::to_string(::getpid());
     try {

@@ -172,8 +172,8 @@ class RunDirectory {
   }
 
  private:
-  RunDirectory(std::filesystem::path folder, Access access, LockBy lock_by,
-               std::shared_ptr<RunLock> lock)
+  FRUGAL_INLINE RunDirectory(std::filesystem::path folder, Access access, LockBy lock_by,
+                             std::shared_ptr<RunLock> lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {
     std::error_code failure;
     if (access == Access::train) {

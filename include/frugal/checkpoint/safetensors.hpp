@@ -48,7 +48,7 @@ class Safetensors {
   std::size_t size() const noexcept { return header_.tensors.size(); }
 
   /// The i-th tensor; i must be below size().
-  TensorView operator[](std::size_t i) const {
+  FRUGAL_INLINE TensorView operator[](std::size_t i) const {
     auto const& tensor = header_.tensors[i];
     return {.name = tensor.name,
             .dtype = tensor.dtype,
@@ -96,7 +96,8 @@ class Safetensors {
   std::string const& name() const noexcept { return name_; }
 
  private:
-  Safetensors(std::span<std::byte const> bytes, std::string name) : name_(std::move(name)) {
+  FRUGAL_INLINE Safetensors(std::span<std::byte const> bytes, std::string name)
+      : name_(std::move(name)) {
     std::string_view json = header_of(bytes);
     std::uint64_t const data_at = detail::safetensors_length_bytes + json.size();
     data_ = bytes.subspan(data_at);

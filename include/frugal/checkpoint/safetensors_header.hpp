@@ -52,7 +52,7 @@ struct SafetensorsHeader {
 class SafetensorsHeaderReader : public NumbersAsWritten {
  public:
   /// `json` without the padding; `name` is the file's name, for errors.
-  SafetensorsHeaderReader(std::string_view json, std::string const& name)
+  FRUGAL_INLINE SafetensorsHeaderReader(std::string_view json, std::string const& name)
       : name_(name), json_(json), stream_(nullptr, 0) {
     // Strings are parsed in place, so that views into this copy stay valid.
     header_.text = std::make_unique_for_overwrite<char[]>(json.size());

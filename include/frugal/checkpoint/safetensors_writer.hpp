@@ -41,8 +41,9 @@ class SafetensorsWriter {
 
   /// The tensors' bytes must outlive the writer, names and shapes need not; errors call the file
   /// `name`.
-  explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
-                             std::string name = "safetensors")
+  FRUGAL_INLINE explicit SafetensorsWriter(std::vector<TensorView> tensors,
+                                           Metadata const& metadata = {},
+                                           std::string name = "safetensors")
       : name_(std::move(name)) {
     detail::put_in_order(tensors, [](TensorView const& a, TensorView const& b) {
       return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;

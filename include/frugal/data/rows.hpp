@@ -24,7 +24,7 @@ namespace frugal {
 /// (`aten::empty`), the same bits. Every other tensor goes through index_select.
 class Rows {
  public:
-  explicit Rows(at::Tensor tensor)
+  FRUGAL_INLINE explicit Rows(at::Tensor tensor)
       : tensor_(std::move(tensor)),
         sizes_(tensor_.sizes().begin(), tensor_.sizes().end()),
         blocks_(tensor_.is_cpu() && tensor_.layout() == at::kStrided && tensor_.is_contiguous() &&

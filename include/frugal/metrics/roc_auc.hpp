@@ -33,7 +33,7 @@ class RankedPairs {
     bool positive;
   };
 
-  explicit RankedPairs(std::vector<Scored>& scores) {
+  FRUGAL_INLINE explicit RankedPairs(std::vector<Scored>& scores) {
     for (Scored const& each : scores) {
       has_nan_ = has_nan_ || std::isnan(each.score);
       ++(each.positive ? positives_ : negatives_);

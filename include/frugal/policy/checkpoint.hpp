@@ -18,6 +18,8 @@
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
@@ -27,6 +29,18 @@
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
+
+namespace detail {
+
+/// What a run of this length does not come to with KeepEvery<every>; empty if there is nothing to say.
+FRUGAL_INLINE std::string kept_outlook(std::uint64_t every, RunLimits const& horizon) {
+  if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
+  return "KeepEvery keeps the checkpoints of each step that is a multiple of " +
+         std::to_string(every) + ", and the run ends at step " +
+         std::to_string(*horizon.total_steps);
+}
+
+}  // namespace detail
 
 /// Saves the run at a cadence. A run that is started again resumes from the newest complete
 /// checkpoint, and ends bitwise identical to an uninterrupted one, however often it was killed.
@@ -98,11 +112,7 @@ struct Checkpoint {
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    std::uint64_t const every = options::retention().every;
-    if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
-    return "KeepEvery keeps the checkpoints of each step that is a multiple of " +
-           std::to_string(every) + ", and the run ends at step " +
-           std::to_string(*horizon.total_steps);
+    return detail::kept_outlook(options::retention().every, horizon);
   }
 
   template <class Context>

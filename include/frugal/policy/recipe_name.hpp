@@ -11,6 +11,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/compose/written_name.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -30,10 +31,15 @@ inline constexpr bool named_by_argument =
     contains<typename P::kind,
              list<kinds::optimizer, kinds::precision, kinds::schedule, kinds::average>>;
 
+FRUGAL_INLINE void add_label(std::string& text, std::string const& label) {
+  if (!text.empty()) text += " + ";
+  text += label;
+}
+
 template <class... Ts>
 std::string joined_labels(list<Ts...>) {
   std::string text;
-  ((text += (text.empty() ? "" : " + ") + written_argument<Ts>::text(Defaults::none)), ...);
+  (add_label(text, written_argument<Ts>::text(Defaults::none)), ...);
   return text;
 }
 
@@ -77,7 +83,7 @@ std::string name_of_policies(list<Ps...>) {
   std::string text;
   [[maybe_unused]] auto const name = [&]<class P>(std::type_identity<P>, bool optimizer) {
     if (!is_named<P>() || optimizer != std::same_as<typename P::kind, kinds::optimizer>) return;
-    text += (text.empty() ? "" : " + ") + label_of<P>();
+    add_label(text, label_of<P>());
   };
   (name(std::type_identity<Ps>{}, true), ...);
   (name(std::type_identity<Ps>{}, false), ...);

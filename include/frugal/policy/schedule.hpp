@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +12,10 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/watching.hpp>
-#include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/schedule/curves.hpp>
+#include <frugal/policy/schedule/laid_curves.hpp>
 #include <frugal/policy/schedule/plateau.hpp>
 
 namespace frugal {
@@ -60,48 +59,27 @@ class CurveState {
 
   /// Computes where each curve ends. One curve "to the end" fills what the others leave.
   void lay_over(RunLimits const& horizon) {
-    std::uint64_t fixed = 0;
-    std::size_t curves = 0;
-    int open = 0;
-    each_curve([&](auto const& curve) {
-      ++curves;
-      fixed += curve.steps;
-      open += curve.steps == to_end;
-    });
-    if (open > 1) {
-      refuse("more than one of its curves runs to the end of the run",
-             "Give all but one a number of steps.");
-    }
-    std::uint64_t const total = horizon.total_steps.value_or(std::uint64_t(-1));
-    std::uint64_t const rest = total > fixed ? total - fixed : 1;
-    std::uint64_t end = 0;
-    ends_.clear();
-    each_curve([&](auto const& curve) {
+    laid_.clear();
+    each_curve([&]<class Curve>(Curve const& curve) {
       constexpr bool endless = requires { curve.endless; };
-      // Curves after an open curve are positioned from the end of the run.
-      bool const needs_end = !endless || ends_.size() + 1 != curves;
-      if (curve.steps == to_end && needs_end && !horizon.total_steps) {
-        refuse("a curve runs to the end of the run, and the source does not know its size",
-               "Set Settings::steps, or give the curve a number of steps.");
-      }
-      end += curve.steps == to_end ? rest : curve.steps;
-      ends_.push_back(end);
+      LaidCurve laid{type_name<Curve>(), curve.steps, endless, {}};
+      if constexpr (requires { Curve::effect; }) laid.effect = Curve::effect;
+      laid_.push_back(laid);
     });
+    detail::lay_over(laid_, horizon);
   }
 
   /// The factor at an optimizer step, counted from 0. Beyond its end the last curve continues.
   double factor(std::uint64_t step) const {
     double value = 1.0;
-    std::uint64_t begin = 0;
     std::size_t at = 0;
     bool found = false;
     each_curve([&](auto const& curve) {
-      std::uint64_t const end = ends_[at++];
-      if (!found && (step < end || at == ends_.size())) {
-        value = curve.factor(step - begin, end - begin);
+      LaidCurve const& laid = laid_[at++];
+      if (!found && (step < laid.end || at == laid_.size())) {
+        value = curve.factor(step - laid.begin, laid.end - laid.begin);
         found = true;
       }
-      begin = end;
     });
     return value;
   }
@@ -110,57 +88,13 @@ class CurveState {
   /// say. Call lay_over before.
   std::string outlook(RunLimits const& horizon) const {
     std::uint64_t const total = horizon.total_steps.value_or(0);
-    if (total == 0) return {};
-    std::string text;
-    std::uint64_t begin = 0;
-    std::size_t at = 0;
-    each_curve([&](auto const& curve) {
-      std::uint64_t const end = ends_[at++];
-      if (text.empty()) text = outlook_of(curve, begin, end, total);
-      begin = end;
-    });
-    return text;
+    return total == 0 ? "" : outlook_of(laid_, total, factor(total - 1));
   }
 
  protected:
   std::tuple<Parts...> const& parts() const { return parts_; }
 
  private:
-  static std::string number(double value) {
-    char digits[32];
-    return {
-        digits,
-        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 3).ptr};
-  }
-
-  /// The outlook of one curve: [begin, end) of a run of `total` steps.
-  template <class Curve>
-  std::string outlook_of(Curve const& curve, std::uint64_t begin, std::uint64_t end,
-                         std::uint64_t total) const {
-    std::string const name = template_name(type_name<Curve>());
-    std::string const run = ", and the run ends at step " + std::to_string(total);
-    std::string const last = ": its last step has the factor " + number(factor(total - 1));
-    [[maybe_unused]] constexpr bool endless = requires { curve.endless; };
-    if (curve.steps != to_end) {
-      if (end > total) return name + " ends at step " + std::to_string(end) + run + last;
-      // The learning rate has been next to nothing for more than the last tenth of the run.
-      bool const is_last = end == ends_.back();
-      if (is_last && total - end > total / 10 && factor(total - 1) <= 0.01) {
-        return name + " ends at step " + std::to_string(end) + run +
-               ": all steps in between have the factor " + number(factor(total - 1));
-      }
-    } else if constexpr (requires { Curve::effect; }) {
-      std::uint64_t const effect = begin + Curve::effect;
-      if (effect > total) {
-        return name + " needs " + std::to_string(Curve::effect) + " steps from step " +
-               std::to_string(begin) + " on to have its effect" + run;
-      }
-    } else if (!endless && begin >= total) {
-      return "the curves before " + name + " take " + std::to_string(begin) + " steps" + run + last;
-    }
-    return {};
-  }
-
   template <class F>
   void each_curve(F&& f) const {
     auto const visit = [&](auto const& part) {
@@ -169,13 +103,8 @@ class CurveState {
     std::apply([&](auto const&... part) { (visit(part), ...); }, parts_);
   }
 
-  [[noreturn]] static void refuse(std::string const& why, std::string const& fix) {
-    throw SettingsError(
-        {.what = "the schedule has no length", .where = "Schedule", .why = why, .fix = fix});
-  }
-
   std::tuple<Parts...> parts_;
-  std::vector<std::uint64_t> ends_;
+  std::vector<LaidCurve> laid_;
 };
 
 template <class Context>

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/base/bytes.hpp>
@@ -30,25 +32,37 @@ namespace detail {
 
 /// Where a kind is documented: a page below docs/, or its own address.
 template <class Kind>
-std::string page_of() {
+std::string_view page_of() {
   if constexpr (requires { std::string_view(Kind::page); }) {
-    return std::string(std::string_view(Kind::page));
+    return Kind::page;
   } else {
-    return "";
+    return {};
   }
 }
 
 using PlanRows = std::vector<std::vector<std::string>>;
 
+FRUGAL_INLINE PlanRows plan_head() { return {{"#", "policy", "lever", "cost", "docs/"}}; }
+
+/// A null policy is one of the defaults, any other a row of the plan.
+FRUGAL_INLINE void add_plan_row(PlanRows& rows, std::string& defaults, bool null, std::string name,
+                                About const& about, std::string_view page) {
+  if (null) {
+    defaults += (defaults.empty() ? "" : ", ") + name;
+    return;
+  }
+  std::string_view const lever = about.term == Term::none ? "" : name_of(about.term);
+  rows.push_back({std::to_string(rows.size()), std::move(name), std::string(lever),
+                  std::string(about.cost), std::string(page)});
+}
+
 template <class P>
 void add_plan_row(PlanRows& rows, std::string& defaults) {
   if constexpr (is_null<P>) {
-    defaults += (defaults.empty() ? "" : ", ") + policy_name<P>();
+    add_plan_row(rows, defaults, true, policy_name<P>(), {}, {});
   } else {
-    constexpr About about = about_of<P>();
-    rows.push_back({std::to_string(rows.size()), policy_name<P>(),
-                    about.term == Term::none ? "" : std::string(name_of(about.term)),
-                    std::string(about.cost), page_of<typename P::kind>()});
+    add_plan_row(rows, defaults, false, policy_name<P>(), about_of<P>(),
+                 page_of<typename P::kind>());
   }
 }
 
@@ -61,12 +75,20 @@ FRUGAL_INLINE void print_paragraph(std::ostream& out, std::string_view text) {
   }
 }
 
+/// Nothing for an empty text. `kind` is the policy's, or empty.
+FRUGAL_INLINE void print_caution(std::ostream& out, std::string_view kind,
+                                 std::string const& text) {
+  if (text.empty()) return;
+  print_paragraph(out, "caution: " + std::string(kind) + (kind.empty() ? "" : ": ") + text);
+}
+FRUGAL_INLINE void print_finding(std::ostream& out, std::string_view kind,
+                                 std::string const& text) {
+  if (!text.empty()) out << "found: " << kind << ": " << text << '\n';
+}
+
 template <class P>
 void explain_cautions(std::ostream& out) {
-  if constexpr (requires { P::caution(); }) {
-    std::string const caution = P::caution();
-    if (!caution.empty()) print_paragraph(out, "caution: " + caution);
-  }
+  if constexpr (requires { P::caution(); }) print_caution(out, {}, P::caution());
 }
 
 /// What a run of this length does not come to, such as the end of a warm-up.
@@ -74,9 +96,8 @@ template <class Trainer, class... Ps>
 void explain_outlook(Trainer& trainer, RunLimits const& horizon, std::ostream& out, list<Ps...>) {
   auto const print = [&]<class P>(std::type_identity<P>) {
     if constexpr (requires(P const& policy) { policy.outlook(horizon); }) {
-      std::string const text = trainer.template policy<typename P::kind>().outlook(horizon);
-      if (text.empty()) return;
-      print_paragraph(out, "caution: " + std::string(P::kind::name) + ": " + text);
+      print_caution(out, P::kind::name,
+                    trainer.template policy<typename P::kind>().outlook(horizon));
     }
   };
   (print(std::type_identity<Ps>{}), ...);
@@ -87,29 +108,32 @@ template <class Trainer, class... Ps>
 void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
   auto const print = [&]<class P>(std::type_identity<P>) {
     if constexpr (requires(P const& policy) { policy.finding(); }) {
-      std::string const finding = trainer.template policy<typename P::kind>().finding();
-      if (!finding.empty()) out << "found: " << P::kind::name << ": " << finding << '\n';
+      print_finding(out, P::kind::name, trainer.template policy<typename P::kind>().finding());
     }
   };
   (print(std::type_identity<Ps>{}), ...);
 }
 
-template <class... Ps>
-void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
-  PlanRows rows{{"#", "policy", "lever", "cost", "docs/"}};
-  std::string defaults;
-  (add_plan_row<Ps>(rows, defaults), ...);
+FRUGAL_INLINE void print_plan(std::ostream& out, PlanRows const& rows, std::string const& defaults,
+                              int host_syncs) {
   if (rows.size() > 1) out << watch::columns(rows, {2, 26, 19, 19, 26});
   if (!defaults.empty()) print_paragraph(out, "defaults: " + defaults);
   out << "host syncs per step: " << host_syncs << '\n';
+}
+
+template <class... Ps>
+void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
+  PlanRows rows = plan_head();
+  std::string defaults;
+  (add_plan_row<Ps>(rows, defaults), ...);
+  print_plan(out, rows, defaults, host_syncs);
   (explain_cautions<Ps>(out), ...);
 }
 
 /// "AdamW: 83 parameters, 5 epochs, seed 0, on cpu, in runs/demo".
-template <class Trainer>
-std::string run_line(Trainer const& trainer, std::int64_t parameters) {
-  Settings const& settings = trainer.settings();
-  std::string text = trainer.name() + ": " + std::to_string(parameters) + " parameters";
+FRUGAL_INLINE std::string run_line(std::string const& name, Settings const& settings,
+                                   at::Device device, std::int64_t parameters) {
+  std::string text = name + ": " + std::to_string(parameters) + " parameters";
   if (settings.epochs || !settings.steps) {
     std::uint64_t const epochs = settings.epochs.value_or(1);
     text += ", " + std::to_string(epochs) + (epochs == 1 ? " epoch" : " epochs");
@@ -118,7 +142,7 @@ std::string run_line(Trainer const& trainer, std::int64_t parameters) {
     text += settings.epochs ? ", at most " : ", ";
     text += std::to_string(*settings.steps) + (*settings.steps == 1 ? " step" : " steps");
   }
-  text += ", seed " + std::to_string(settings.seed) + ", on " + trainer.device().str();
+  text += ", seed " + std::to_string(settings.seed) + ", on " + device.str();
   return settings.run_dir.empty() ? text : text + ", in " + settings.run_dir.string();
 }
 
@@ -136,48 +160,67 @@ void explain(std::ostream& out = std::cout) {
 
 namespace detail {
 
+/// What a checkpoint is made of, in bytes.
+struct CheckpointBytes {
+  std::int64_t parameters = 0;  ///< a number of elements
+  double weights = 0;           ///< and buffers
+  double trained = 0;           ///< the weights that have a gradient
+  double averages = 0;
+  std::optional<double> optimizer = 0;  ///< nothing: what the optimizer keeps is not known
+  bool keeps_best = false;              ///< the weights once more
+};
+
+FRUGAL_INLINE CheckpointBytes checkpoint_bytes(torch::nn::Module const& module, bool averaged) {
+  CheckpointBytes bytes;
+  for (at::Tensor const& tensor : Parameters::of(module).tensors) {
+    auto const size = static_cast<double>(tensor.nbytes());
+    bytes.parameters += tensor.numel();
+    bytes.weights += size;
+    if (tensor.requires_grad()) bytes.trained += size;
+    if (averaged && tensor.is_floating_point()) bytes.averages += size;
+  }
+  for (at::Tensor const& buffer : module.buffers()) {
+    bytes.weights += static_cast<double>(buffer.nbytes());
+  }
+  return bytes;
+}
+
+FRUGAL_INLINE void print_checkpoint(std::ostream& out, CheckpointBytes const& bytes,
+                                    bool averaged) {
+  double const kept = bytes.keeps_best ? bytes.weights : 0;
+  std::string extra = averaged ? ", " + bytes_text(bytes.averages) + " average" : "";
+  if (bytes.keeps_best) extra += ", " + bytes_text(kept) + " best weights";
+  if (bytes.optimizer) {
+    out << "checkpoint: " << bytes_text(bytes.weights + *bytes.optimizer + bytes.averages + kept)
+        << " (" << bytes_text(bytes.weights) << " weights and buffers, "
+        << bytes_text(*bytes.optimizer) << " optimizer" << extra << ")\n";
+  } else {
+    out << "checkpoint: " << bytes_text(bytes.weights) << " weights and buffers" << extra
+        << ", and what the optimizer keeps\n";
+  }
+}
+
 template <class Trainer>
 void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& out) {
   torch::nn::Module const& module = base_module(trainer.module());
-  std::int64_t count = 0;
-  double weights = 0;
-  double trained = 0;
-  double averages = 0;
-  double kept = 0;
   constexpr bool averaged = has<kinds::average, typename Trainer::policies>;
-  for (at::Tensor const& tensor : Parameters::of(module).tensors) {
-    count += tensor.numel();
-    weights += static_cast<double>(tensor.nbytes());
-    if (tensor.requires_grad()) trained += static_cast<double>(tensor.nbytes());
-    if (averaged && tensor.is_floating_point()) averages += static_cast<double>(tensor.nbytes());
-  }
-  print_paragraph(out, run_line(trainer, count));
+  CheckpointBytes bytes = checkpoint_bytes(module, averaged);
+  print_paragraph(out,
+                  run_line(trainer.name(), trainer.settings(), trainer.device(), bytes.parameters));
   explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
   explain_outlook(trainer, horizon, out, typename Trainer::policies{});
   explain_findings(trainer, out, typename Trainer::policies{});
-  for (at::Tensor const& buffer : module.buffers()) weights += static_cast<double>(buffer.nbytes());
-  double state = 0;
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
-  constexpr bool keeps_moments = requires { optimizer.moment_count(); };
-  if constexpr (keeps_moments) state = trained * static_cast<double>(optimizer.moment_count());
-  std::string extra = averaged ? ", " + bytes_text(averages) + " average" : "";
+  if constexpr (requires { optimizer.moment_count(); }) {
+    bytes.optimizer = bytes.trained * static_cast<double>(optimizer.moment_count());
+  } else if constexpr (!is_null<std::remove_cvref_t<decltype(optimizer)>>) {
+    bytes.optimizer.reset();
+  }
   if constexpr (has<kinds::early_stop, typename Trainer::policies>) {
     auto const& stop = trainer.template policy<kinds::early_stop>();
-    if constexpr (requires { stop.restore_best; }) {
-      if (stop.restore_best) {
-        kept = weights;
-        extra += ", " + bytes_text(kept) + " best weights";
-      }
-    }
+    if constexpr (requires { stop.restore_best; }) bytes.keeps_best = stop.restore_best;
   }
-  if constexpr (keeps_moments || is_null<std::remove_cvref_t<decltype(optimizer)>>) {
-    out << "checkpoint: " << bytes_text(weights + state + averages + kept) << " ("
-        << bytes_text(weights) << " weights and buffers, " << bytes_text(state) << " optimizer"
-        << extra << ")\n";
-  } else {
-    out << "checkpoint: " << bytes_text(weights) << " weights and buffers" << extra
-        << ", and what the optimizer keeps\n";
-  }
+  print_checkpoint(out, bytes, averaged);
 }
 
 }  // namespace detail

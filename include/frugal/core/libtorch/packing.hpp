@@ -18,6 +18,7 @@
 #include <frugal/core/libtorch/saved_tensors.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -26,7 +27,7 @@ using Sizes = std::vector<std::int64_t>;
 /// A tensor's memory layout: dimensions from the widest stride to the narrowest, contiguous ones
 /// merged. Views that differ only in shape are equal.
 struct Layout {
-  explicit Layout(at::Tensor const& tensor)
+  FRUGAL_INLINE explicit Layout(at::Tensor const& tensor)
       : offset(tensor.storage_offset()),
         repeated(tensor.sizes().vec()),
         once(repeated),

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <frugal/inline.hpp>
 
@@ -30,18 +29,29 @@ class ArchivePath {
  public:
   template <class Archive, class F>
   void scope(std::string const& name, Archive& archive, F&& body) {
-    // Also if the body throws: a caller that loads several states may continue with the next one.
-    struct Restored {
-      std::string& path;
-      std::string outer;
-      ~Restored() { path = std::move(outer); }
-    } const restored{path_, path_};
-    path_.append(name).push_back('/');
+    Inside const inside(path_, name);
     body(archive);
   }
-  std::string operator()(std::string const& name) const { return path_ + name; }
+  FRUGAL_INLINE std::string operator()(std::string const& name) const { return path_ + name; }
 
  private:
+  /// Leaves the scope also if the body throws: a caller that loads several states may continue with
+  /// the next one.
+  class Inside {
+   public:
+    FRUGAL_INLINE Inside(std::string& path, std::string const& name)
+        : path_(path), outer_(path.size()) {
+      path_.append(name).push_back('/');
+    }
+    Inside(Inside const&) = delete;
+    Inside& operator=(Inside const&) = delete;
+    FRUGAL_INLINE ~Inside() { path_.resize(outer_); }
+
+   private:
+    std::string& path_;
+    std::size_t outer_;  // the length of the path outside
+  };
+
   std::string path_;
 };
 

@@ -38,7 +38,7 @@ struct StateDict {
   std::map<std::string, at::Tensor> tensors;
 
   /// Equal values, with numbers and tensors compared by their bits: a NaN equals itself.
-  friend bool operator==(StateDict const& a, StateDict const& b) {
+  FRUGAL_INLINE friend bool operator==(StateDict const& a, StateDict const& b) {
     if (a.values.size() != b.values.size() || a.tensors.size() != b.tensors.size()) return false;
     for (auto const& [path, value] : a.values) {
       auto const other = b.values.find(path);

@@ -84,7 +84,9 @@ class StateReader {
   }
 
   /// Whether there is a value with this name here.
-  bool holds(std::string const& name) const { return memory_.values.contains(path_(name)); }
+  FRUGAL_INLINE bool holds(std::string const& name) const {
+    return memory_.values.contains(path_(name));
+  }
 
   /// Whether a scope with this name has anything to load. Always false in a move, which is no
   /// resume: the State already has what it needs.
@@ -98,11 +100,7 @@ class StateReader {
   template <class T>
   void operator()(std::string const& name, T& value) {
     std::string const path = path_(name);
-    if constexpr (std::is_same_v<T, at::Tensor>) {
-      if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
-        refuse(path, "a part of a tensor was saved, and the whole one is asked for");
-      }
-    }
+    if constexpr (std::is_same_v<T, at::Tensor>) require_whole(path);
     load(path, value);
   }
   template <class F>
@@ -125,25 +123,21 @@ class StateReader {
  private:
   template <class T>
   void load(std::string const& path, T& value) {
-    StateDict::Value const& saved = at(path);
-    bool const absent = std::holds_alternative<std::monostate>(saved);
     if constexpr (std::is_same_v<T, at::Tensor>) {
-      if (absent) {
+      if (is_absent(path)) {
         value = at::Tensor();
       } else {
         load_tensor(path, value);
       }
     } else if constexpr (requires { value.has_value(); }) {
-      if (absent) {
+      if (is_absent(path)) {
         value.reset();
       } else {
         if (!value) value.emplace();  // an existing tensor is filled
         load(path, *value);
       }
     } else if constexpr (detail::ListOfValues<T>) {
-      std::uint64_t const size = get<std::uint64_t>(path, "a list");
-      // Each item is at least one value: a larger count would only waste memory.
-      if (size > memory_.values.size()) refuse(path, "its items were not saved");
+      std::uint64_t const size = list_size(path);
       value.resize(size);
       for (std::size_t i = 0; i < size; ++i) {
         typename T::value_type item = value[i];
@@ -151,15 +145,21 @@ class StateReader {
         value[i] = item;
       }
     } else if constexpr (std::is_same_v<T, bool>) {
-      value = get<bool>(path, "a truth value");
+      value = truth_value(path);
     } else if constexpr (std::is_floating_point_v<T>) {
-      value = static_cast<T>(get<double>(path, "a real number"));
+      value = static_cast<T>(real_number(path));
     } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-      value = narrow<T>(path, get<std::int64_t>(path, "a signed integer"));
+      value = narrow<T>(path, signed_integer(path));
     } else if constexpr (std::is_integral_v<T>) {
-      value = narrow<T>(path, get<std::uint64_t>(path, "an unsigned integer"));
+      value = narrow<T>(path, unsigned_integer(path));
     } else {
-      value = get<std::string>(path, "a text");
+      value = text(path);
+    }
+  }
+
+  FRUGAL_INLINE void require_whole(std::string const& path) const {
+    if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
+      refuse(path, "a part of a tensor was saved, and the whole one is asked for");
     }
   }
 
@@ -175,6 +175,31 @@ class StateReader {
     if (found == memory_.values.end()) refuse(path, "it was not saved");
     read_.insert(found->first);
     return found->second;
+  }
+  // One function for each type, so that programs compile nothing of the variant.
+  FRUGAL_INLINE bool is_absent(std::string const& path) {
+    return std::holds_alternative<std::monostate>(at(path));
+  }
+  FRUGAL_INLINE bool truth_value(std::string const& path) {
+    return get<bool>(path, "a truth value");
+  }
+  FRUGAL_INLINE double real_number(std::string const& path) {
+    return get<double>(path, "a real number");
+  }
+  FRUGAL_INLINE std::int64_t signed_integer(std::string const& path) {
+    return get<std::int64_t>(path, "a signed integer");
+  }
+  FRUGAL_INLINE std::uint64_t unsigned_integer(std::string const& path) {
+    return get<std::uint64_t>(path, "an unsigned integer");
+  }
+  FRUGAL_INLINE std::string text(std::string const& path) {
+    return get<std::string>(path, "a text");
+  }
+  FRUGAL_INLINE std::uint64_t list_size(std::string const& path) {
+    std::uint64_t const size = get<std::uint64_t>(path, "a list");
+    // Each item is at least one value: a larger count would only waste memory.
+    if (size > memory_.values.size()) refuse(path, "its items were not saved");
+    return size;
   }
   template <class T>
   T get(std::string const& path, char const* what) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -80,32 +81,53 @@ class StateWriter {
   template <class T>
   void save(std::string const& path, T const& value) {
     if constexpr (std::is_same_v<T, at::Tensor>) {
-      memory_.values[path] = {};
-      if (!value.defined()) return;
-      memory_.values[path] = std::string("tensor");
-      keep(memory_.tensors[path], value.detach());
+      put_tensor(path, value);
     } else if constexpr (requires { value.has_value(); }) {
       if (value) {
         save(path, *value);
       } else {
-        memory_.values[path] = {};
+        put_absent(path);
       }
     } else if constexpr (detail::ListOfValues<T>) {
-      memory_.values[path] = static_cast<std::uint64_t>(value.size());
+      put_unsigned(path, value.size());
       for (std::size_t i = 0; i < value.size(); ++i) {
         save<typename T::value_type>(detail::item_path(path, i), value[i]);
       }
     } else if constexpr (std::is_same_v<T, bool>) {
-      memory_.values[path] = value;
+      put_truth_value(path, value);
     } else if constexpr (std::is_floating_point_v<T>) {
-      memory_.values[path] = static_cast<double>(value);
+      put_real(path, static_cast<double>(value));
     } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-      memory_.values[path] = static_cast<std::int64_t>(value);
+      put_signed(path, value);
     } else if constexpr (std::is_integral_v<T>) {
-      memory_.values[path] = static_cast<std::uint64_t>(value);
+      put_unsigned(path, value);
     } else {
-      memory_.values[path] = std::string(value);
+      put_text(path, value);
     }
+  }
+
+  // One function for each type, so that programs compile nothing of the variant and of the maps.
+  FRUGAL_INLINE void put_absent(std::string const& path) { memory_.values[path] = {}; }
+  FRUGAL_INLINE void put_truth_value(std::string const& path, bool value) {
+    memory_.values[path] = value;
+  }
+  FRUGAL_INLINE void put_real(std::string const& path, double value) {
+    memory_.values[path] = value;
+  }
+  FRUGAL_INLINE void put_signed(std::string const& path, std::int64_t value) {
+    memory_.values[path] = value;
+  }
+  FRUGAL_INLINE void put_unsigned(std::string const& path, std::uint64_t value) {
+    memory_.values[path] = value;
+  }
+  FRUGAL_INLINE void put_text(std::string const& path, std::string_view value) {
+    memory_.values[path] = std::string(value);
+  }
+  FRUGAL_INLINE void put_tensor(std::string const& path, at::Tensor const& value) {
+    put_absent(path);
+    if (!value.defined()) return;
+    put_text(path, "tensor");
+    keep(memory_.tensors[path], value.detach());
   }
 
   FRUGAL_INLINE void keep(at::Tensor& kept, at::Tensor const& value) {

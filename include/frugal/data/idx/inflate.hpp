@@ -29,7 +29,7 @@ namespace frugal {
 class InflateReader {
  public:
   /// `name` is what errors call the input, as a rule the file's path.
-  InflateReader(std::istream& input, std::string name)
+  FRUGAL_INLINE InflateReader(std::istream& input, std::string name)
       : input_(input), name_(std::move(name)), size_(measure(input)) {
     refill();
     gzip_ = held_.size() >= 2 && held_[0] == 0x1f && held_[1] == 0x8b;

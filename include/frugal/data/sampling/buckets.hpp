@@ -45,7 +45,8 @@ class BucketPass {
  public:
   using Slice = Pass::Slice;
 
-  BucketPass(std::uint64_t samples, LoaderOptions loading, Buckets buckets, std::string const& name)
+  FRUGAL_INLINE BucketPass(std::uint64_t samples, LoaderOptions loading, Buckets buckets,
+                           std::string const& name)
       : pass_(samples, loading, name), buckets_(std::move(buckets)) {
     if (buckets_.lengths.size() != samples) {
       throw DataError({.what = "there is not one length for each sample",

@@ -31,7 +31,7 @@ struct LoaderOptions {
 class Pass {
  public:
   /// `name` is what errors call the source.
-  Pass(std::uint64_t samples, LoaderOptions loading, std::string name)
+  FRUGAL_INLINE Pass(std::uint64_t samples, LoaderOptions loading, std::string name)
       : loading_(loading), samples_(samples), name_(std::move(name)) {
     if (loading.batch < 1) {
       throw SettingsError({.what = "a batch of " + std::to_string(loading.batch) + " samples",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <array>
@@ -127,7 +128,8 @@ class Feistel {
 class Permutation {
  public:
   Permutation() = default;
-  Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t size) : size_(size) {
+  FRUGAL_INLINE Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t size)
+      : size_(size) {
     if (size > std::uint64_t{1} << 62) {
       throw SettingsError({.what = "a permutation of " + std::to_string(size) + " samples",
                            .where = "",

@@ -35,7 +35,7 @@ void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
 /// mean over batches.
 class [[nodiscard]] FreshStatistics {
  public:
-  explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
+  FRUGAL_INLINE explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
     each_tracking_batch_norm(module_, [&](auto& layer) {
       before_.push_back({layer.running_mean.clone(), layer.running_var.clone(),
                          layer.num_batches_tracked.clone(), layer.options.momentum()});
@@ -47,7 +47,7 @@ class [[nodiscard]] FreshStatistics {
   }
   FreshStatistics(FreshStatistics const&) = delete;
   FreshStatistics& operator=(FreshStatistics const&) = delete;
-  ~FreshStatistics() {
+  FRUGAL_INLINE ~FreshStatistics() {
     auto each = before_.begin();
     each_tracking_batch_norm(module_,
                              [&](auto& layer) { layer.options.momentum(each++->momentum); });

@@ -105,9 +105,9 @@ FRUGAL_INLINE std::vector<SlotChange> changed_slots(StateFile const& state, Slot
 class FittingStates {
  public:
   /// `changed`: of the slots of `recipe`, those that differ.
-  FittingStates(RunState& run, StateReader& reader, StateDict const& memory,
-                RecipeRules const& rules, Slots const& recipe,
-                std::vector<SlotChange> const& changed)
+  FRUGAL_INLINE FittingStates(RunState& run, StateReader& reader, StateDict const& memory,
+                              RecipeRules const& rules, Slots const& recipe,
+                              std::vector<SlotChange> const& changed)
       : run_(run), reader_(reader), rules_(rules) {
     for (SlotChange const& each : changed) {
       replaced_.insert(each.slot);

@@ -64,8 +64,8 @@ FRUGAL_INLINE ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
 class FormerValidation {
  public:
   FormerValidation() = default;
-  FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
-                   std::map<std::string, std::string> const& data) {
+  FRUGAL_INLINE FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
+                                 std::map<std::string, std::string> const& data) {
     ValidationTexts const here = validation_texts(data);
     if (here.empty()) return;
     for (SavedCheckpoint const& each : checkpoints) {

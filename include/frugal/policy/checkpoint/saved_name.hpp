@@ -16,6 +16,7 @@
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/counters.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -136,12 +137,16 @@ constexpr std::string saved_name() {
 /// The name of the policy in each slot of a recipe, by the slot's kind.
 using Slots = std::map<std::string, std::string>;
 
+FRUGAL_INLINE void add_slot(Slots& slots, std::string_view kind, std::string name) {
+  slots.emplace(kind, std::move(name));
+}
+
 /// Another policy in a slot makes another run; of observers only the persisted state is compared.
 template <class... Ps>
 Slots slots_of(list<Ps...>) {
   Slots slots;
   auto const add = [&]<class P>(std::type_identity<P>) {
-    if constexpr (P::kind::slot) slots.emplace(P::kind::name, saved_name<P>());
+    if constexpr (P::kind::slot) add_slot(slots, P::kind::name, saved_name<P>());
   };
   (add(std::type_identity<Ps>{}), ...);
   return slots;

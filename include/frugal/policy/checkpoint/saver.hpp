@@ -59,7 +59,7 @@ class Saver {
     at::ScalarType weights;  ///< on disk; Undefined: their own
   };
 
-  explicit Saver(Options options)
+  FRUGAL_INLINE explicit Saver(Options options)
       : options_(std::move(options)),
         snapshot_(options_.async ? CopyTarget::on_host : CopyTarget::none, options_.weights) {}
 

@@ -42,7 +42,7 @@ struct LoadedWeights {
   /// Whether every tensor of either side has a counterpart.
   bool complete() const { return missing.empty() && unexpected.empty(); }
 
-  friend std::ostream& operator<<(std::ostream& out, LoadedWeights const& loaded) {
+  FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, LoadedWeights const& loaded) {
     out << loaded.matched.size() << " tensors from " << loaded.file.string();
     for (std::string const& name : loaded.missing) {
       out << "\nmissing: '" << name << "' is not in the file";

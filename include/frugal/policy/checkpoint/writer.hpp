@@ -23,7 +23,7 @@ class BackgroundWriter {
   }
   BackgroundWriter(BackgroundWriter const&) = delete;
   BackgroundWriter& operator=(BackgroundWriter const&) = delete;
-  ~BackgroundWriter() {
+  FRUGAL_INLINE ~BackgroundWriter() {
     {
       std::unique_lock lock(mutex_);
       idle_.wait(lock, [&] { return !job_; });

@@ -13,9 +13,68 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
+
+namespace detail {
+
+inline constexpr double tiny_norm = 1e-6;  // as in PyTorch: a zero norm must not divide by zero
+
+FRUGAL_INLINE void require_norm_limit(double limit) {
+  if (limit > 0) return;
+  throw SettingsError({.what = "ClipNorm has a limit of " + std::to_string(limit),
+                       .where = "ClipNorm::max_norm",
+                       .why = "a norm to clip to is positive",
+                       .fix = "Set max_norm above 0, or leave ClipNorm out."});
+}
+
+FRUGAL_INLINE bool all_on_host(std::vector<at::Tensor> const& norms) {
+  return std::all_of(norms.begin(), norms.end(), [](auto const& norm) { return norm.is_cpu(); });
+}
+
+// The squares of finite numbers may overflow.
+FRUGAL_INLINE double norm_in_double(at::Tensor const& gradient) {
+  return at::linalg_vector_norm(gradient.to(at::kDouble), 2).item<double>();
+}
+
+// Scalars in host memory are plain numbers: no operator sums them.
+FRUGAL_INLINE double norm_on_host(std::vector<at::Tensor> const& gradients,
+                                  std::vector<at::Tensor> const& norms) {
+  double squares = 0;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    double norm = host_scalar(norms[i]);
+    if (!std::isfinite(norm)) [[unlikely]]
+      norm = norm_in_double(gradients[i]);
+    squares += norm * norm;
+  }
+  return std::sqrt(squares);
+}
+
+// Gradients below the limit are not touched.
+FRUGAL_INLINE void clip_on_host(std::vector<at::Tensor> const& gradients, double norm,
+                                double limit) {
+  double const factor = limit / (norm + tiny_norm);
+  // Written so that a NaN norm makes the gradients NaN, as on a device.
+  if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
+}
+
+// The factor stays on the gradients' device: no host sync.
+FRUGAL_INLINE at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients,
+                                        std::vector<at::Tensor>& norms, double limit) {
+  for (at::Tensor& norm : norms) {
+    if (norm.device() != norms.front().device()) {
+      norm = norm.to(norms.front().device(), /*non_blocking=*/true);
+    }
+  }
+  at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+  at::_foreach_mul_(gradients, at::reciprocal(norm + tiny_norm).mul_(limit).clamp_max_(1.0));
+  return norm;
+}
+
+}  // namespace detail
 
 /// Clips the total norm of a step's gradients.
 ///
@@ -51,74 +110,23 @@ struct ClipNorm {
 
     explicit State(ClipNorm const& settings) : max_norm_(settings.max_norm) {}
 
-    void on_fit_begin(FitBegin<Context>&) {
-      if (!(max_norm_ > 0)) {
-        throw SettingsError({.what = "ClipNorm has a limit of " + std::to_string(max_norm_),
-                             .where = "ClipNorm::max_norm",
-                             .why = "a norm to clip to is positive",
-                             .fix = "Set max_norm above 0, or leave ClipNorm out."});
-      }
-    }
+    void on_fit_begin(FitBegin<Context>&) { detail::require_norm_limit(max_norm_); }
 
     void on_gradients(Gradients<Context>& phase) {
       auto const& gradients = phase.gradients();
       if (gradients.empty()) return;
       std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
       // In a captured graph a host number would stay constant.
-      if (!captures_steps<typename Context::policies> && all_on_host(norms)) {
-        double const norm = norm_on_host(gradients, norms);
+      if (!captures_steps<typename Context::policies> && detail::all_on_host(norms)) {
+        double const norm = detail::norm_on_host(gradients, norms);
         phase.report_norm(norm);  // throws before a gradient is changed
-        clip_on_host(gradients, norm);
+        detail::clip_on_host(gradients, norm, max_norm_);
       } else {
-        phase.report_norm(clip_on_device(gradients, norms));
+        phase.report_norm(detail::clip_on_device(gradients, norms, max_norm_));
       }
     }
 
    private:
-    static bool all_on_host(std::vector<at::Tensor> const& norms) {
-      return std::all_of(norms.begin(), norms.end(),
-                         [](auto const& norm) { return norm.is_cpu(); });
-    }
-
-    // Scalars in host memory are plain numbers: no operator sums them.
-    static double norm_on_host(std::vector<at::Tensor> const& gradients,
-                               std::vector<at::Tensor> const& norms) {
-      double squares = 0;
-      for (std::size_t i = 0; i < norms.size(); ++i) {
-        double norm = detail::host_scalar(norms[i]);
-        if (!std::isfinite(norm)) [[unlikely]]
-          norm = norm_in_double(gradients[i]);
-        squares += norm * norm;
-      }
-      return std::sqrt(squares);
-    }
-    // The squares of finite numbers may overflow.
-    static double norm_in_double(at::Tensor const& gradient) {
-      return at::linalg_vector_norm(gradient.to(at::kDouble), 2).item<double>();
-    }
-
-    // Gradients below the limit are not touched.
-    void clip_on_host(std::vector<at::Tensor> const& gradients, double norm) const {
-      double const factor = max_norm_ / (norm + tiny);
-      // Written so that a NaN norm makes the gradients NaN, as on a device.
-      if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
-    }
-
-    // The factor stays on the gradients' device: no host sync.
-    at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients,
-                              std::vector<at::Tensor>& norms) {
-      for (at::Tensor& norm : norms) {
-        if (norm.device() != norms.front().device()) {
-          norm = norm.to(norms.front().device(), /*non_blocking=*/true);
-        }
-      }
-      at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
-      at::_foreach_mul_(gradients, at::reciprocal(norm + tiny).mul_(max_norm_).clamp_max_(1.0));
-      return norm;
-    }
-
-    static constexpr double tiny = 1e-6;  // as in PyTorch: a zero norm must not divide by zero
-
     double max_norm_;
   };
 };

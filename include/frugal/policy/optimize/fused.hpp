@@ -3,17 +3,58 @@
 
 #include <ATen/ATen.h>
 
-#include <map>
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/policy/optimize/fused_bucket.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal::detail {
+
+/// SettingsError for a parameter with gaps: the kernels would overwrite what lies between its
+/// elements.
+FRUGAL_INLINE void require_dense(std::string const& name, at::Tensor const& parameter) {
+  if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
+  throw SettingsError({.what = "parameter '" + name + "' is not contiguous in memory",
+                       .where = "Optimize",
+                       .why = "a fused kernel reads a parameter's memory from end to end",
+                       .fix = "Register a copy: parameter.contiguous(), or clone()."});
+}
+
+struct FusedRates {
+  double lr;
+  double weight_decay;
+};
+
+/// The parameters, in the order in which each bucket has its first; `usual` is for those to which no
+/// group gives a rate or decay of their own.
+FRUGAL_INLINE std::vector<FusedBucket> buckets_of(Parameters const& parameters,
+                                                  std::vector<ParameterGroup> const& groups,
+                                                  FusedRates const& usual, std::size_t moments) {
+  std::vector<GroupSettings> const settings = group_settings(groups, parameters);
+  std::vector<FusedBucket> buckets;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    at::Tensor const& parameter = parameters.tensors[i];
+    require_dense(parameters.names[i], parameter);
+    double const rate = settings[i].lr.value_or(usual.lr);
+    double const decay = settings[i].weight_decay.value_or(usual.weight_decay);
+    auto const takes = [&](FusedBucket const& each) { return each.takes(rate, decay, parameter); };
+    auto bucket = std::find_if(buckets.begin(), buckets.end(), takes);
+    if (bucket == buckets.end()) {
+      buckets.emplace_back(rate, decay, moments);
+      bucket = std::prev(buckets.end());
+    }
+    bucket->add(parameters.names[i], parameter);
+  }
+  return buckets;
+}
 
 /// The State of every fused optimizer. `Rule` is the policy's value: it validates its settings,
 /// names and initialises its moments, and calls its kernel.
@@ -24,23 +65,10 @@ class FusedState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
-    Parameters const& parameters = phase.parameters();
-    auto const settings = group_settings(rule_.groups, parameters);
-    using Key = std::tuple<double, double, std::string, c10::ScalarType>;
-    std::map<Key, std::size_t> bucket_of;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      at::Tensor const& parameter = parameters.tensors[i];
-      double const rate = settings[i].lr.value_or(rule_.lr);
-      double const decay = settings[i].weight_decay.value_or(rule_.weight_decay);
-      Key const key{rate, decay, parameter.device().str(), parameter.scalar_type()};
-      auto const [entry, is_new] = bucket_of.try_emplace(key, buckets_.size());
-      if (is_new) {
-        buckets_.emplace_back(rate, decay, rule_.moment_count());
-        if (buckets_.size() == 1) phase.report_learning_rate(rate);
-      }
-      require_dense(parameters.names[i], parameter);
-      buckets_[entry->second].add(parameters.names[i], parameter);
-    }
+    buckets_ =
+        buckets_of(phase.parameters(), rule_.groups,
+                   {.lr = rule_.lr, .weight_decay = rule_.weight_decay}, rule_.moment_count());
+    if (!buckets_.empty()) phase.report_learning_rate(buckets_.front().rate());
   }
 
   void on_update(Update<Context>& phase) {
@@ -72,16 +100,6 @@ class FusedState {
   }
 
  private:
-  /// SettingsError for a parameter with gaps: the kernels would overwrite what lies between its
-  /// elements.
-  static void require_dense(std::string const& name, at::Tensor const& parameter) {
-    if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
-    throw SettingsError({.what = "parameter '" + name + "' is not contiguous in memory",
-                         .where = "Optimize",
-                         .why = "a fused kernel reads a parameter's memory from end to end",
-                         .fix = "Register a copy: parameter.contiguous(), or clone()."});
-  }
-
   Rule rule_;
   std::vector<FusedBucket> buckets_;
 };

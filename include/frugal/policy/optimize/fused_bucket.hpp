@@ -25,7 +25,7 @@ namespace frugal::detail {
 /// same layout.
 class FusedBucket {
  public:
-  FusedBucket(double lr, double weight_decay, std::size_t moments)
+  FRUGAL_INLINE FusedBucket(double lr, double weight_decay, std::size_t moments)
       : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
 
   FRUGAL_INLINE void add(std::string name, at::Tensor const& parameter) {
@@ -33,6 +33,15 @@ class FusedBucket {
     parameters_.push_back(parameter);
     counters_.add(parameter);
     for (auto& moment : moments_) moment.emplace_back();
+  }
+
+  double rate() const { return lr_; }
+
+  /// Whether the parameter can be updated by the same call as those that are here.
+  bool takes(double lr, double weight_decay, at::Tensor const& parameter) const {
+    at::Tensor const& first = parameters_.front();
+    return lr == lr_ && weight_decay == weight_decay_ && parameter.device() == first.device() &&
+           parameter.scalar_type() == first.scalar_type();
   }
 
   /// One kernel call; two if only some parameters make their first step (SGD), or if only the
@@ -46,7 +55,7 @@ class FusedBucket {
     if (!whole) gather();
     std::vector<at::Tensor> const& gradients = whole ? all.tensors() : gradients_;
     if (gradients.empty()) return;
-    if (whole ? active_ != parameters_.size() : changed_) regroup(rule, whole);
+    if (whole ? active_ != parameters_.size() : changed_) regroup(initial_values(rule), whole);
     std::vector<at::Tensor> const& laid_out = as_the_parameters(gradients);
     counters_.count(on_host, overflow);
     auto const lr = scaled_rate(factor);
@@ -125,7 +134,13 @@ class FusedBucket {
   }
 
   template <class Rule>
-  void regroup(Rule const& rule, bool whole) {
+  std::vector<double> initial_values(Rule const& rule) const {
+    std::vector<double> values(moments_.size());
+    for (std::size_t m = 0; m < values.size(); ++m) values[m] = rule.initial(m);
+    return values;
+  }
+
+  FRUGAL_INLINE void regroup(std::vector<double> const& initial, bool whole) {
     active_ = 0;  // until all of it is done: waiting for a device may throw
     chosen_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -142,8 +157,8 @@ class FusedBucket {
       for (std::size_t m = 0; m < moments_.size(); ++m) {
         if (!moments_[m][i].defined()) {
           moments_[m][i] =
-              at::full_like(parameters_[i], rule.initial(m),
-                            at::TensorOptions().requires_grad(false), at::MemoryFormat::Preserve);
+              at::full_like(parameters_[i], initial[m], at::TensorOptions().requires_grad(false),
+                            at::MemoryFormat::Preserve);
         }
         lists_.moments[m].push_back(moments_[m][i]);
       }

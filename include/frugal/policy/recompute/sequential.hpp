@@ -138,8 +138,8 @@ struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
 
 namespace frugal::detail {
 
-inline SegmentedSequential::SegmentedSequential(torch::nn::SequentialImpl& sequential,
-                                                Plan const& plan)
+FRUGAL_INLINE SegmentedSequential::SegmentedSequential(torch::nn::SequentialImpl& sequential,
+                                                       Plan const& plan)
     : sequential_(&sequential) {
   for (AnyModule const& member : sequential) members_.push_back(member.ptr().get());
   segments_ = plan.assign(members_);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <frugal/base/signal_handlers.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -19,7 +20,7 @@ namespace frugal::detail {
 /// both see the signal.
 class [[nodiscard]] PreemptionSignals {
  public:
-  PreemptionSignals() {
+  FRUGAL_INLINE PreemptionSignals() {
     handlers().join([](SignalHandlers& all) {
       flag().store(0);
       all.take(SIGTERM, on_signal);

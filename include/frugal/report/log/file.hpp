@@ -61,7 +61,7 @@ class LogFile {
   };
 
   /// Opens or makes the file. Where it is not open() then, errno says why.
-  explicit LogFile(std::filesystem::path const& path, Links links = Links::follow) {
+  FRUGAL_INLINE explicit LogFile(std::filesystem::path const& path, Links links = Links::follow) {
     struct stat status{};
     // To read what stands before a mark. A pipe that were open for reading as well would never
     // break, and would block when it is full.

@@ -17,7 +17,7 @@ namespace frugal::detail {
 class Surroundings {
  public:
   /// Captures the current state, of the CPU and of these devices.
-  explicit Surroundings(std::vector<c10::Device> const& devices) {
+  FRUGAL_INLINE explicit Surroundings(std::vector<c10::Device> const& devices) {
     add(c10::Device(c10::kCPU));
     for (c10::Device const device : devices) {
       // A dry run on the meta device draws no numbers.
