@@ -49,7 +49,7 @@ struct Scales {
       frugal::StateDict memory;
       frugal::StateWriter writer(memory);
       phase.persist(writer);
-      writer.settle();
+      writer.finish();
       found_->push_back(
           {phase.counters().step, phase.counters().non_finite_windows,
            std::get<double>(memory.values.at("policies/Precision/scale")),

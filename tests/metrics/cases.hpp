@@ -101,7 +101,7 @@ M resumed(M metric) {
   StateDict saved;
   StateWriter writer(saved);
   metric.persist(writer);
-  writer.settle();
+  writer.finish();
   M loaded;
   StateReader reader(saved);
   loaded.persist(reader);

@@ -282,10 +282,10 @@ FAULTS = (
         check=test("^policy: optimize/fused_bucket$"),
     ),
     Fault(
-        name="snapshot-not-settled",
+        name="snapshot-not-finished",
         breaks="A snapshot lacks the copies of tensors that it sees for the first time on a device.",
         file="include/frugal/core/state/snapshot.hpp",
-        old="    writer.settle();\n    forget(module);\n",
+        old="    writer.finish();\n    forget(module);\n",
         new="    forget(module);\n",
         check=test("^device: resume$"),
     ),

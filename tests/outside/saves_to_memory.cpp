@@ -52,7 +52,7 @@ struct MemorySave {
       *store_ = {};
       fr::StateWriter writer(*store_);
       run_.persist(writer);
-      writer.settle();
+      writer.finish();
       return true;
     }
     double save_seconds() const { return 0; }

@@ -240,7 +240,7 @@ class Checkpoint<Options...>::State {
     RECORD_USER_SCOPE("frugal::checkpoint");
     RunState& run = phase.run_state();
     // At a cadence of time each process saves at its own moment, so they cannot agree.
-    if constexpr (by_counts) phase.settle_losses();
+    if constexpr (by_counts) phase.read_losses();
     // Any save includes the weights of the last improvement: a second save of these would evict
     // another checkpoint.
     auto const begins = [this] {

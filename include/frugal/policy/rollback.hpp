@@ -203,7 +203,7 @@ class Rollback<Options...>::State {
 
   /// Looks at parts of the run without a copy. `live_` has them until it is released.
   std::optional<std::string> first_bad(CheckpointPhase<Context>& phase, Part parts) {
-    if (holds(parts, Part::states)) phase.settle_losses();  // may throw
+    if (holds(parts, Part::states)) phase.read_losses();  // may throw
     busy_ = true;
     phase.take(live_, parts, CopyTarget::live);
     busy_ = false;

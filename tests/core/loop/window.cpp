@@ -81,7 +81,7 @@ TEST_CASE("no pass starts from more than one N-th, in whatever order the weights
       sum += weight * (weight + 2);
       all += weight;
     }
-    window.settle({gradient});
+    window.normalise({gradient});
     CHECK(gradient.item<double>() == doctest::Approx(sum / all).epsilon(1e-14));
     shared.complete({share});
     CHECK(share.item<double>() == doctest::Approx(sum).epsilon(1e-14));
@@ -98,7 +98,7 @@ TEST_CASE("the gradients of a share are of losses times weights, and then of all
   window.complete({gradient});
   CHECK(at::equal(gradient, at::full({2}, 4.0 * 5 + 6.0 * 2)));
   window.complete({gradient});  // once
-  window.settle({gradient}, 16);
+  window.normalise({gradient}, 16);
   CHECK(at::equal(gradient, at::full({2}, 2.0)));
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("settling a full window of equal weights does not change the gradients
   }
   at::Tensor const gradient = at::full({2}, 5.0);
   auto const version = gradient._version();
-  window.settle({gradient});
+  window.normalise({gradient});
   CHECK(gradient._version() == version);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("settling a ragged window scales up to the mean of its micro-batches")
   start(window, 8);
   window.add(samples(8), 8);
   std::vector<at::Tensor> const gradients{at::full({2}, 1.0), at::full({3}, 2.0)};
-  window.settle(gradients);
+  window.normalise(gradients);
   CHECK(gradients[0].equal(at::full({2}, 4.0)));
   CHECK(gradients[1].equal(at::full({3}, 8.0)));
 }
@@ -173,7 +173,7 @@ TEST_CASE("a micro-batch of weight zero adds nothing, first or last") {
       window.add(samples(2), weight);
     }
     at::Tensor const gradient = at::full({}, sum, at::kDouble);
-    window.settle({gradient});
+    window.normalise({gradient});
     CHECK(gradient.item<double>() == 7.0);
   }
 }
@@ -186,7 +186,7 @@ TEST_CASE("a window of zero weights has the gradient zero and divides by nothing
     window.add(samples(2), 0);
   }
   at::Tensor const gradient = at::zeros({2});
-  window.settle({gradient});
+  window.normalise({gradient});
   CHECK(gradient.equal(at::zeros({2})));
 }
 
@@ -226,7 +226,7 @@ double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
     window.add(parts.back(), *loss.weight);
   }
   at::Tensor const gradient = weight_F.grad().clone();
-  window.settle({gradient});
+  window.normalise({gradient});
   weight_F.mutable_grad().reset();
   mean_loss(at::cat(parts)).backward();
   return (gradient - weight_F.grad()).abs().max().item<double>() /
@@ -254,7 +254,7 @@ TEST_CASE("Window<0> receives the number of micro-batches, and does the same") {
   CHECK(start(window, 15) == 0.25);
   window.add(samples(15), 15);
   at::Tensor const gradient = at::full({}, 0.5 * 5 + 0.25 * 2, at::kDouble);
-  window.settle({gradient});
+  window.normalise({gradient});
   CHECK(gradient.item<double>() == (30.0 * 5 + 15.0 * 2) / 45);
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("a window of one micro-batch has the seed one in Window<0> and costs n
     window.add(samples(3), weight);
     at::Tensor const gradient = at::full({2}, 5.0);
     auto const version = gradient._version();
-    window.settle({gradient});
+    window.normalise({gradient});
     CHECK(gradient._version() == version);
   }
 }

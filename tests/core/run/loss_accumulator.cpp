@@ -159,7 +159,7 @@ TEST_CASE("a pending loss that is not finite names its step, however late") {
     auto const error = thrown_by<NonFiniteLossError>([&] {
       if (asked == 0) ledger.mean();
       if (asked == 1) ledger.last();
-      if (asked == 2) ledger.settle();
+      if (asked == 2) ledger.read_pending();
     });
     REQUIRE(error);
     CHECK(error->fault().where == "epoch 0, step 2, micro-batch 20");
@@ -222,7 +222,7 @@ TEST_CASE("pending losses are read with one conversion, whatever their types") {
   for (int i = 0; i < 9; ++i) {
     ledger.add(scalar(0.25 * i, i % 2 == 0 ? at::kFloat : at::kBFloat16), 1, {});
   }
-  auto const operators = support::operators_of([&] { ledger.settle(); });
+  auto const operators = support::operators_of([&] { ledger.read_pending(); });
   CHECK(operators.at("aten::stack") == 1);
   CHECK(operators.at("aten::_to_copy") <= 1 + 4);  // and those with another type than the stack's
   CHECK(ledger.mean() == 1.0);
@@ -271,7 +271,8 @@ TEST_CASE("an error names the step of a loss that has been packed") {
   for (std::uint64_t i = 0; i < LossAccumulator::a_chunk + 10; ++i) {
     ledger.add(scalar(i == 77 ? nan : 1.0), 1, at_step(2, i, 3 * i));
   }
-  CHECK_THROWS_WITH_AS(ledger.settle(), doctest::Contains("epoch 2, step 77, micro-batch 231"),
+  CHECK_THROWS_WITH_AS(ledger.read_pending(),
+                       doctest::Contains("epoch 2, step 77, micro-batch 231"),
                        frugal::NonFiniteLossError);
 }
 

@@ -58,7 +58,7 @@ Metrics resumed(Metrics saved) {
   frugal::StateDict memory;
   frugal::StateWriter writer(memory);
   saved.persist(writer);
-  writer.settle();
+  writer.finish();
   Metrics loaded;
   loaded.set("stale", 1);
   loaded.set_table("stale", at::ones({1}));

@@ -27,22 +27,22 @@ TEST_CASE("the first norm that is not finite is found, with its window, in any c
       norms.add(number(i == bad ? infinity : 1), {.epoch = 2, .position = 4 * i, .step = i}, i + 1);
     }
     norms.add(number(nan), {}, 0);
-    auto const found = norms.settle();
+    auto const found = norms.read_pending();
     REQUIRE(found.bad());
     CHECK(found.window.step == bad);
     CHECK(found.window.position == 4 * bad);
     CHECK(found.value == infinity);
-    CHECK_FALSE(norms.settle().bad());
+    CHECK_FALSE(norms.read_pending().bad());
   }
 }
 
 TEST_CASE("finite norms are no news, and a reset forgets those that are not") {
   NormAccumulator norms;
   norms.add(number(3), {}, 1);
-  CHECK_FALSE(norms.settle().bad());
+  CHECK_FALSE(norms.read_pending().bad());
   norms.add(number(nan), {}, 1);
   norms.reset();
-  CHECK_FALSE(norms.settle().bad());
+  CHECK_FALSE(norms.read_pending().bad());
 }
 
 Counters after(std::uint64_t micro_batch, std::uint64_t step) {
@@ -60,13 +60,13 @@ TEST_CASE("of a bad loss and a bad norm the earlier is the error") {
     ledger.add(number(second_loss), 1, after(1, 1));
     return ledger;
   };
-  CHECK_THROWS_WITH_AS(ledger_of(1, nan, nan).settle(),
+  CHECK_THROWS_WITH_AS(ledger_of(1, nan, nan).read_pending(),
                        doctest::Contains("the norm of the gradients is NaN (epoch 0, step 0)"),
                        NonFiniteGradientError);
-  CHECK_THROWS_AS(ledger_of(1, infinity, 1).settle(), NonFiniteGradientError);
-  CHECK_THROWS_AS(ledger_of(nan, nan, nan).settle(), NonFiniteLossError);
-  CHECK_THROWS_AS(ledger_of(1, 1, nan).settle(), NonFiniteLossError);
-  CHECK_NOTHROW(ledger_of(1, 1, 1).settle());
+  CHECK_THROWS_AS(ledger_of(1, infinity, 1).read_pending(), NonFiniteGradientError);
+  CHECK_THROWS_AS(ledger_of(nan, nan, nan).read_pending(), NonFiniteLossError);
+  CHECK_THROWS_AS(ledger_of(1, 1, nan).read_pending(), NonFiniteLossError);
+  CHECK_NOTHROW(ledger_of(1, 1, 1).read_pending());
 }
 
 TEST_CASE("a bad norm without a loss after it is an error too") {

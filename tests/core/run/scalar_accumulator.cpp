@@ -25,7 +25,7 @@ TEST_CASE("scalars are averaged by the weights of their losses, in the order of 
   ledger.follow(span);
   ledger.add({{"kl", at::tensor(1.0F)}, {"beta", 0.5}}, 3);
   ledger.add({{"beta", 1.5}, {"kl", at::tensor(5.0F)}}, 1);
-  ledger.settle();
+  ledger.read_pending();
   CHECK((span.take() == Means{{"kl", 2.0}, {"beta", 0.75}}));
   CHECK(span.take().empty());
 }
@@ -37,7 +37,7 @@ TEST_CASE("a scalar of weight 0 is never read: NaN, it leaves the mean of the ot
   ledger.follow(span);
   ledger.add({{"kl", at::tensor(nan)}, {"beta", nan}}, 0);
   ledger.add({{"kl", at::tensor(2.0F)}}, 3);
-  ledger.settle();
+  ledger.read_pending();
   Means const means = span.take();
   REQUIRE(means.size() == 2);
   CHECK((means[0] == ScalarSpan::Mean{"kl", 2.0}));
@@ -51,10 +51,10 @@ TEST_CASE("each span has its own beginning, and a NaN ends with the span that ha
   ledger.follow(seldom);
   ledger.follow(often);  // once
   ledger.add({{"kl", std::numeric_limits<double>::quiet_NaN()}}, 1);
-  ledger.settle();
+  ledger.read_pending();
   CHECK(std::isnan(often.take().at(0).second));
   ledger.add({{"kl", 2.0}}, 1);
-  ledger.settle();
+  ledger.read_pending();
   CHECK((often.take() == Means{{"kl", 2.0}}));
   CHECK(std::isnan(seldom.take().at(0).second));
 }
@@ -68,11 +68,11 @@ TEST_CASE("losses that are read settle their scalars, and a window that is undon
   ledger.add(Scalars{{"kl", 100.0}}, 1);
   ledger.go_back(mark);
   ledger.add(Scalars{{"kl", 3.0}}, 1);
-  ledger.settle();
+  ledger.read_pending();
   CHECK((span.take() == Means{{"kl", 2.0}}));
   ledger.add(Scalars{{"kl", 9.0}}, 1);
   ledger.reset();
-  ledger.settle();
+  ledger.read_pending();
   CHECK(span.take().empty());
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("however many are pending, their mean is the same") {
       if (marks && i % 4 == 0) ledger.mark();
       ledger.add({{"even", at::full({}, i % 2, at::TensorOptions().device(device))}}, 1 + i % 2);
     }
-    ledger.settle();
+    ledger.read_pending();
     return span.take().at(0).second;
   };
   double const right = static_cast<double>(2 * (ScalarAccumulator::a_chunk + 3)) /

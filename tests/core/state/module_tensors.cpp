@@ -37,7 +37,7 @@ TEST_CASE("generators are saved by name, and continue from their state") {
   StateDict memory;
   StateWriter writer(memory);
   persist_generators(writer, c10::Device(c10::kCPU));
-  writer.settle();
+  writer.finish();
   at::Tensor const drawn = at::rand({3});
   StateReader reader(memory);
   persist_generators(reader, c10::Device(c10::kCPU));

@@ -124,7 +124,7 @@ class DryRunner {
     StateDict memory;
     StateWriter writer(memory);
     visit(writer);
-    writer.settle();
+    writer.finish();
     return memory;
   }
   template <class Archive>

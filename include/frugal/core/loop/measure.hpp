@@ -60,7 +60,7 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
     measurement.add(loss, *batch, how.errors);
     if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
   }
-  scalars.settle();
+  scalars.read_pending();
   if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   if constexpr (requires { typename Run::Engine; }) {
     if constexpr (Run::Engine::template provides<service::reduce>) {

@@ -317,9 +317,9 @@ class Passes {
         require_weight(all, run_.counters, run_.window.position);
       }
       window_.complete(run_.gradients.tensors());  // unless the last micro-batch has
-      window_.settle(run_.gradients.tensors(), all);
+      window_.normalise(run_.gradients.tensors(), all);
     } else {
-      window_.settle(run_.gradients.tensors());
+      window_.normalise(run_.gradients.tensors());
     }
     Gradients<Context> phase(run_, counts);
     emit<on::gradients, scope>(phase);

@@ -18,7 +18,7 @@ namespace frugal {
 /// The micro-batches between two optimizer steps, and their weights.
 ///
 /// One big batch of weight W = w_1 + ... + w_n has the gradient  sum_i (w_i / W) g_i. W is known
-/// only when the window is complete, so each backward pass starts from w_i / (N u), and settle()
+/// only when the window is complete, so each backward pass starts from w_i / (N u), and normalise()
 /// multiplies by N u / W if that is not 1. The unit u is w_1: then a full window of equal weights
 /// starts from 1/N and costs no operator.
 ///
@@ -30,7 +30,7 @@ namespace frugal {
 ///
 /// A window that several processes share has N = 1, and for u the smallest power of two, at least
 /// 1, that its weights need. complete() multiplies by u, so that gradients can be summed over
-/// processes whatever their weights, and settle() divides by the W of all processes.
+/// processes whatever their weights, and normalise() divides by the W of all processes.
 template <int N, bool Shared = false>
 class Window {
  public:
@@ -94,7 +94,7 @@ class Window {
   }
 
   /// Scales the sum of the gradients to that of the weighted mean.
-  void settle(std::vector<at::Tensor> const& gradients) const
+  void normalise(std::vector<at::Tensor> const& gradients) const
     requires(!Shared)
   {
     if constexpr (N != 1) scale(gradients, unit_, weight_);
@@ -108,7 +108,7 @@ class Window {
     unit_ = 1;
   }
   /// Divides the gradients by the weight of all processes.
-  void settle(std::vector<at::Tensor> const& gradients, double all) const
+  void normalise(std::vector<at::Tensor> const& gradients, double all) const
     requires Shared
   {
     scale(gradients, 1.0, all);

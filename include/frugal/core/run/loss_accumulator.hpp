@@ -91,9 +91,9 @@ class LossAccumulator {
   void follow(ScalarSpan& span) { scalars_.follow(span); }
 
   /// Reads the losses still on a device; waits once, however many there are.
-  FRUGAL_INLINE void settle() {
-    scalars_.settle();
-    NormAccumulator::Norm norm = norms_.settle();
+  FRUGAL_INLINE void read_pending() {
+    scalars_.read_pending();
+    NormAccumulator::Norm norm = norms_.read_pending();
     if (pending_.empty()) return refuse_bad(norm);
     at::Tensor const host = losses_.take();
     std::vector<Pending> entries;
@@ -108,7 +108,7 @@ class LossAccumulator {
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device.
   FRUGAL_INLINE double mean() {
-    settle();
+    read_pending();
     return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
   }
 
@@ -118,14 +118,14 @@ class LossAccumulator {
     double weights = 0;
   };
   FRUGAL_INLINE Sum sum() {
-    settle();
+    read_pending();
     return {sum_, weight_};
   }
 
   /// Weighted mean of the losses of the last window that has a weight; NaN before the first. May
   /// wait for a device.
   FRUGAL_INLINE double last() {
-    settle();
+    read_pending();
     return last_;
   }
 
@@ -137,7 +137,7 @@ class LossAccumulator {
 
   /// Reads pending losses, and throws the LossError of a bad one, postponed or not.
   FRUGAL_INLINE void require_good() {
-    settle();
+    read_pending();
     if (bad_) std::rethrow_exception(bad_);
   }
 
@@ -179,7 +179,7 @@ class LossAccumulator {
 
   template <class Archive>
   void persist(Archive& archive) {
-    settle();
+    read_pending();
     archive("sum", sum_);
     archive("weight", weight_);
     archive("last", last_);

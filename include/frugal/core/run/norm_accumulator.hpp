@@ -38,7 +38,7 @@ class NormAccumulator {
 
   /// Reads all norms, with one wait, and returns the first that is bad; one that is not, if there
   /// is none.
-  FRUGAL_INLINE Norm settle() {
+  FRUGAL_INLINE Norm read_pending() {
     if (origins_.empty()) return {};
     at::Tensor const host = norms_.take();
     std::vector<Norm> const origins = std::exchange(origins_, {});

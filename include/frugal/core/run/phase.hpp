@@ -84,13 +84,13 @@ struct CheckpointPhase : Phase<Context> {
   std::vector<Validation> const& validations() const { return this->run().validations; }
   /// Loads or saves training progress and every policy's state (not the module's tensors).
   void persist(StateWriter& archive) {
-    settle_losses();
+    read_losses();
     this->run().persist(archive);
   }
   void persist(StateReader& archive) { this->run().persist(archive); }
   /// Snapshots parts of the run; Part::resumable is everything that going back restores.
   void take(RunSnapshot& into, Part parts, CopyTarget copies = CopyTarget::on_host) {
-    if (holds(parts, Part::states)) settle_losses();
+    if (holds(parts, Part::states)) read_losses();
     into.take(this->run(), parts, copies);
   }
   /// Restores a snapshot, in `recover`, `fit_begin` or `ready`: the loop seeks the source after
@@ -99,7 +99,7 @@ struct CheckpointPhase : Phase<Context> {
   void restore(RunSnapshot& from) { from.restore(this->run()); }
   /// Reads the losses still on a device, so that no bad loss goes unnoticed into a snapshot or a
   /// save. Throws the LossError of a bad one, in every process if several train together.
-  void settle_losses() { this->run().settle_losses(); }
+  void read_losses() { this->run().read_losses(); }
   /// The name of the hook that was interrupted at this moment; empty if none was.
   std::string const& unfinished() const { return this->run().status.unfinished.hook; }
   /// Multiplies the schedule's factor until it is set again.

@@ -116,7 +116,7 @@ struct Step : CheckpointPhase<Context> {
   double mean_loss() { return this->run().mean_loss(); }
   /// The means of the objective's scalars since they were last taken from this span; may wait too.
   std::vector<ScalarSpan::Mean> scalars(ScalarSpan& span) {
-    this->run().ledger.settle();
+    this->run().ledger.read_pending();
     return span.take();
   }
   /// The gradients' norm before clipping, if a policy such as ClipNorm computes it; may wait too.

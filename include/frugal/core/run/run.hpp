@@ -63,8 +63,8 @@ struct Run : RunState {
   }
 
   /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
-  void settle_losses() {
-    ledger.settle();
+  void read_losses() {
+    ledger.read_pending();
     if constexpr (agrees) {
       if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
     }

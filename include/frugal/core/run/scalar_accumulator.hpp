@@ -114,7 +114,7 @@ class ScalarAccumulator {
   }
 
   /// Passes pending scalars to the spans; one wait for a device, however many there are.
-  FRUGAL_INLINE void settle() {
+  FRUGAL_INLINE void read_pending() {
     if (pending_.empty()) return;
     std::vector<at::Tensor> on_device;
     for (Pending const& each : pending_) {

@@ -25,7 +25,7 @@ void move_run(Run& run, c10::Device to) {
   StateDict state;
   StateWriter writer(state, CopyTarget::none);
   run.persist(writer);
-  writer.settle();
+  writer.finish();
   run.root.to(to);
   run.device = to;
   run.overflow = {};

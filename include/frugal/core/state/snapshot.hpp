@@ -140,7 +140,7 @@ class Snapshot {
   static void copy(StateDict const& from, StateDict& into) {
     StateWriter writer(into, CopyTarget::on_host);
     for (auto const& [path, tensor] : from.tensors) writer(path, tensor);
-    writer.settle();
+    writer.finish();
     into.values = from.values;
     forget(into);
   }
@@ -155,7 +155,7 @@ class Snapshot {
       if (!device_) device_ = tensor.device();
       writer(name, tensor);
     });
-    writer.settle();
+    writer.finish();
     forget(module);
   }
   void move_back(torch::nn::Module& into) const {
@@ -193,7 +193,7 @@ class Snapshot {
     if (holds(parts_, Part::generators)) {
       detail::persist_generators(writer, from.settings.device);
     }
-    writer.settle();
+    writer.finish();
     forget(run);
   }
   void restore_run(Run& into) {

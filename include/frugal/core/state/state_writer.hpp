@@ -21,14 +21,14 @@ namespace frugal {
 /// How a StateWriter stores tensors.
 enum class CopyTarget {
   on_device,  ///< copied on their own device
-  on_host,    ///< copied to host memory, page-locked for device tensors; see settle()
+  on_host,    ///< copied to host memory, page-locked for device tensors; see finish()
   none,       ///< not copied, if contiguous in host memory; otherwise as on_host
   live,       ///< not copied: the tensors themselves, wherever they are, to look at
 };
 
 /// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
 /// what was saved. Reuses a copy that the StateDict already has at the path, if shape and type
-/// match: repeated saves to one StateDict allocate once. Call settle() after the last value.
+/// match: repeated saves to one StateDict allocate once. Call finish() after the last value.
 class StateWriter {
  public:
   static constexpr bool loading = false;
@@ -55,7 +55,7 @@ class StateWriter {
 
   /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
   /// if no device tensor went to host memory.
-  FRUGAL_INLINE void settle() {
+  FRUGAL_INLINE void finish() {
     if (missing_.empty()) return;
     std::vector<at::Tensor> like;
     like.reserve(missing_.size());

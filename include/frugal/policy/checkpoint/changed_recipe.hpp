@@ -156,7 +156,7 @@ class FittingStates {
     if (may_be_fresh) {
       StateWriter writer(before);
       run_.policies.persist_one(writer, scope);
-      writer.settle();
+      writer.finish();
     }
     try {
       reader_.scope("policies",

@@ -63,7 +63,7 @@ class ImportanceTable {
   /// the run is saved, or `most_waiting` batches wait: one wait for the device in so many steps.
   FRUGAL_INLINE void record(at::Tensor const& index_B, at::Tensor const& loss_B) {
     waiting_.emplace_back(index_B, loss_B.detach());
-    if (waiting_.size() >= most_waiting) settle();
+    if (waiting_.size() >= most_waiting) read_waiting();
   }
   static constexpr std::size_t most_waiting = 1024;
   /// Batches whose losses are still where they were computed.
@@ -71,7 +71,7 @@ class ImportanceTable {
 
   /// Sets the probabilities for an epoch, unless they are already those of it.
   FRUGAL_INLINE void begin(std::uint64_t epoch) {
-    settle();
+    read_waiting();
     if (epoch_ != epoch) {
       drawn_by_N_.copy_(latest_N_);
       epoch_ = epoch;
@@ -96,7 +96,7 @@ class ImportanceTable {
 
   template <class Archive>
   void persist(Archive& archive) {
-    settle();
+    read_waiting();
     archive("latest", latest_N_);
     archive("drawn_by", drawn_by_N_);
     archive("epoch", epoch_);
@@ -106,7 +106,7 @@ class ImportanceTable {
  private:
   static constexpr auto none = static_cast<std::uint64_t>(-1);
 
-  FRUGAL_INLINE void settle() {
+  FRUGAL_INLINE void read_waiting() {
     if (waiting_.empty()) return;
     std::vector<at::Tensor> index, loss;
     for (auto& [index_B, loss_B] : waiting_) {

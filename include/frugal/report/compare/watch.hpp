@@ -69,14 +69,14 @@ struct CompareWatch {
         return;
       }
       // The first step also allocates memory and chooses kernels.
-      settle(phase);
+      synchronize(phase);
       first_ = last_;
       begin_ = end_ = Clocks::now();
     }
 
     template <class Next>
     Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
-      settle(phase);
+      synchronize(phase);
       Clocks const begin = Clocks::now();
       Metrics measured = next();
       if (first_) outside_.add(begin, Clocks::now());
@@ -100,7 +100,7 @@ struct CompareWatch {
       }
       if (!first_ || last_ <= *first_) return;
       if (!phase.settings().device.is_cpu()) {
-        settle(phase);
+        synchronize(phase);
         end_ = Clocks::now();
         outside_at_end_ = outside_;
       }
@@ -111,7 +111,7 @@ struct CompareWatch {
     }
 
    private:
-    static void settle(Phase<Context> const& phase) {
+    static void synchronize(Phase<Context> const& phase) {
       c10::Device const device = phase.settings().device;
       if (device.is_cpu()) return;
       c10::impl::VirtualGuardImpl const guard(device.type());
