@@ -280,7 +280,7 @@ struct Progress {
     template <class Phase>
     void show(Phase& phase, detail::ProgressPrinter::clock::time_point now, double loss,
               detail::ShownAt at) {
-      printer_.show(detail::run_of(phase), now, {loss, best_, phase.scalars(scalars_), at});
+      printer_.show(phase.run_state(), now, {loss, best_, phase.scalars(scalars_), at});
     }
 
     detail::ProgressPrinter printer_;
