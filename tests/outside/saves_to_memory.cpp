@@ -7,6 +7,7 @@
 #include "support/running.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -130,15 +131,26 @@ struct Ran {
   std::uint64_t counted = 0;
 };
 
-/// Two epochs of 11 steps, preempted after a given step of this process.
-Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int dies_at = 0) {
+/// What happens at which forward pass of this process; 0: never.
+struct Events {
+  int leave_at = 0;
+  int die_at = 0;
+  int nan_at = 0;
+};
+
+/// Two epochs of 11 steps.
+template <class... Ps>
+Ran run(MemorySave const& saves, Events const& at = {}, Asks const& asks = {},
+        Ps const&... policies) {
   std::stop_source stop;
   int count = 0;
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
   auto const objective = [&](std::shared_ptr<Mlp>& net, fr::Batch const& batch) {
-    if (++count == leave_at) stop.request_stop();
-    if (count == dies_at) throw std::runtime_error("the machine is gone");
-    return fr::CrossEntropy{}(net, batch);
+    if (++count == at.leave_at) stop.request_stop();
+    if (count == at.die_at) throw std::runtime_error("the machine is gone");
+    fr::Loss loss = fr::CrossEntropy{}(net, batch);
+    if (count == at.nan_at) loss.value = loss.value * std::numeric_limits<double>::quiet_NaN();
+    return loss;
   };
   fr::Trainer trainer{module,
                       objective,
@@ -146,7 +158,8 @@ Ran run(MemorySave const& saves, int leave_at = 0, Asks const& asks = {}, int di
                       fr::Optimize<fr::AdamW>{},
                       Counts{},
                       saves,
-                      asks};
+                      asks,
+                      policies...};
   fr::TensorDataset train(samples(44), {.batch = 4, .shuffle = true});
   Ran ran{.report = trainer.fit(train), .tensors = tensors_of(*module)};
   if (auto const* const counted = trainer.template policy<Counts::kind>().steps.get()) {
@@ -161,7 +174,7 @@ TEST_CASE("a run preempted anywhere resumes from memory with the same bits") {
   for (int const at : {1, 7, 11, 12, 21}) {
     CAPTURE(at);
     fr::StateDict store;
-    Ran const left = run({.store = &store}, at);
+    Ran const left = run({.store = &store}, {.leave_at = at});
     CHECK(left.report.preempted);
     CHECK(left.report.exit_code() == 75);
     CHECK(left.report.stopped_by == "Settings::stop");
@@ -177,16 +190,31 @@ TEST_CASE("a run preempted anywhere resumes from memory with the same bits") {
 
 TEST_CASE("a save in the middle of an event leaves the rest of the event to the resumed run") {
   fr::StateDict store;
-  CHECK_THROWS_AS(run({.store = &store}, 0, {.save_at = 3}, 4), std::runtime_error);
+  CHECK_THROWS_AS(run({.store = &store}, {.die_at = 4}, {.save_at = 3}), std::runtime_error);
   REQUIRE_FALSE(store.values.empty());
   Ran const rest = run({.store = &store});
   CHECK(rest.report.steps == 22);
   CHECK(rest.counted == 22);
 }
 
+TEST_CASE("what Rollback keeps is saved, so that a resumed run can go back") {
+  fr::StateDict store;
+  fr::Rollback<fr::Every<4>> const rollback{};
+  Ran const left = run({.store = &store}, {.leave_at = 6}, {}, rollback);
+  REQUIRE(left.report.preempted);
+  Ran const rest = run({.store = &store}, {.nan_at = 1}, {}, rollback);
+  CHECK(rest.report.steps == 21);  // of 22 windows, the bad one is skipped
+  REQUIRE(rest.report.warnings.size() == 1);
+  CHECK(rest.report.warnings[0].find("step 4") != std::string::npos);
+  // The same as that of a run which was not preempted.
+  fr::StateDict none;
+  Ran const whole = run({.store = &none}, {.nan_at = 7}, {}, rollback);
+  CHECK(same_bits(rest.tensors, whole.tensors));
+}
+
 TEST_CASE("a preempted run whose save fails reports that with its exit code") {
   fr::StateDict store;
-  Ran const left = run({.store = &store, .is_full = true}, 5);
+  Ran const left = run({.store = &store, .is_full = true}, {.leave_at = 5});
   CHECK(left.report.preempted);
   CHECK(left.report.exit_code() == 74);
   CHECK_FALSE(left.report.unsaved.empty());
@@ -194,7 +222,7 @@ TEST_CASE("a preempted run whose save fails reports that with its exit code") {
 
 TEST_CASE("a run that ends and cannot be saved reports that with its exit code") {
   fr::StateDict store;
-  Ran const ended = run({.store = &store, .is_full = true}, 0);
+  Ran const ended = run({.store = &store, .is_full = true});
   CHECK_FALSE(ended.report.preempted);
   CHECK(ended.report.exit_code() == 74);
   CHECK_FALSE(ended.report.unsaved.empty());
@@ -202,8 +230,8 @@ TEST_CASE("a run that ends and cannot be saved reports that with its exit code")
 
 TEST_CASE("a stop request in the event that resumes the run takes effect") {
   fr::StateDict store;
-  run({.store = &store}, 5);
-  Ran const stopped = run({.store = &store}, 0, {.stop_at_begin = true});
+  run({.store = &store}, {.leave_at = 5});
+  Ran const stopped = run({.store = &store}, {}, {.stop_at_begin = true});
   CHECK(stopped.report.steps == 5);
   CHECK(stopped.report.stopped_by == "outside.A");
 }
