@@ -92,6 +92,8 @@ endfunction()
 function(frugal_compiled_program target)
   frugal_program(${target})
   target_link_libraries(${target} PRIVATE frugal::compiled)
+  # CMake hands such properties to all that it links; those that are only parsed are object libraries.
+  set_target_properties(${target} PROPERTIES FRUGAL_COMPILED ON)
   if(TARGET frugal_compiled_pch)
     target_precompile_headers(${target} REUSE_FROM frugal_compiled_pch)
   else()
@@ -148,7 +150,6 @@ if(FRUGAL_WITH_TORCH)
     add_library(frugal_compiled_pch OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/frugal_pch.cpp")
     frugal_program(frugal_compiled_pch)
     target_link_libraries(frugal_compiled_pch PRIVATE frugal::compiled)
-    # CMake hands such properties to all that it links, which an object library is not.
     set_target_properties(frugal_compiled_pch PROPERTIES FRUGAL_COMPILED ON)
     target_precompile_headers(frugal_compiled_pch PRIVATE
       "${PROJECT_SOURCE_DIR}/tests/pch.hpp" <frugal/frugal.hpp>)
