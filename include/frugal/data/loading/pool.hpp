@@ -170,11 +170,7 @@ class Pool {
     if (all.taken == all.dealt) return {.kind = all.ended ? Kind::end : Kind::died};
     if (slot.state == Slot::died) return Taken<Made>::from(Kind::died, slot.hand->progress);
     if (slot.state == Slot::failed) return {.kind = Kind::failed, .failure = slot.failure};
-    Taken<Made> taken{.kind = Kind::item, .made = std::move(slot.made)};
-    slot = Slot{};
-    ++all.taken;
-    all.work.notify_one();
-    return taken;
+    return hand_out(all, slot);
   }
 
   /// Has the threads hold still; false if they did not within the patience.
@@ -263,6 +259,15 @@ class Pool {
     State& all_;
     WorkerThread& hand_;
   };
+
+  /// Gives the item away, and its slot to the next job.
+  static Taken<Made> hand_out(State& all, Slot& slot) {
+    Taken<Made> taken{.kind = Taken<Made>::item, .made = std::move(slot.made)};
+    slot = Slot{};
+    ++all.taken;
+    all.work.notify_one();
+    return taken;
+  }
 
   static void run(State& all, std::shared_ptr<WorkerThread> const& hand) {
     ExitGuard const departure(all, *hand);
