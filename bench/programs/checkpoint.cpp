@@ -44,10 +44,11 @@ struct Objective {
 // One clock before Checkpoint in the order, and one after it.
 struct before_kind : frugal::optional_kind {
   static constexpr std::string_view name = "bench.Before";
+  static constexpr frugal::Stage stage = frugal::Stage::keep;
 };
 struct after_kind : frugal::optional_kind {
   static constexpr std::string_view name = "bench.After";
-  static constexpr int rank = 9;
+  static constexpr frugal::Stage stage = frugal::Stage::leave;
 };
 template <class Kind>
 struct Stamp {
