@@ -59,7 +59,7 @@ class DryRunner {
 
  private:
   FRUGAL_INLINE std::vector<Check> on_host(DryRunBatches const& source, std::size_t batches) {
-    Cursor const start{run_.settings.seed, run_.counters.epoch, run_.counters.position};
+    Cursor const start = run_.cursor();
     std::vector<Check> checks;
     try {
       if (!run_.device.is_cpu()) run_.root.to(c10::Device(c10::kCPU));

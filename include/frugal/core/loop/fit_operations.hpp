@@ -31,13 +31,13 @@ namespace frugal::detail {
 /// Moves a source to the run's place, which a checkpoint may have named.
 template <class Context, class Source>
 void seek_to_run(Run<Context> const& run, Source& source) {
-  Cursor const at{run.settings.seed, run.counters.epoch, run.counters.position};
+  Cursor const at = run.cursor();
   require_in_epoch(std::as_const(source), at);
   source.seek(at);
 }
 
 /// What phases request of the loop, which has the sources and the passes: a validation, a dry run,
-/// the same window again, a move to another device. The loop decides when.
+/// the same window again, a move to another device. The phases decide when.
 template <class Passes, class Executor, class Train, class Valid>
 class FitOperations final : public LoopInterface {
   using Context = typename Passes::Context;
@@ -77,7 +77,7 @@ class FitOperations final : public LoopInterface {
   }
   void finish_set_up() override {
     try_validation(std::exchange(run_.validation_trial, 0));
-    executor_.set_up(train_, {run_.settings.seed, run_.counters.epoch, run_.counters.position});
+    executor_.set_up(train_, run_.cursor());
   }
   void move_to(c10::Device device) override { move_run(run_, device); }
   void recorded(Event const& event) override {

@@ -35,6 +35,7 @@
 #include <frugal/core/run/speed.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -106,6 +107,8 @@ struct RunState {
     return seconds_before + spent.count();
   }
 
+  /// The place of the training data from which the run goes on.
+  Cursor cursor() const { return {settings.seed, counters.epoch, counters.position}; }
   /// Whether Settings::epochs and steps leave anything to train.
   bool has_steps_left() const {
     return counters.epoch < horizon.epochs && counters.step < horizon.steps;
