@@ -243,6 +243,10 @@ stage_examples() {
     frugal_pack) run_pack_example || failed=1 ;;
     frugal_plan) run_plan_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
+    finetune)
+      finetune_data
+      run_example "$name" "$state/minilm/model" "$state/kjv.txt" 64 head lora || failed=1
+      ;;
     compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
     frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;

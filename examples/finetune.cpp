@@ -5,7 +5,7 @@
 //     finetune MODEL TEXT [VERSES] [WAY...]
 //
 // MODEL is a folder with model.safetensors, config.json and tokenizer.json, TEXT has a verse on each line
-// ("Gen1:1 In the beginning ..."), and VERSES are trained on (3000). `./dev finetune` gets both and calls it.
+// ("Ge1:1 In the beginning ..."), and VERSES are trained on (3000). `./dev finetune` gets both and calls it.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 
-#include "encoder.hpp"
+#include "finetune/encoder.hpp"
 
 namespace fr = frugal;
 using namespace fr::literals;
@@ -118,7 +118,7 @@ void train(Job const& job, char const* way, bool pretrained, double rate, Polici
                              {.batch = 32, .shuffle = shuffle});
   };
   auto training = part(0, job.trained_on, true);
-  auto test = part(job.trained_on, 1000, false);
+  auto test = part(job.trained_on, std::min<std::int64_t>(1000, job.trained_on), false);
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},
