@@ -25,7 +25,7 @@ struct GroupRate {
 struct LearningRate {
   double factor = 1.0;
   double scale = 1.0;  ///< multiplies the schedule's factor: Rollback lowers it
-  /// One for each rate; none if the optimizer tells none. Optimizers set them at each begin: not
+  /// One for each rate; none if the optimizer reports none. Optimizers set them at each begin: not
   /// saved.
   std::vector<GroupRate> groups{};
 

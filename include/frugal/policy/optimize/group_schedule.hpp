@@ -35,16 +35,14 @@ class GroupSchedule {
   GroupSchedule() = default;
 
   template <class F>
-  requires(std::is_invocable_r_v<double, F const&, std::uint64_t> &&
-           !std::same_as<F, GroupSchedule>)
-      GroupSchedule(F factor)  // NOLINT(google-explicit-constructor): a setting, written as it is
-      : lay_([factor = std::move(factor)](RunLimits const&) {
-          return Laid{factor, {}};
-        }) {}
+    requires(std::is_invocable_r_v<double, F const&, std::uint64_t> &&
+             !std::same_as<F, GroupSchedule>)
+  GroupSchedule(F factor)  // NOLINT(google-explicit-constructor): a setting, written as it is
+      : lay_([factor = std::move(factor)](RunLimits const&) { return Laid{factor, {}}; }) {}
 
   template <class... Parts>
-  requires(sizeof...(Parts) > 0)
-      GroupSchedule(Schedule<Parts...> const& schedule)  // NOLINT(google-explicit-constructor)
+    requires(sizeof...(Parts) > 0)
+  GroupSchedule(Schedule<Parts...> const& schedule)  // NOLINT(google-explicit-constructor)
       : lay_([parts = schedule.parts](RunLimits const& horizon) {
           static_assert(
               (true && ... && !detail::is_plateau<Parts>),

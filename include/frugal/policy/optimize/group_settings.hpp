@@ -64,8 +64,8 @@ struct ParameterSettings {
 /// A setting of which a parameter can have one value.
 struct OneValue {
   char const* name;
-  std::optional<double> ParameterGroup::*in;
-  std::optional<double> ParameterSettings::*to;
+  std::optional<double> ParameterGroup::* in;
+  std::optional<double> ParameterSettings::* to;
 };
 inline constexpr std::array one_values{
     OneValue{"lr", &ParameterGroup::lr, &ParameterSettings::lr},
@@ -200,7 +200,8 @@ class GroupResolver {
     std::map<std::pair<RateRules, double>, std::size_t> known;
     std::map<std::string, int> times;
     for (std::size_t i = 0; i < own_.size(); ++i) {
-      auto const [entry, is_new] = known.emplace(std::pair(rate_rules_[i], *own_[i].lr), all.rates.size());
+      auto const [entry, is_new] =
+          known.emplace(std::pair(rate_rules_[i], *own_[i].lr), all.rates.size());
       own_[i].rate = entry->second;
       if (!is_new) continue;
       std::string name;
@@ -243,7 +244,7 @@ class GroupResolver {
   };
   std::vector<Factors> factors_;                                        // likewise
   std::array<std::vector<std::size_t>, one_values.size()> value_from_;  // the groups that gave them
-  std::vector<RateRules> rate_rules_;  // likewise
+  std::vector<RateRules> rate_rules_;                                   // likewise
 };
 
 }  // namespace frugal::detail
