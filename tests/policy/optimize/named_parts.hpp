@@ -7,6 +7,7 @@
 
 #include "policy/optimize/fixture.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -52,15 +53,17 @@ inline std::vector<Table> gradients_of_one(std::size_t parameters, std::size_t s
 /// The learning rates that each step of a run logs, by group.
 using Rates = std::vector<std::map<std::string, double>>;
 
-inline auto logging(Rates& to) {
-  auto call = [&to](frugal::MetricRecord const& record) {
+using RecordCall = std::function<void(frugal::MetricRecord const&)>;
+using EachStep = frugal::OnMetrics<RecordCall, frugal::Every<1>>;
+
+inline EachStep logging(Rates& to) {
+  return {.call = [&to](frugal::MetricRecord const& record) {
     if (record.kind != frugal::RecordKind::step) return;
     to.emplace_back();
     for (auto const& [name, value] : record.fields) {
       if (name.starts_with("lr/")) to.back()[name.substr(3)] = std::get<double>(value);
     }
-  };
-  return frugal::OnMetrics<decltype(call), frugal::Every<1>>{.call = call};
+  }};
 }
 
 struct NamedJob {
