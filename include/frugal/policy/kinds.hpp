@@ -205,5 +205,10 @@ struct train_metrics : optional_kind {
   static constexpr std::string_view name = "TrainMetrics";
   static constexpr std::string_view page = "policy/train_metrics.md";
 };
+struct warm_start : optional_kind {
+  static constexpr std::string_view name = "WarmStart";
+  static constexpr std::string_view page = "model/load_weights.md";
+  static constexpr Stage stage = Stage::prepare;
+};
 
 }  // namespace frugal::kinds
