@@ -72,6 +72,8 @@ TEST_CASE("a pickle that names code is refused at its name, and nothing is calle
   refuses(Pickle().text("builtins").text("eval").raw("\x93").done(), "it names builtins.eval");
   refuses(Pickle().global("torch.nn.modules.linear", "Linear").raw(")\x81").done(),
           "it names torch.nn.modules.linear.Linear");
+  // As TorchScript names its classes.
+  refuses(Pickle().global("__torch__.Net", "Net").raw(")\x81").done(), "it names __torch__.Net.Net");
   refuses(Pickle().global("torch._utils", "_rebuild_qtensor").done(), "_rebuild_qtensor");
   // Opcodes that make objects, or look them up in a registry.
   refuses(Pickle().raw("(ios\nsystem\n").done(), "the opcode 0x69");

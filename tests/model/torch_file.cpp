@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <frugal/model/torch_file.hpp>
+#include <frugal/model/weight_files.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
+#include "support/reference.hpp"
 #include "support/torch_files.hpp"
 
 #include <filesystem>
@@ -31,6 +33,57 @@ void refuses(std::filesystem::path const& path, std::string const& why,
 auto one(std::vector<std::int32_t> const& sizes, std::vector<std::int32_t> const& strides,
          std::int32_t offset = 0) {
   return [=](Pickle& to) { to.text("w").tensor("0", "Float", 6, offset, sizes, strides); };
+}
+
+std::string bytes_of_hex(std::string const& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+TEST_CASE("files of Python's torch.save have the tensors of Python, and code is refused and not run") {
+  TemporaryFolder const folder;
+  std::map<std::string, char const*> const types{
+      {"float32", "F32"},      {"float64", "F64"}, {"float16", "F16"},
+      {"bfloat16", "BF16"},    {"int64", "I64"},   {"int32", "I32"},
+      {"int16", "I16"},        {"int8", "I8"},     {"uint8", "U8"},
+      {"bool", "BOOL"},        {"uint16", "U16"},  {"uint32", "U32"},
+      {"uint64", "U64"},       {"complex64", "C64"}, {"float8_e4m3fn", "F8_E4M3"},
+      {"float8_e5m2", "F8_E5M2"}, {"complex128", "ComplexDouble"}};
+  std::size_t tensors = 0, refused = 0;
+  Json const all = reference("torch_files.json");
+  for (Json const& each : all.at("cases")) {
+    std::string const name = each.at("name");
+    CAPTURE(name);
+    write_text(folder / "w.pt", bytes_of_hex(each.at("file")));
+    auto const open = [&] {
+      return frugal::detail::open_weight_file(folder / "w.pt", each.value("within", ""));
+    };
+    if (each.contains("error")) {
+      ++refused;
+      std::string const error = each["error"];
+      CHECK_THROWS_WITH_AS(open(), doctest::Contains(error.c_str()), frugal::FormatError);
+      continue;
+    }
+    StoredWeights const weights = open();
+    CHECK(weights.all().size() == each.at("tensors").size());
+    for (auto const& [key, expected] : each.at("tensors").items()) {
+      CAPTURE(key);
+      auto const* const found = weights.find(key);
+      REQUIRE(found != nullptr);
+      CHECK(found->type_name == types.at(expected[0]));
+      CHECK(found->sizes == shape_in(expected[1]));
+      at::Tensor const tensor = found->tensor().contiguous();
+      std::string const bytes(static_cast<char const*>(tensor.const_data_ptr()), tensor.nbytes());
+      CHECK((bytes == bytes_of_hex(expected[2])));
+      ++tensors;
+    }
+  }
+  CHECK(tensors == 67);
+  CHECK(refused == 8);
+  CHECK_FALSE(std::filesystem::exists("pwned"));
 }
 
 TEST_CASE("tensors lie where the file lies, with their offsets and strides") {
