@@ -34,8 +34,6 @@
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
 #include <frugal/model/load_weights.hpp>
-#include <frugal/model/save_weights.hpp>
-#include <frugal/model/warm_start.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>

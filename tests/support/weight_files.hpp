@@ -35,7 +35,7 @@ inline void write_safetensors(std::filesystem::path const& path, Tensors const& 
 /// Copies of a module's tensors.
 inline Tensors copies_of(torch::nn::Module& module) {
   Tensors all;
-  frugal::detail::visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+  frugal::detail::visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     all.emplace(name, tensor.detach().clone());
   });
   return all;

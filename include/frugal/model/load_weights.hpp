@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <frugal/base/mapped_file.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
@@ -40,9 +41,10 @@ class WeightPlan {
                            WeightRules const& rules)
       : stored_(stored), rules_(rules) {
     loaded_.file = stored.place();
-    visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
       tensors_.emplace_back(name, tensor);
     });
+    if (!stored.fixed.empty()) require_base(fixed_identity(module));
     std::vector<std::string> names;
     for (auto const& [name, tensor] : tensors_) names.push_back(name);
     require_rules(rules, names);
@@ -77,6 +79,8 @@ class WeightPlan {
     if (from == nullptr) from = stored_.find(there);
     if (from != nullptr) used_.insert(from);
     if (!rules_.parts.patterns().empty() && !rules_.parts.matches(name)) return;
+    // A checkpoint over a base leaves that out, and the module has it.
+    if (from == nullptr && !stored_.fixed.empty() && is_fixed(tensor)) return;
     if (from == nullptr) {
       absent_.emplace_back(name, tensor);
       return;
@@ -95,6 +99,15 @@ class WeightPlan {
       misfits_.push_back("'" + copies_[tied->second].name + "' and '" + name +
                          "' differ there and are one tied tensor here");
     }
+  }
+
+  FRUGAL_INLINE void require_base(std::string const& here) const {
+    if (here.empty() || here == stored_.fixed) return;
+    throw StateError({.what = "these weights were trained over another base",
+                      .where = stored_.place(),
+                      .why = "the fixed weights have the hash " + stored_.fixed +
+                             " there and " + here + " here",
+                      .fix = "Load the base that the run began with into the module first."});
   }
 
   static bool same(Copy const& a, Copy const& b) {

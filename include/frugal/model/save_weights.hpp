@@ -62,7 +62,7 @@ class WeightsWriter {
                            .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
     std::vector<std::string> names;
-    visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
       names.push_back(name);
       if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
       std::uint64_t const bytes = bytes_of(tensor);

@@ -76,6 +76,9 @@ class StoredWeights {
     all_.push_back(std::move(weight));
     return true;
   }
+  /// The identity of the module's fixed tensors, of a checkpoint that leaves them out; else empty.
+  std::string fixed{};
+
   /// Keeps a file open for as long as this.
   void keep(std::shared_ptr<void const> file) { files_.push_back(std::move(file)); }
 

@@ -37,7 +37,7 @@ class WarmStarted {
  public:
   FRUGAL_INLINE WarmStarted(LoadedWeights weights, torch::nn::Module& module)
       : weights_(std::move(weights)) {
-    visit_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
+    visit_all_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
       into_.emplace(tensor.unsafeGetTensorImpl(), Weak(tensor.getIntrusivePtr()));
     });
   }
@@ -46,7 +46,7 @@ class WarmStarted {
   /// Whether the module has one of these tensors: later adaptations may have replaced others.
   FRUGAL_INLINE bool is_in(torch::nn::Module& module) const {
     bool found = false;
-    visit_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
+    visit_all_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
       found |= into_.contains(tensor.unsafeGetTensorImpl());
     });
     return found;

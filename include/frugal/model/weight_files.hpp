@@ -89,6 +89,7 @@ FRUGAL_INLINE StoredWeights open_safetensors(std::filesystem::path const& path) 
   auto const file = std::make_shared<Safetensors const>(Safetensors::open(path));
   StoredWeights weights(path.string());
   for (std::size_t i = 0; i < file->size(); ++i) weights.add(stored_weight((*file)[i]));
+  weights.fixed = file->metadata(fixed_key).value_or("");
   weights.keep(file);
   return weights;
 }
