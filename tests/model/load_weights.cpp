@@ -4,6 +4,8 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/base/file.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/model/load_weights.hpp>
 
 #include "support/checkpoints.hpp"
@@ -347,6 +349,32 @@ TEST_CASE("a file of torch.save is loaded like one of safetensors") {
   CHECK(load_weights(net, folder / "w.pt").complete());
   CHECK(net->weight.equal(at::tensor({0.0F, 2.0F, 4.0F, 1.0F, 3.0F, 5.0F}).view({2, 3})));
   CHECK(net->bias.equal(bias.to(at::kFloat)));
+}
+
+TEST_CASE("the checkpoint of a run over a fixed base has the rest, and only over that base") {
+  TemporaryFolder const folder;
+  Net net, other;
+  frugal::fix_tensor(net.embedding->weight);
+  Tensors rest = negated(copies_of(net));
+  rest.erase("embedding.weight");
+  std::vector<frugal::TensorView> views;
+  for (auto const& [name, tensor] : rest) views.push_back(frugal::detail::stored_view(name, tensor));
+  frugal::SafetensorsWriter const writer(
+      std::move(views), {{frugal::detail::fixed_key, frugal::fixed_identity(net)}}, "w");
+  auto file = frugal::File::create(folder / "w");
+  writer.write(file);
+  file.close();
+  CHECK(load_weights(net, folder / "w").complete());
+  CHECK(net.head->weight.equal(rest.at("head.weight")));
+  CHECK(net.embedding->weight.equal(other.embedding->weight));
+  // A module that does not fix the embedding lacks it.
+  refuses(other, folder / "w", {}, {"missing there: 'embedding.weight'"});
+  {
+    at::NoGradGuard const no_gradients;
+    other.embedding->weight.add_(1);
+  }
+  frugal::fix_tensor(other.embedding->weight);
+  refuses(other, folder / "w", {}, {"these weights were trained over another base"});
 }
 
 /// The most memory of this process since the last call of forget_peak(), in bytes.

@@ -38,22 +38,24 @@ at::Tensor first_weight(float factor) {
   return Mlp({.dropout = 0.3, .norm = true}).first->weight.detach() * factor;
 }
 
-/// Sees the module as other policies of on::module do.
+/// Sees the module as other policies that adapt it do.
 struct Adapts {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "Adapts";
+    static constexpr fr::Stage stage = fr::Stage::prepare;
   };
-  using listens = fr::list<fr::on::module>;
+  using listens = fr::list<fr::on::fit_end>;
+  static constexpr bool adapts = true;
   std::vector<at::Tensor>* seen = nullptr;
 
+  void adapt(torch::nn::Module& module) const {
+    seen->push_back(module.named_parameters()["first.weight"].detach().clone());
+  }
   template <class Context>
   struct State {
     using transient = void;
-    explicit State(Adapts const& settings) : seen(settings.seen) {}
-    void on_module(fr::ModuleSetup<Context>& phase) {
-      seen->push_back(phase.module()->first->weight.detach().clone());
-    }
-    std::vector<at::Tensor>* seen;
+    explicit State(Adapts const&) {}
+    void on_fit_end(fr::FitEnd<Context>&) {}
   };
 };
 
@@ -162,9 +164,30 @@ TEST_CASE("a module is loaded once: a further fit, or one after a dry run, conti
   CHECK(other.module()->first->weight.equal(first_weight(2)));
 }
 
-TEST_CASE("a learning-rate range test begins with the weights of the file") {
-  using Recipe = fr::WarmStart;
-  CHECK(fr::detail::takes_part_in_range_test<Recipe>);
+TEST_CASE("whatever uses the trainer's module first loads the weights") {
+  TemporaryFolder const folder;
+  write_weights(folder / "w");
+  auto const trainer_of = [&](std::shared_ptr<Mlp> const& module) {
+    return fr::Trainer{module, fr::CrossEntropy{}, fr::Settings{.run_dir = folder / "run", .epochs = 1},
+                       fr::Optimize<fr::SGD>{.lr = 0.1}, fr::Checkpoint<fr::Every<5>>{},
+                       fr::WarmStart{.from = folder / "w"}};
+  };
+  fr::TensorDataset train(samples(43), {.batch = 4});
+  fr::TensorDataset valid = validation_data();
+  Mlp::Shape const shape{.dropout = 0.3, .norm = true};
+  double losses[2];
+  for (double& each : losses) {  // the second time the run has checkpoints
+    auto const module = std::make_shared<Mlp>(shape);
+    auto trainer = trainer_of(module);
+    each = trainer.evaluate(valid)["loss"];
+    CHECK(module->first->weight.equal(first_weight(2)));
+    trainer.fit(train);
+  }
+  CHECK(losses[0] == losses[1]);
+  auto const module = std::make_shared<Mlp>(shape);
+  auto trainer = trainer_of(module);
+  fr::find_learning_rate(trainer, train, {.steps = 20});
+  CHECK(module->first->weight.equal(first_weight(2)));
 }
 
 TEST_CASE("weights that do not fit end the fit before its first step, with the module as it was") {
@@ -189,14 +212,21 @@ TEST_CASE("weights that do not fit end the fit before its first step, with the m
   fit({.from = folder / "w", .rules = {.parts = {"first.weight"}}});
 }
 
-TEST_CASE("the log has a line that names the file") {
+TEST_CASE("the log of the run that begins with the file names it, and no other log") {
   TemporaryFolder const folder;
   auto const path = write_weights(folder / "w");
-  run(Job{.folder = folder / "run", .epochs = 1}, fr::Optimize<fr::Nothing>{}, fr::Log<>{},
-      fr::WarmStart{.from = path});
-  std::string const log = text_of(folder / "run/log.jsonl");
-  CHECK(log.find("\"weights\"") != std::string::npos);
-  CHECK(log.find(path.string()) != std::string::npos);
+  auto const start = [&](std::uint64_t dies_at) {
+    run(Job{.folder = folder / "run", .dies_at = dies_at}, fr::Optimize<fr::SGD>{.lr = 0.1},
+        fr::Log<fr::Every<1>>{}, fr::Checkpoint<fr::Every<5>>{}, fr::WarmStart{.from = path});
+    std::size_t lines = 0;
+    for (std::string const& line : lines_of(text_of(folder / "run/metrics.jsonl"))) {
+      bool const is_ours = line.find("\"weights\"") != std::string::npos;
+      lines += is_ours && line.find(path.string()) != std::string::npos ? 1 : 0;
+    }
+    return lines;
+  };
+  CHECK(start(12) == 1);
+  CHECK(start(0) == 1);
 }
 
 }  // namespace frugal_test::model_warm_start

@@ -6,11 +6,11 @@
 #include <c10/util/intrusive_ptr.h>
 #include <torch/nn/module.h>
 
-#include <concepts>
-#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <frugal/checkpoint/run_directory.hpp>
@@ -20,7 +20,9 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -43,6 +45,9 @@ class WarmStarted {
   }
   LoadedWeights const& weights() const { return weights_; }
 
+  /// True at the first call: of several fits, the first logs them.
+  bool announce() const { return !std::exchange(announced_, true); }
+
   /// Whether the module has one of these tensors: later adaptations may have replaced others.
   FRUGAL_INLINE bool is_in(torch::nn::Module& module) const {
     bool found = false;
@@ -57,20 +62,21 @@ class WarmStarted {
   using Weak = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
   LoadedWeights weights_;
+  mutable bool announced_ = false;
   std::map<c10::TensorImpl const*, Weak> into_;
 };
 
-/// Whether a policy replaces layers of the module, or derives something from its weights, before the
-/// run may be resumed.
+/// Whether a policy adapts the module, or derives something from its weights, before the run may be
+/// resumed.
 template <class P>
-inline constexpr bool adapts_module =
-    contains<on::module, typename P::listens> &&
+inline constexpr bool needs_weights =
+    (AdaptsModule<P> || contains<on::module, typename P::listens>) &&
     !contains<typename P::kind, list<kinds::start_on, kinds::execution, kinds::warm_start>>;
 
 template <class Policies>
-inline constexpr bool any_adapts_module = false;
+inline constexpr bool any_needs_weights = false;
 template <class... Ps>
-inline constexpr bool any_adapts_module<list<Ps...>> = (false || ... || adapts_module<Ps>);
+inline constexpr bool any_needs_weights<list<Ps...>> = (false || ... || needs_weights<Ps>);
 
 /// Whether a folder has a checkpoint from which a run may be resumed.
 FRUGAL_INLINE bool has_checkpoint(std::filesystem::path const& run_dir) {
@@ -85,16 +91,17 @@ FRUGAL_INLINE bool has_checkpoint(std::filesystem::path const& run_dir) {
 ///
 /// Lever   runs to convergence: pretrained weights need a fraction of the steps.
 /// Cost    once the reading of the file; memory for one tensor. No cost in a step.
-/// State   none: a resumed run has its own weights, and does not need the file. But it is read if
-///         another policy of the recipe adapts the module, because what such a policy keeps fixed is in
-///         no checkpoint.
+/// State   none: a resumed run has its own weights, and does not need the file. But the file is read
+///         if another policy of the recipe adapts the module (Lora, Freeze): what that keeps fixed is
+///         in no checkpoint.
 /// Errors  those of load_weights(), before the first step.
 ///
-/// The weights are loaded before other policies see the module, and once per module: a further fit,
-/// or one after a dry run, continues with the weights that the module has.
+/// The weights are loaded before other policies see the module, by whatever uses it first: a fit, an
+/// evaluation, a dry run. Each module is loaded once: a further fit continues with what it has.
 struct WarmStart {
   using kind = kinds::warm_start;
-  using listens = list<on::module, on::fit_begin, on::recorded>;
+  using listens = list<on::fit_begin, on::recorded>;
+  static constexpr bool adapts = true;
 
   static constexpr About about{Term::runs_to_convergence, "once the reading of the weights"};
 
@@ -111,66 +118,63 @@ struct WarmStart {
                       .fix = "Call fit first, in a new Settings::run_dir."});
   }
 
+  /// Loads the weights, unless this module has them.
+  FRUGAL_INLINE void adapt(torch::nn::Module& module) const {
+    if (is_in(module)) return;
+    if (from.empty()) {
+      throw SettingsError({.what = "WarmStart has no weights",
+                           .where = "WarmStart::from",
+                           .why = "it is empty",
+                           .fix = "Give a file or a folder of weights, or remove WarmStart."});
+    }
+    loaded.set({load_weights(module, from, rules), module});
+  }
+  bool is_in(torch::nn::Module& module) const {
+    return loaded.get() != nullptr && loaded.get()->is_in(module);
+  }
+  /// Whether a fit may be resumed, and nothing needs the weights before that is known.
+  template <class Policies>
+  bool postpones(Settings const& settings) const {
+    if constexpr (detail::has<kinds::checkpoint, Policies> &&
+                  !detail::any_needs_weights<Policies>) {
+      return !from.empty() && detail::has_checkpoint(settings.run_dir);
+    } else {
+      return false;
+    }
+  }
+
   template <class Context>
   class State;
 };
 
 template <class Context>
 class WarmStart::State {
-  using Policies = typename Context::policies;
-  static constexpr bool may_wait =
-      detail::has<kinds::checkpoint, Policies> && !detail::any_adapts_module<Policies>;
-
  public:
   using transient = void;
 
   explicit State(WarmStart const& settings) : settings_(&settings) {}
 
-  void on_module(ModuleSetup<Context>& phase) {
-    if (settings_->from.empty()) {
-      throw SettingsError({.what = "WarmStart has no weights",
-                           .where = "WarmStart::from",
-                           .why = "it is empty",
-                           .fix = "Give a file or a folder of weights, or remove WarmStart."});
-    }
-    torch::nn::Module& module = base_module(phase.module());
-    detail::WarmStarted const* const before = settings_->loaded.get();
-    if (before != nullptr && before->is_in(module)) return;
-    waits_ = may_wait && detail::has_checkpoint(phase.settings().run_dir);
-    if (!waits_) load(module);
-  }
-
   void on_fit_begin(FitBegin<Context>& phase) {
-    if (loads_) record(phase);
-    if (!waits_) return;
-    // The checkpoints may all be damaged, or Checkpoint may not want to resume.
+    // Also if they were postponed: the checkpoints may all be damaged, or Checkpoint may not resume.
     phase.when_restored([this, phase]() mutable {
-      if (!std::exchange(waits_, false) || phase.run_state().resumed) return;
-      load(base_module(phase.module()));
-      record(phase);
+      if (phase.run_state().resumed || replaced_) return;
+      settings_->adapt(base_module(phase.module()));
+      detail::WarmStarted const& found = *settings_->loaded.get();
+      if (!found.announce()) return;
+      phase.record({"weights",
+                    {{"from", found.weights().file.string()},
+                     {"tensors", static_cast<std::uint64_t>(found.weights().matched.size())}}});
     });
   }
 
   /// Checkpoint has taken weights of its own choice (Resume::Weights).
   void on_recorded(Recorded<Context>& phase) {
-    if (phase.event.name == "weights") waits_ = false;
+    if (phase.event.name == "weights") replaced_ = true;
   }
 
  private:
-  void load(torch::nn::Module& module) {
-    settings_->loaded.set({load_weights(module, settings_->from, settings_->rules), module});
-    loads_ = true;
-  }
-  void record(FitBegin<Context>& phase) {
-    LoadedWeights const& found = settings_->weights();
-    phase.record({"weights",
-                  {{"from", found.file.string()},
-                   {"tensors", static_cast<std::uint64_t>(found.matched.size())}}});
-  }
-
   WarmStart const* settings_;
-  bool waits_ = false;  ///< until it is known whether the run is resumed
-  bool loads_ = false;
+  bool replaced_ = false;
 };
 
 }  // namespace frugal
