@@ -220,5 +220,10 @@ struct unfreeze : optional_kind {
   static constexpr std::string_view page = "model/freeze.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct warm_start : optional_kind {
+  static constexpr std::string_view name = "WarmStart";
+  static constexpr std::string_view page = "model/load_weights.md";
+  static constexpr Stage stage = Stage::enclose;  // before those that adapt the module
+};
 
 }  // namespace frugal::kinds
