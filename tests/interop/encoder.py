@@ -16,9 +16,13 @@ import unittest
 import zipfile
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import load_file, save_file
-from tokenizers import Tokenizer
+# A file of this folder has the name of the package, and Python looks in its folder first.
+here = str(Path(__file__).resolve().parent)
+sys.path[:] = [place for place in sys.path if str(Path(place or ".").resolve()) != here]
+
+import numpy as np  # noqa: E402
+from safetensors.numpy import load_file, save_file  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
 
 program = ""
 reference = json.loads((Path(__file__).parents[1] / "reference" / "minilm.json").read_text())
