@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -242,7 +243,7 @@ struct LotteryTicket {
     for (int number = 0; number <= Count::count; ++number) {
       auto trainer = make(TicketRound{.number = number, .draw = shared});
       using Made = decltype(trainer);
-      static_assert(has<kinds::lottery_ticket, typename Made::policies>,
+      static_assert(detail::has<kinds::lottery_ticket, typename Made::policies>,
                     "frugal: LotteryTicket::draw: the trainer lacks the round. Put the argument of "
                     "the function into the recipe, as in `Trainer{net, CrossEntropy{}, settings, "
                     "Optimize<AdamW>{}, round}`.");

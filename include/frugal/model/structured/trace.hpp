@@ -400,7 +400,7 @@ class AxisTrace {
       return refuse(call);
     }
     std::string const width = "it is the width of a head";
-    for (auto const* const each : {&axes, &keys, &values}) {
+    for (std::vector<Axis> const* const each : {&std::as_const(axes), &keys, &values}) {
       spaces.lock(each->back(), width);
       spaces.lock((*each)[each->size() - 2], "attention goes over it");
     }
