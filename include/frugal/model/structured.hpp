@@ -159,10 +159,11 @@ FRUGAL_INLINE std::vector<CutGroup> groups_of(torch::nn::Module& module, AxisTra
   };
   for (auto const& item : module.named_parameters()) visit(item.key(), item.value());
   for (auto const& item : module.named_buffers()) visit(item.key(), item.value());
-  // What no layer makes or takes, such as the places of a kernel, is no group.
+  // What no layer makes is no group, nor what is another one's inside or what the caller sees alone.
   std::erase_if(groups, [](CutGroup const& each) {
-    return std::ranges::none_of(each.places, &CutPlace::makes) ||
-           std::ranges::none_of(each.places, &CutPlace::takes);
+    bool const taken = std::ranges::any_of(each.places, &CutPlace::takes);
+    return std::ranges::none_of(each.places, &CutPlace::makes) || each.why.starts_with(inside_of_part) ||
+           (!taken && (each.why.empty() || each.why == module_output));
   });
   return groups;
 }
@@ -253,8 +254,14 @@ FRUGAL_INLINE CutReport cut_all(torch::nn::Module& module, CutSettings const& se
     }
     settings.where->require_in(names, "prune_structured", "weights that can lose rows");
   }
-  bool any = false;
+  // All are ranked before one is cut, so that their order has no effect.
+  std::vector<at::Tensor> importances;
   for (CutGroup const& group : groups) {
+    importances.push_back(importance_of(group, settings.rank));
+  }
+  bool any = false;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    CutGroup const& group = groups[i];
     CutRow row{.layers = group.name(), .before = group.size, .after = group.size, .why = group.why};
     std::size_t chosen = 0;
     std::size_t makers = 0;
@@ -266,7 +273,7 @@ FRUGAL_INLINE CutReport cut_all(torch::nn::Module& module, CutSettings const& se
     if (chosen == 0) continue;
     if (row.why.empty() && chosen != makers)
       row.why = "the patterns leave out some of these layers";
-    at::Tensor const importance = importance_of(group, settings.rank);
+    at::Tensor const& importance = importances[i];
     if (row.why.empty() && !importance.defined()) row.why = "there is no BatchNorm to rank by";
     if (row.why.empty()) {
       any = true;

@@ -89,17 +89,16 @@ TEST_CASE("the logits of the GPT are those of transformers' LlamaForCausalLM") {
   for (Json const& which : file.at("llamas")) {
     std::string const name = which.at("name");
     CAPTURE(name);
-    finetune::Llama llama(
-        finetune::LlamaSizes{.vocabulary = sizes.at("vocabulary"),
-                             .width = sizes.at("width"),
-                             .layers = sizes.at("layers"),
-                             .heads = which.at("heads"),
-                             .key_value_heads = which.at("key_value_heads"),
-                             .intermediate = sizes.at("intermediate"),
-                             .head = which.at("head").get<std::int64_t>(),
-                             .eps = sizes.at("eps"),
-                             .theta = sizes.at("theta"),
-                             .tied = which.at("tied")});
+    finetune::Llama llama(finetune::LlamaSizes{.vocabulary = sizes.at("vocabulary"),
+                                               .width = sizes.at("width"),
+                                               .layers = sizes.at("layers"),
+                                               .heads = which.at("heads"),
+                                               .key_value_heads = which.at("key_value_heads"),
+                                               .intermediate = sizes.at("intermediate"),
+                                               .head = which.at("head").get<std::int64_t>(),
+                                               .eps = sizes.at("eps"),
+                                               .theta = sizes.at("theta"),
+                                               .tied = which.at("tied")});
     fill(*llama, which.at("parameters"), 62);
     at::NoGradGuard const no_gradients;
     at::Tensor const logits_BTV = llama->forward(ids_BT);

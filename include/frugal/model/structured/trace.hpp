@@ -28,6 +28,10 @@
 
 namespace frugal::detail {
 
+// Why spaces keep their size: what lies within a group's parts, and what the caller sees.
+inline constexpr char const* inside_of_part = "inside of a part";
+inline constexpr char const* module_output = "it is the module's output";
+
 /// Follows the axes of parameters through one forward pass, operator by operator.
 ///
 /// An operator with a rule is looked at as a whole, whatever it is made of; one without is looked
@@ -62,7 +66,7 @@ class AxisTrace {
     at::NoGradGuard const no_gradients;
     At const at(*this);
     at::Tensor const output = forward();
-    lock_all(output, "it is the module's output");
+    lock_all(output, module_output);
   }
 
   /// The axes of a parameter or buffer, in terms of spaces that are not split.
@@ -208,7 +212,7 @@ class AxisTrace {
   FRUGAL_INLINE Value& of(at::Tensor const& tensor) {
     auto const found = values_.find(tensor.unsafeGetTensorImpl());
     if (found != values_.end()) return found->second;
-    keep(tensor, fresh(tensor, "it is no parameter's"));
+    keep(tensor, fresh(tensor, "a tensor from outside has it"));
     return values_.at(tensor.unsafeGetTensorImpl());
   }
   FRUGAL_INLINE void lock_all(at::Tensor const& tensor, std::string const& why) {
@@ -286,7 +290,7 @@ class AxisTrace {
       mark(makes, b, 1);
     } else {
       // What is masked is masked in the weights behind it, and here there are none.
-      spaces.lock(a.axes.back(), "it is multiplied by what is no weight");
+      spaces.lock(a.axes.back(), "a product takes it with what is no weight");
     }
     std::vector<Axis> axes(static_cast<std::size_t>(call.output().dim()) - 2);
     auto const lay = [&](std::vector<Axis> const& from) {
@@ -336,8 +340,7 @@ class AxisTrace {
       axes[1] = weight.axes[0];
       std::int64_t const each = output.size(1) / groups;
       Axis with_filters = came_in;
-      if (each > 1)
-        with_filters.push_back(spaces.locked_axis(each, "filters of a channel").front());
+      if (each > 1) with_filters.push_back(spaces.locked_axis(each, inside_of_part).front());
       spaces.unify(with_filters, weight.axes[0], call.name);
     } else {
       spaces.lock(came_in, "a convolution has " + std::to_string(groups) + " groups");
@@ -399,7 +402,7 @@ class AxisTrace {
     if (axes.size() < 3 || keys.size() != axes.size() || values.size() != axes.size()) {
       return refuse(call);
     }
-    std::string const width = "it is the width of a head";
+    std::string const width = inside_of_part;
     for (std::vector<Axis> const* const each : {&std::as_const(axes), &keys, &values}) {
       spaces.lock(each->back(), width);
       spaces.lock((*each)[each->size() - 2], "attention goes over it");
@@ -411,7 +414,7 @@ class AxisTrace {
       // Several heads of queries look at one of keys.
       if (spaces.size(axes[i]) != of_keys && of_keys != 0) {
         std::int64_t const each = spaces.size(axes[i]) / of_keys;
-        grouped.push_back(spaces.locked_axis(each, "queries of a head of keys").front());
+        grouped.push_back(spaces.locked_axis(each, inside_of_part).front());
       }
       spaces.unify(axes[i], grouped, call.name);
     }
@@ -494,7 +497,7 @@ class AxisTrace {
           missing /= has;
         } else if (has % missing == 0) {
           auto const [outer, inner] = spaces.split(next, missing);
-          spaces.lock({inner}, "it is the width of a part");
+          spaces.lock({inner}, inside_of_part);
           axis.push_back(outer);
           left.push_front(inner);
           missing = 1;
@@ -571,7 +574,7 @@ class AxisTrace {
     for (at::Tensor const& each : outputs) equal = equal && each.sizes() == outputs.front().sizes();
     if (!equal) return refuse(call);
     Axis inner = spaces.axis(outputs.front().size(at));
-    Axis whole = spaces.locked_axis(count, "it counts parts");
+    Axis whole = spaces.locked_axis(count, inside_of_part);
     whole.insert(whole.end(), inner.begin(), inner.end());
     spaces.unify(axes[dim], whole, call.name);
     axes[dim] = inner;
