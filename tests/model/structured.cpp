@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
@@ -266,11 +267,11 @@ TEST_CASE("heads of an attention and the units between its layers go, and the re
   CAPTURE(report);
   auto const& layer = encoder->encoder->layers->ptr<finetune::EncoderLayerImpl>(1);
   // 2 of 4 heads, of width 4.
-  CHECK(layer->attention->self->query->weight.sizes() == at::IntArrayRef{8, 16});
-  CHECK(layer->attention->self->value->bias.sizes() == at::IntArrayRef{8});
-  CHECK(layer->attention->output->dense->weight.sizes() == at::IntArrayRef{16, 8});
-  CHECK(layer->intermediate->dense->weight.sizes() == at::IntArrayRef{12, 16});
-  CHECK(layer->output->dense->weight.sizes() == at::IntArrayRef{16, 12});
+  CHECK((layer->attention->self->query->weight.sizes() == at::IntArrayRef{8, 16}));
+  CHECK((layer->attention->self->value->bias.sizes() == at::IntArrayRef{8}));
+  CHECK((layer->attention->output->dense->weight.sizes() == at::IntArrayRef{16, 8}));
+  CHECK((layer->intermediate->dense->weight.sizes() == at::IntArrayRef{12, 16}));
+  CHECK((layer->output->dense->weight.sizes() == at::IntArrayRef{16, 12}));
   bool named = false;
   for (auto const& row : report.rows) {
     if (row.before != 16) continue;
@@ -295,12 +296,12 @@ TEST_CASE(
   CutReport const report = prune_structured(llama, ids, Structured<Keep<0.5_r>>{});
   CAPTURE(report);
   auto const& layer = llama->model->layers->ptr<finetune::LlamaLayerImpl>(0);
-  CHECK(layer->attention->query->weight.sizes() == at::IntArrayRef{24, 16});
-  CHECK(layer->attention->key->weight.sizes() == at::IntArrayRef{12, 16});
-  CHECK(layer->attention->output->weight.sizes() == at::IntArrayRef{16, 24});
-  CHECK(layer->mlp->gate->weight.sizes() == at::IntArrayRef{12, 16});
-  CHECK(layer->mlp->up->weight.sizes() == at::IntArrayRef{12, 16});
-  CHECK(layer->mlp->down->weight.sizes() == at::IntArrayRef{16, 12});
+  CHECK((layer->attention->query->weight.sizes() == at::IntArrayRef{24, 16}));
+  CHECK((layer->attention->key->weight.sizes() == at::IntArrayRef{12, 16}));
+  CHECK((layer->attention->output->weight.sizes() == at::IntArrayRef{16, 24}));
+  CHECK((layer->mlp->gate->weight.sizes() == at::IntArrayRef{12, 16}));
+  CHECK((layer->mlp->up->weight.sizes() == at::IntArrayRef{12, 16}));
+  CHECK((layer->mlp->down->weight.sizes() == at::IntArrayRef{16, 12}));
 }
 
 /// Two layers, and what a test does between them.

@@ -99,6 +99,28 @@ FRUGAL_INLINE void require_fraction_of_round(double fraction) {
                        .fix = "Give a number between 0 and 1, such as 0.2."});
 }
 
+template <class T>
+inline constexpr bool is_rewind = false;
+template <std::uint64_t Step>
+inline constexpr bool is_rewind<Rewind<Step>> = true;
+template <class T>
+inline constexpr bool is_rounds = false;
+template <int N>
+inline constexpr bool is_rounds<Rounds<N>> = true;
+
+namespace option {
+
+struct rewind {
+  template <class O>
+  static constexpr bool has = is_rewind<O>;
+};
+struct rounds {
+  template <class O>
+  static constexpr bool has = is_rounds<O>;
+};
+
+}  // namespace option
+
 /// What the rounds hand on.
 struct Draw {
   std::uint64_t rewind = 0;
@@ -206,26 +228,14 @@ struct TicketRound {
 template <class... Options>
 struct LotteryTicket {
  private:
-  struct rewind {
-    template <class O>
-    static constexpr bool has = false;
-    template <std::uint64_t Step>
-    static constexpr bool has<Rewind<Step>> = true;
-  };
-  struct rounds {
-    template <class O>
-    static constexpr bool has = false;
-    template <int N>
-    static constexpr bool has<Rounds<N>> = true;
-  };
-  using classes = list<rewind, rounds, detail::option::where>;
+  using classes = list<detail::option::rewind, detail::option::rounds, detail::option::where>;
   static_assert(detail::options_known<classes, Options...>,
                 "frugal: LotteryTicket<...>: unknown option. Options: Rewind<step>, Rounds<N>, "
                 "Where<\"pattern\">.");
   static_assert(detail::options_unique<classes, Options...>,
                 "frugal: LotteryTicket<...>: the same option twice. Keep one of each.");
-  using Back = detail::option_of<rewind, Rewind<0>, Options...>;
-  using Count = detail::option_of<rounds, Rounds<5>, Options...>;
+  using Back = detail::option_of<detail::option::rewind, Rewind<0>, Options...>;
+  using Count = detail::option_of<detail::option::rounds, Rounds<5>, Options...>;
   using Which = detail::option_of<detail::option::where, void, Options...>;
 
  public:

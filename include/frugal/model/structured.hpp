@@ -89,19 +89,26 @@ struct CutReport {
 
 namespace detail {
 
+template <class T>
+inline constexpr bool is_keep_share = false;
+template <Rational Share>
+inline constexpr bool is_keep_share<Keep<Share>> = true;
+template <class T>
+inline constexpr bool is_round_to = false;
+template <auto Width>
+inline constexpr bool is_round_to<RoundTo<Width>> = true;
+
 namespace option {
+
 struct keep_share {
   template <class O>
-  static constexpr bool has = false;
-  template <Rational Share>
-  static constexpr bool has<Keep<Share>> = true;
+  static constexpr bool has = is_keep_share<O>;
 };
 struct round_to {
   template <class O>
-  static constexpr bool has = false;
-  template <auto Width>
-  static constexpr bool has<RoundTo<Width>> = true;
+  static constexpr bool has = is_round_to<O>;
 };
+
 }  // namespace option
 
 struct CutSettings {
@@ -111,11 +118,10 @@ struct CutSettings {
   std::optional<NamePatterns> where{};
 };
 
-/// Elements of a type in a vector register of the machine; on an accelerator, what its matrix units
-/// take at once.
+/// Elements of a type in a vector register of the machine; on an accelerator, in 64 bytes, of which
+/// its matrix units take a multiple.
 FRUGAL_INLINE std::int64_t vector_width(at::Tensor const& like) {
-  if (!like.is_cpu()) return 16 / static_cast<std::int64_t>(like.element_size()) * 4;
-  std::string const capability = at::get_cpu_capability();
+  std::string const capability = like.is_cpu() ? at::get_cpu_capability() : "AVX512";
   std::int64_t const bytes = capability.starts_with("AVX512") ? 64 : capability == "AVX2" ? 32 : 16;
   return bytes / static_cast<std::int64_t>(like.element_size());
 }
@@ -162,7 +168,8 @@ FRUGAL_INLINE std::vector<CutGroup> groups_of(torch::nn::Module& module, AxisTra
   // What no layer makes is no group, nor what is another one's inside or what the caller sees alone.
   std::erase_if(groups, [](CutGroup const& each) {
     bool const taken = std::ranges::any_of(each.places, &CutPlace::takes);
-    return std::ranges::none_of(each.places, &CutPlace::makes) || each.why.starts_with(inside_of_part) ||
+    return std::ranges::none_of(each.places, &CutPlace::makes) ||
+           each.why.starts_with(inside_of_part) ||
            (!taken && (each.why.empty() || each.why == module_output));
   });
   return groups;

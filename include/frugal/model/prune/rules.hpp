@@ -8,7 +8,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <frugal/core/compose/rational.hpp>
@@ -73,13 +75,24 @@ inline constexpr bool is_n_of_m<NofM<N, M>> = true;
 template <class T>
 concept PruningRule = std::same_as<T, Magnitude> || std::same_as<T, Movement> || is_n_of_m<T>;
 
+template <class T>
+inline constexpr bool is_sparsity = false;
+template <Rational Share>
+inline constexpr bool is_sparsity<Sparsity<Share>> = true;
+template <class T>
+inline constexpr bool is_cubic = false;
+template <std::uint64_t Steps>
+inline constexpr bool is_cubic<Cubic<Steps>> = true;
+template <class T>
+inline constexpr bool is_where = false;
+template <fixed_string... Patterns>
+inline constexpr bool is_where<Where<Patterns...>> = true;
+
 namespace option {
 
 struct sparsity {
   template <class O>
-  static constexpr bool has = false;
-  template <Rational Share>
-  static constexpr bool has<Sparsity<Share>> = true;
+  static constexpr bool has = is_sparsity<O>;
 };
 struct global {
   template <class O>
@@ -87,15 +100,11 @@ struct global {
 };
 struct cubic {
   template <class O>
-  static constexpr bool has = false;
-  template <std::uint64_t Steps>
-  static constexpr bool has<Cubic<Steps>> = true;
+  static constexpr bool has = is_cubic<O>;
 };
 struct where {
   template <class O>
-  static constexpr bool has = false;
-  template <fixed_string... Patterns>
-  static constexpr bool has<Where<Patterns...>> = true;
+  static constexpr bool has = is_where<O>;
 };
 
 }  // namespace option
