@@ -137,6 +137,11 @@ struct lora : repeatable_kind {
   static constexpr std::string_view page = "model/lora.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct lottery_ticket : optional_kind {
+  static constexpr std::string_view name = "LotteryTicket";
+  static constexpr std::string_view page = "model/lottery_ticket.md";
+  static constexpr Stage stage = Stage::update;
+};
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
   static constexpr std::string_view page = "report/mlperf_log.md";
@@ -166,6 +171,11 @@ struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
   static constexpr std::string_view page = "report/prometheus_endpoint.md";
   static constexpr Stage stage = Stage::publish;
+};
+struct prune : optional_kind {
+  static constexpr std::string_view name = "Prune";
+  static constexpr std::string_view page = "model/prune.md";
+  static constexpr Stage stage = Stage::update;
 };
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
