@@ -203,7 +203,7 @@ struct InterceptedKernels {
   /// torch::nn::Linear multiplies by weight.t().
   FRUGAL_INLINE static at::Tensor transposed_weight(at::Tensor const& factor) {
     if (factor.dim() != 2 || !factor.is_view()) return {};
-    at::Tensor weight = factor._base();
+    at::Tensor weight(factor._base());
     bool const whole = weight.dim() == 2 && weight.is_same_size(factor.t()) &&
                        weight.strides() == factor.t().strides() &&
                        weight.storage_offset() == factor.storage_offset();

@@ -82,13 +82,41 @@ struct Int8Format {
   static Quantised gradient_rows(at::Tensor const& matrix) { return rows(matrix); }
   static Quantised gradient_columns(at::Tensor const& matrix) { return columns(matrix); }
 
+  /// Inputs with a scale known beforehand: clipped to 256 steps of which `zero_point` is 0.
+  FRUGAL_INLINE static Quantised on_grid(at::Tensor const& matrix, double scale,
+                                         std::int64_t zero_point, std::int64_t shift) {
+    auto const size = static_cast<float>(scale);
+    if (!matrix.is_cpu()) {
+      at::Tensor const steps = matrix.mul(1 / size).round_().add_(zero_point).clamp_(0, 255);
+      // NaN keeps its place in the scale.
+      at::Tensor const scales = matrix.amax(1).mul_(0).add_(size);
+      return {steps.add_(shift).to(at::kInt).to(at::kChar), scales};
+    }
+    Quantised made = make(matrix, matrix.size(0));
+    made.scales.fill_(size);
+    std::int64_t const columns = matrix.size(1);
+    float const* const in = matrix.const_data_ptr<float>();
+    auto* const out = made.values.data_ptr<std::int8_t>();
+    auto* const scales = made.scales.data_ptr<float>();
+    auto const zero = static_cast<float>(zero_point);
+    auto const added = static_cast<std::int32_t>(shift + zero_point);
+    at::parallel_for(0, matrix.size(0), grain / columns + 1, [&](auto begin, auto end) {
+      run_widest<QuantiseOnGrid>(in + begin * columns, end - begin, columns, 1 / size, zero, added,
+                                 out + begin * columns, scales + begin);
+    });
+    return made;
+  }
+
+  /// `offsets` of each column of the product's integers are subtracted, if there are any.
   FRUGAL_INLINE static at::Tensor multiply(Quantised const& a, Quantised const& b,
-                                           at::IntArrayRef sizes) {
+                                           at::IntArrayRef sizes, at::Tensor const& offsets = {}) {
     std::int64_t const rows = a.values.size(0);
     std::int64_t const columns = b.values.size(1);
     if (!a.values.is_cpu()) {
-      at::Tensor const sums = at::_int_mm(a.values, b.values).to(at::kFloat);
-      return at::_unsafe_view(sums.mul_(b.scales).mul_(a.scales.unsqueeze(1)), sizes);
+      at::Tensor sums = at::_int_mm(a.values, b.values);
+      if (offsets.defined()) sums.sub_(offsets);
+      sums = sums.to(at::kFloat).mul_(b.scales).mul_(a.scales.unsqueeze(1));
+      return at::_unsafe_view(sums, sizes);
     }
     // Its integers become its numbers in place: new memory costs more than the passes over it.
     at::Tensor product = at::empty(sizes, a.scales.options());
@@ -97,9 +125,10 @@ struct Int8Format {
     auto* const at = static_cast<std::byte*>(integers.data_ptr());
     float const* const of_rows = a.scales.const_data_ptr<float>();
     float const* const of_columns = b.scales.const_data_ptr<float>();
+    auto const* const less = offsets.defined() ? offsets.const_data_ptr<std::int32_t>() : nullptr;
     at::parallel_for(0, rows, grain / columns + 1, [&](auto begin, auto end) {
       run_widest<ScaleProduct>(at + begin * columns * sizeof(float), end - begin, columns,
-                               of_rows + begin, of_columns);
+                               of_rows + begin, of_columns, less);
     });
     return product;
   }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include <frugal/inline.hpp>
 
@@ -124,10 +126,50 @@ struct QuantiseColumns {
   }
 };
 
-/// Turns the integers of a product into its numbers, where they are.
+/// Puts numbers on a given grid of 256 steps of which `zero` is 0, clips the others, and adds `shift`.
+/// The scale of a row with a NaN becomes NaN.
+struct QuantiseOnGrid {
+  [[gnu::always_inline]] static void run(float const* in, std::int64_t rows, std::int64_t columns,
+                                         float inverse, float zero, std::int32_t shift,
+                                         std::int8_t* out, float* scales) {
+    float const low = -zero;
+    float const high = 255 - zero;
+    for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
+      Int8Ints unordered = {};
+      bool bad = false;
+      std::int64_t at = 0;
+      for (; at + int8_lanes <= columns; at += int8_lanes) {
+        Int8Floats number;
+        std::memcpy(&number, in + at, sizeof number);
+        unordered |= number != number;
+        number *= inverse;
+        number = number > low ? number : Int8Floats{} + low;
+        number = number < high ? number : Int8Floats{} + high;
+        number += 12582912.0F;
+        Int8Ints bits;
+        std::memcpy(&bits, &number, sizeof bits);
+        bits += shift;
+        Int8Bytes const bytes = __builtin_convertvector(bits, Int8Bytes);
+        std::memcpy(out + at, &bytes, sizeof bytes);
+      }
+      for (; at < columns; ++at) {
+        bad = bad || in[at] != in[at];
+        float number = in[at] * inverse;
+        number = number > low ? number : low;
+        number = number < high ? number : high;
+        out[at] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(number + 12582912.0F) + shift);
+      }
+      for (int lane = 0; lane < int8_lanes; ++lane) bad = bad || unordered[lane] != 0;
+      if (bad) scales[row] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+};
+
+/// Turns the integers of a product into its numbers, where they are: less the offset of their column.
 struct ScaleProduct {
   [[gnu::always_inline]] static void run(void* product, std::int64_t rows, std::int64_t columns,
-                                         float const* of_rows, float const* of_columns) {
+                                         float const* of_rows, float const* of_columns,
+                                         std::int32_t const* offsets) {
     auto* at = static_cast<std::byte*>(product);
     for (std::int64_t row = 0; row < rows; ++row) {
       Int8Floats const of_row = Int8Floats{} + of_rows[row];
@@ -137,12 +179,18 @@ struct ScaleProduct {
         Int8Floats of_column;
         std::memcpy(&sums, at, sizeof sums);
         std::memcpy(&of_column, of_columns + column, sizeof of_column);
+        if (offsets != nullptr) {
+          Int8Ints offset;
+          std::memcpy(&offset, offsets + column, sizeof offset);
+          sums -= offset;
+        }
         Int8Floats const scaled = __builtin_convertvector(sums, Int8Floats) * of_column * of_row;
         std::memcpy(at, &scaled, sizeof scaled);
       }
       for (; column < columns; ++column, at += sizeof(float)) {
         std::int32_t sum;
         std::memcpy(&sum, at, sizeof sum);
+        if (offsets != nullptr) sum -= offsets[column];
         float const scaled = static_cast<float>(sum) * of_columns[column] * of_rows[row];
         std::memcpy(at, &scaled, sizeof scaled);
       }
