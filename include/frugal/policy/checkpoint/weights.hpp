@@ -60,7 +60,8 @@ namespace detail {
 FRUGAL_INLINE std::vector<std::string> names_not_in(torch::nn::Module& module,
                                                     Safetensors const& file) {
   std::set<std::string> known;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const&) { known.insert(name); });
+  visit_all_tensors(module,
+                    [&](std::string const& name, at::Tensor const&) { known.insert(name); });
   std::vector<std::string> names;
   for (std::size_t i = 0; i < file.size(); ++i) {
     std::string name(file[i].name);
@@ -172,7 +173,7 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
   std::vector<std::pair<std::string, at::TensorImpl const*>> names;
   std::map<at::TensorImpl const*, TensorView> filled;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+  visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     names.emplace_back(name, tensor.unsafeGetTensorImpl());
     auto const view = file.find(name);
     if (!view) return;
