@@ -40,7 +40,8 @@ def layer(weight: torch.Tensor, bias: torch.Tensor) -> torch.nn.Linear:
 
 def quantised(recipe: str, net: torch.nn.Sequential) -> torch.nn.Module:
     if recipe == "int8":
-        quantize_(net, Int8MixedPrecisionTrainingConfig())
+        # As modules: of torchao 0.18's tensor subclass, F.linear computes in FP32.
+        quantize_(net, Int8MixedPrecisionTrainingConfig(module_swap=True))
         return net
     config = Float8LinearConfig.from_recipe_name(recipe)
     object.__setattr__(config, "emulate", True)
@@ -52,6 +53,7 @@ def case(recipe: str, name: str) -> dict:
     net = quantised(recipe, torch.nn.Sequential(layer(weight, bias)))
     rows.requires_grad_()
     output = net(rows)
+    assert not torch.allclose(output, torch.nn.functional.linear(rows, weight, bias), rtol=1e-5, atol=1e-6)
     output.backward(gradient)
     of = {key: parameter.grad for key, parameter in net[0].named_parameters()}
     return {"name": f"{recipe}, {name}", "recipe": recipe, "input": values(rows), "sizes": list(rows.shape),

@@ -21,7 +21,8 @@ using frugal::Scales;
 using frugal::detail::Fp8Format;
 
 TEST_CASE("a layer in FP8 has torchao's output and gradients, by both recipes") {
-  for (Json const& which : reference("quantised_training.json").at("cases")) {
+  Json const file = reference("quantised_training.json");
+  for (Json const& which : file.at("cases")) {
     CAPTURE(which.at("name").get<std::string>());
     // torchao's emulation multiplies rounded numbers in FP32.
     if (which.at("recipe") == "tensorwise") check_layer<Fp8Format<Scales::per_tensor>>(which, 1e-5);

@@ -27,7 +27,7 @@ namespace frugal::detail {
 /// A matrix in few bits, and the scale of each row, of each column, or of the whole.
 struct Quantised {
   at::Tensor values, scales;
-  Quantised t() const { return {values.t(), scales}; }
+  Quantised t() const { return {values.t(), scales.dim() == 2 ? scales.t() : scales}; }
 };
 
 FRUGAL_INLINE void refuse_second_derivative(char const* format) {
