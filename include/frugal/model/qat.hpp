@@ -41,10 +41,7 @@ FRUGAL_INLINE void require_trainable(WeightedLayer const& layer) {
 
 FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
   for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
-    if (item.value()->as<QuantisedWeight>() == nullptr &&
-        std::dynamic_pointer_cast<QuantisedWeight>(item.value()) == nullptr) {
-      continue;
-    }
+    if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) == nullptr) continue;
     throw SettingsError({.what = "'" + item.key() + "' is quantised already, and its range is fixed",
                          .where = "Qat<INT8>",
                          .why = "there is no FP32 weight left to train",
@@ -68,6 +65,46 @@ void add_fake_layers(torch::nn::Module& root, QuantiseOptions const& options, Ma
     layer.module->register_module(fake_child, fake);
     intercept(layer.weight, fake->hook);
   }
+}
+
+/// Puts the quantised weight of each layer in place of its fake quantisation.
+FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
+  struct Found {
+    WeightedLayer layer;
+    std::shared_ptr<FakeQuantised> fake;
+  };
+  std::vector<Found> found;
+  for (WeightedLayer const& layer : weighted_layers(root)) {
+    std::shared_ptr<torch::nn::Module> const* const child =
+        layer.module->named_children().find(fake_child);
+    if (child == nullptr) continue;
+    auto fake = std::dynamic_pointer_cast<FakeQuantised>(*child);
+    if (!fake->ranged()) {
+      throw StateError({.what = "layer '" + layer.name + "' has no range of its input",
+                        .where = "convert",
+                        .why = "no training step has called it",
+                        .fix = "Train it with Qat first, or load weights that were."});
+    }
+    found.push_back({layer, std::move(fake)});
+  }
+  if (found.empty()) {
+    throw StateError({.what = "no layer of this module was trained with Qat",
+                      .where = "convert",
+                      .why = "it makes quantised weights of fake ones",
+                      .fix = "Train with Qat first, or call quantise<INT8>."});
+  }
+  QuantisedModule made{.layers = {}, .bytes_before = stored_bytes(root)};
+  for (Found const& each : found) {
+    WeightedLayer const& layer = each.layer;
+    Quantised const integers = each.fake->integers(layer.weight);
+    release(layer.weight, *each.fake->hook);
+    layer.module->unregister_module(fake_child);
+    put_in(layer, std::make_shared<Int8Weight>(integers.values.view(layer.weight.sizes()),
+                                               integers.scales, each.fake->grid()));
+    made.layers.push_back(layer.name);
+  }
+  made.bytes = stored_bytes(root);
+  return made;
 }
 
 }  // namespace detail
@@ -131,11 +168,7 @@ void adapt(Module& module, Qat<INT8, Ranges> const& policy) {
 /// of training.
 template <class Module>
 QuantisedModule convert(Module& module) {
-  torch::nn::Module& base = base_module(module);
-  QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
-  detail::convert_layers(base, made.layers);
-  made.bytes = detail::stored_bytes(base);
-  return made;
+  return detail::convert_layers(base_module(module));
 }
 
 }  // namespace frugal

@@ -167,6 +167,11 @@ struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view page = "report/prometheus_endpoint.md";
   static constexpr Stage stage = Stage::publish;
 };
+struct qat : optional_kind {
+  static constexpr std::string_view name = "Qat";
+  static constexpr std::string_view page = "model/quantise.md";
+  static constexpr Stage stage = Stage::transform;
+};
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
