@@ -60,7 +60,7 @@ void save(std::filesystem::path const& folder) {
   std::map<std::string, at::Tensor> base;
   for (auto const& item : net->named_parameters()) base.emplace(item.key(), item.value().detach().clone());
   write(folder / "base.safetensors", base);
-  fr::TensorDataset const data(some_rows(64), torch::randint(0, 3, {64}), {.batch = 8});
+  fr::TensorDataset data(some_rows(64), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 3},
                       fr::Optimize<fr::AdamW>{.lr = 0.02}, Policy{}};
   static_cast<void>(trainer.fit(data));

@@ -21,7 +21,7 @@
 
 namespace frugal {
 
-/// The parameters with a name that a pattern selects: frozen for good in this module, until unfix()
+/// The parameters with a name that a pattern selects: frozen for good in this module, until unfix_tensor()
 /// or Unfreeze. SettingsError for a pattern that selects none.
 FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& patterns) {
   std::vector<std::string> names;
@@ -29,7 +29,7 @@ FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& pattern
   patterns.require_in(names, "Freeze", "parameters");
   for (auto const& item : module.named_parameters()) {
     if (!item.value().defined() || !patterns.matches(item.key())) continue;
-    if (!is_fixed(item.value()) && !is_released(item.value())) fix(item.value());
+    if (!is_fixed(item.value()) && !is_released(item.value())) fix_tensor(item.value());
   }
 }
 
@@ -39,8 +39,8 @@ FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& pattern
 ///         gradients and moments, and no activations below the first trained layer.
 /// Cost    none. A checkpoint hashes the frozen parameters once per fit, and does not store them.
 /// State   none: it belongs to the module, in this fit and in those that follow.
-/// Errors  SettingsError for a pattern that selects no parameter, and if all are frozen; StateError
-///         on a resume over other frozen weights than those of the checkpoint's run.
+/// Errors  SettingsError for a pattern that selects no parameter; ModuleError if all are frozen;
+///         StateError on a resume over other frozen weights than those of the checkpoint's run.
 /// Source  requires_grad = False and eval() of the layers in PyTorch.
 ///
 /// Patterns are those of parameters' names (Where): Freeze<Where<"encoder.*">>. BatchNorm layers
@@ -58,21 +58,12 @@ struct Freeze {
   template <class Context>
   class State {
    public:
+    using transient = void;  // found again when a fit begins
     explicit State(Freeze const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {
       torch::nn::Module& module = base_module(phase.module());
       statistics_.find(module, [](std::string const& name) { return Names::matches(name); });
-      for (at::Tensor const& each : phase.parameters().tensors) {
-        if (each.requires_grad()) return;
-      }
-      for (auto const& item : module.named_parameters()) {
-        if (item.value().defined() && !is_fixed(item.value())) return;
-      }
-      throw SettingsError({.what = "Freeze has frozen every parameter of the module",
-                           .where = "Freeze",
-                           .why = "nothing is left to train",
-                           .fix = "Leave a layer out of the patterns."});
     }
 
     template <class Next>

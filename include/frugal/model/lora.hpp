@@ -109,11 +109,11 @@ FRUGAL_INLINE void fix_base(torch::nn::Module& module,
       if (!matches_pattern(pattern, item.key())) continue;
       trains = true;
       if (is_fixed(tensor)) {
-        unfix(tensor);
+        unfix_tensor(tensor);
         tensor.set_requires_grad(true);
       }
     }
-    if (!trains && !is_fixed(tensor) && !is_released(tensor)) fix(tensor);
+    if (!trains && !is_fixed(tensor) && !is_released(tensor)) fix_tensor(tensor);
   }
 }
 
@@ -237,6 +237,7 @@ struct Lora {
   template <class Context>
   class State {
    public:
+    using transient = void;
     explicit State(Lora const&) {}
     void on_gradients(Gradients<Context>& phase) { first_.check(phase.parameters(), "Lora"); }
 

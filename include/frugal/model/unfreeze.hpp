@@ -67,14 +67,15 @@ struct Unfreeze {
     for (auto const& item : module.named_parameters()) {
       if (!item.value().defined() || !Names::matches(item.key())) continue;
       if (is_released(item.value())) continue;
-      fix(item.value());
-      unfix(item.value());
+      fix_tensor(item.value());
+      unfix_tensor(item.value());
     }
   }
 
   template <class Context>
   class State {
    public:
+    using transient = void;  // the counters have it
     explicit State(Unfreeze const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) {

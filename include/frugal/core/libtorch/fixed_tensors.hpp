@@ -33,12 +33,12 @@ struct FixedTensors {
 }  // namespace detail
 
 // A fixed tensor is a parameter or buffer of a module that no run changes: frozen for good, or the
-// base under adapters. It belongs to the module, in all calls and fits, until unfix(). Fixed tensors
+// base under adapters. It belongs to the module, in all calls and fits, until unfix_tensor(). Fixed tensors
 // are in no checkpoint, snapshot or average, and no optimizer has state for them; a checkpoint has
 // their hash, and refuses to be resumed over others.
 
 /// A fixed parameter has no gradient.
-FRUGAL_INLINE void fix(at::Tensor const& tensor) {
+FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
   if (tensor.requires_grad()) tensor.set_requires_grad(false);
   tensor.mutable_grad().reset();
   detail::FixedTensors::all().map.change(
@@ -46,7 +46,7 @@ FRUGAL_INLINE void fix(at::Tensor const& tensor) {
   detail::FixedTensors::all().any = true;
 }
 /// Runs save the tensor again. Does not make a parameter trained: set requires_grad for that.
-FRUGAL_INLINE void unfix(at::Tensor const& tensor) {
+FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
   detail::FixedTensors::all().map.change(
       tensor, [](detail::Fixing& state) { state = detail::Fixing::released; });
 }
@@ -54,7 +54,7 @@ FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
   detail::FixedTensors const& all = detail::FixedTensors::all();
   return all.any && all.map.find(tensor) == detail::Fixing::fixed;
 }
-/// Whether unfix() has been called on it. A policy that fixes leaves such a tensor as it is.
+/// Whether unfix_tensor() has been called on it. A policy that fixes leaves such a tensor as it is.
 FRUGAL_INLINE bool is_released(at::Tensor const& tensor) {
   return detail::FixedTensors::all().map.find(tensor) == detail::Fixing::released;
 }

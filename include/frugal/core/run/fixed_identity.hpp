@@ -42,7 +42,7 @@ class FixedIdentity {
     if (saved.empty()) why = "its run had none, and this module has some";
     if (here.empty()) why = "its run had some, and this module has none";
     throw StateError({.what = "the module's fixed tensors are not those of the checkpoint's run",
-                      .where = "fixed",
+                      .where = "fixed tensors",
                       .why = std::move(why),
                       .fix = "Before fit, load the weights that the run began with, and adapt the "
                              "module as that run did (Freeze, Lora)."});

@@ -85,7 +85,7 @@ void remove_adapters(Module& module) {
   }
   for (at::Tensor const& tensor : root.parameters()) {
     if (!tensor.defined() || !is_fixed(tensor)) continue;
-    unfix(tensor);
+    unfix_tensor(tensor);
     tensor.set_requires_grad(true);
   }
 }

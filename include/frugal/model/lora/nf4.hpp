@@ -92,7 +92,7 @@ class Nf4Weight : public torch::nn::Module {
                                   .clone();
     auto const add = [&](char const* name, at::Tensor const& tensor) {
       at::Tensor const there = register_buffer(name, tensor.to(weight.device()));
-      fix(there);
+      fix_tensor(there);
       return there;
     };
     codes_ = add("codes", codes);
@@ -205,7 +205,7 @@ inline constexpr char const* packed_child = "nf4";
 /// Packs a linear layer's weight. The parameter keeps its shape and loses its memory.
 FRUGAL_INLINE void pack_weight(torch::nn::Module& layer, at::Tensor const& weight) {
   auto const packed = layer.register_module(packed_child, std::make_shared<Nf4Weight>(weight));
-  fix(weight);
+  fix_tensor(weight);
   weight.set_data(at::zeros({1}, weight.options().requires_grad(false)).expand(weight.sizes()));
   intercept(weight, std::make_shared<Nf4Hook>(packed));
 }
