@@ -53,8 +53,7 @@ FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
 template <class Make>
 void add_fake_layers(torch::nn::Module& root, QuantiseOptions const& options, Make const& make) {
   require_not_quantised(root);
-  std::vector<WeightedLayer> const layers = chosen_layers(root, options, "Qat<INT8>");
-  require_layers(layers, "INT8", "linear and 2-D convolutional layers");
+  std::vector<WeightedLayer> const layers = layers_for<INT8>(root, options);
   for (WeightedLayer const& layer : layers) require_trainable(layer);
   for (WeightedLayer const& layer : layers) {
     if (layer.module->named_children().contains(fake_child)) continue;

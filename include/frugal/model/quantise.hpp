@@ -85,11 +85,6 @@ FRUGAL_INLINE std::vector<WeightedLayer> chosen_layers(torch::nn::Module& module
   return layers;
 }
 
-/// Layers that can be quantised to INT4.
-FRUGAL_INLINE void keep_int4_layers(std::vector<WeightedLayer>& layers) {
-  std::erase_if(layers, [](WeightedLayer const& each) { return !Int4Weight::takes(each.weight); });
-}
-
 FRUGAL_INLINE void require_layers(std::vector<WeightedLayer> const& layers, char const* format,
                                   char const* takes) {
   if (!layers.empty()) return;
@@ -107,6 +102,33 @@ FRUGAL_INLINE std::shared_ptr<Int8Weight> int8_weight_of(WeightedLayer const& la
   at::Tensor const weight = layer.weight.detach().contiguous();
   Quantised const made = Int8Format::rows(weight.flatten(1));
   return std::make_shared<Int8Weight>(made.values.view(weight.sizes()), made.scales, grid);
+}
+
+/// The layers that the options name and the format can quantise; not none.
+template <class Format>
+std::vector<WeightedLayer> layers_for(torch::nn::Module& module, QuantiseOptions const& options) {
+  static_assert(std::is_same_v<Format, INT8> || std::is_same_v<Format, INT4>,
+                "frugal: quantise<...>: unknown format. Options: INT8, INT4.");
+  std::vector<WeightedLayer> layers =
+      chosen_layers(module, options, "quantise<" + std::string(Format::name) + ">");
+  if constexpr (std::is_same_v<Format, INT4>) {
+    std::erase_if(layers, [](auto const& each) { return !Int4Weight::takes(each.weight); });
+    require_layers(layers, Format::name,
+                   "linear layers on the CPU whose inputs and outputs are multiples of 64,");
+  } else {
+    require_layers(layers, Format::name, "linear layers and 2-D convolutions of one group");
+  }
+  return layers;
+}
+
+/// The weight of a layer in a format; an input's scale follows its numbers.
+template <class Format>
+std::shared_ptr<QuantisedWeight> quantised_weight(WeightedLayer const& layer) {
+  if constexpr (std::is_same_v<Format, INT4>) {
+    return std::make_shared<Int4Weight>(layer.weight.detach());
+  } else {
+    return int8_weight_of(layer, std::nullopt);
+  }
 }
 
 /// The layer computes with this weight from now on; its own is gone.
@@ -208,20 +230,9 @@ QuantisedModule quantise(Module& module, QuantiseOptions const& options = {}) {
   static_assert(std::is_same_v<Format, INT8> || std::is_same_v<Format, INT4>,
                 "frugal: quantise<...>: unknown format. Options: INT8, INT4.");
   torch::nn::Module& base = base_module(module);
-  std::vector<detail::WeightedLayer> layers =
-      detail::chosen_layers(base, options, "quantise<" + std::string(Format::name) + ">");
   QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
-  if constexpr (std::is_same_v<Format, INT4>) detail::keep_int4_layers(layers);
-  detail::require_layers(layers, Format::name,
-                         std::is_same_v<Format, INT4>
-                             ? "linear layers on the CPU whose sides are multiples of 64"
-                             : "linear and 2-D convolutional layers");
-  for (detail::WeightedLayer const& layer : layers) {
-    if constexpr (std::is_same_v<Format, INT4>) {
-      detail::put_in(layer, std::make_shared<detail::Int4Weight>(layer.weight.detach()));
-    } else {
-      detail::put_in(layer, detail::int8_weight_of(layer, std::nullopt));
-    }
+  for (detail::WeightedLayer const& layer : detail::layers_for<Format>(base, options)) {
+    detail::put_in(layer, detail::quantised_weight<Format>(layer));
     made.layers.push_back(layer.name);
   }
   made.bytes = detail::stored_bytes(base);
@@ -242,9 +253,7 @@ QuantisedModule quantise(Module& module, Data&& data, Ranges const& ranges = {},
                 "frugal: quantise<Format>(module, source) calibrates inputs, which only INT8 "
                 "quantises. Write quantise<INT4>(module).");
   torch::nn::Module& base = base_module(module);
-  std::vector<detail::WeightedLayer> const layers =
-      detail::chosen_layers(base, options, "quantise<INT8>");
-  detail::require_layers(layers, Format::name, "linear and 2-D convolutional layers");
+  std::vector<detail::WeightedLayer> const layers = detail::layers_for<INT8>(base, options);
   auto&& source = as_source(std::forward<Data>(data));
   std::vector<detail::SeenInput> seen(layers.size());
   {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <frugal/core/libtorch/interception.hpp>
@@ -27,15 +28,20 @@ namespace frugal::detail {
 struct WeightedLayer {
   std::string name;
   torch::nn::Module* module;
-  at::Tensor weight, bias;
-  bool convolves = false;
+  at::Tensor weight;
 };
 
 /// The name under which a layer has its quantised weight.
 inline constexpr char const* quantised_child = "quantised";
 
-/// Linear and Conv2d layers, by name. Not those whose weight another layer has as well: that one needs
-/// its numbers.
+/// Whether the kernels compute it: one group, and padding in numbers.
+FRUGAL_INLINE bool is_plain(torch::nn::Conv2dImpl const& layer) {
+  auto const& padding = layer.options.padding();
+  return layer.options.groups() == 1 && !std::holds_alternative<torch::enumtype::kSame>(padding);
+}
+
+/// Linear layers and plain Conv2d ones, by name. Not those whose weight another layer has as well: that
+/// one needs its numbers.
 FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root) {
   std::map<at::TensorImpl const*, int> owners;
   std::vector<WeightedLayer> found;
@@ -44,9 +50,9 @@ FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root
       ++owners[item.value().unsafeGetTensorImpl()];
     }
     if (auto const* const linear = module.as<torch::nn::LinearImpl>()) {
-      found.push_back({name, &module, linear->weight, linear->bias});
+      found.push_back({name, &module, linear->weight});
     } else if (auto const* const convolution = module.as<torch::nn::Conv2dImpl>()) {
-      found.push_back({name, &module, convolution->weight, convolution->bias, true});
+      if (is_plain(*convolution)) found.push_back({name, &module, convolution->weight});
     }
   };
   // A module may be on the stack, and then has no pointer of itself.
@@ -68,17 +74,33 @@ class QuantisedLayer final : public LayerHook {
   Place place() const override { return Place::compute; }
 
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
-    if (!active) return rest(call);
+    // The weight of an embedding or of another layer that was tied to it later.
+    bool const known = call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
+    if (!known) return rest(call);
     // A gradient of the input passes through the weight: of adapters in earlier layers, for example.
     bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();
     bool const fits = call.input.scalar_type() == at::kFloat && call.input.numel() != 0;
     return trains || !fits ? weight_->plain(call) : weight_->compute(call);
   }
 
-  bool active = true;
-
  private:
   std::shared_ptr<QuantisedWeight> weight_;
+};
+
+/// The layer computes with this weight while this lives.
+class [[nodiscard]] TriedWeight {
+ public:
+  TriedWeight(WeightedLayer const& layer, std::shared_ptr<QuantisedWeight> weight)
+      : weight_(layer.weight), hook_(std::make_shared<QuantisedLayer>(std::move(weight))) {
+    intercept(weight_, hook_);
+  }
+  TriedWeight(TriedWeight const&) = delete;
+  TriedWeight& operator=(TriedWeight const&) = delete;
+  ~TriedWeight() { release(weight_, *hook_); }
+
+ private:
+  at::Tensor weight_;
+  std::shared_ptr<LayerHook> hook_;
 };
 
 /// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What reads

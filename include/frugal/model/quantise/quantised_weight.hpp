@@ -19,7 +19,7 @@
 
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/quantise/operators.hpp>
+#include <frugal/model/quantise/patches.hpp>
 #include <frugal/model/quantise/ranges.hpp>
 #include <frugal/policy/precision/int8.hpp>
 
@@ -61,16 +61,22 @@ struct InputGrid {
   }
 };
 
-/// INT8, with a scale for each output. Its integers, and those of an input, are torch's.
+/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products are
+/// those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored: others
+/// keep the weight a second time, in a layout of their own.
 class Int8Weight final : public QuantisedWeight {
  public:
+  static bool takes(LayerCall const& call) {
+    return call.input.is_cpu() && call.groups == 1 && !call.same_padding;
+  }
+
   /// Without a grid the scales of inputs follow their numbers.
   FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
                            std::optional<InputGrid> grid)
       : values_(register_buffer("values", values)), scales_(register_buffer("scales", scales)) {
     if (!grid) return;
-    grid_ = register_buffer("input_grid",
-                            at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
+    grid_ = register_buffer(
+        "input_grid", at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
     sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
   }
 
@@ -81,8 +87,9 @@ class Int8Weight final : public QuantisedWeight {
   }
 
   FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
-    if (call.op == LayerCall::Operator::conv2d) return convolved(call);
-    if (!Int8Format::takes(call.input)) return plain(call);
+    bool const convolves = call.op == LayerCall::Operator::conv2d;
+    if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
+    if (convolves) return convolved(call);
     at::Tensor const input_MK = call.input.reshape({-1, values_.size(1)}).contiguous();
     std::vector<std::int64_t> sizes = call.input.sizes().vec();
     sizes.back() = values_.size(0);
@@ -90,36 +97,53 @@ class Int8Weight final : public QuantisedWeight {
     at::Tensor output;
     if (!grid_.defined()) {
       output = Int8Format::multiply(Int8Format::rows(input_MK), factor, sizes);
+    } else if (!input_MK.is_cpu()) {
+      return plain(call);
     } else {
-      InputGrid const grid = input_grid();
-      // Signed bytes, for the product.
-      Quantised const input = Int8Format::on_grid(input_MK, grid.scale, grid.zero_point, -128);
-      output = Int8Format::multiply(input, factor, sizes, sums_.mul(grid.zero_point - 128));
+      output = at::empty(sizes, input_MK.options());
+      Int8Format::multiply_into(output.view({-1, values_.size(0)}), on_grid(input_MK), factor,
+                                {.rows = {}, .columns = offsets()});
     }
     return call.bias.defined() ? output.add_(call.bias) : output;
   }
 
  private:
   InputGrid input_grid() const {
-    at::Tensor const grid = grid_.cpu();
-    double const* const at = grid.const_data_ptr<double>();
+    double const* const at = grid_.const_data_ptr<double>();
     return {at[0], static_cast<std::int64_t>(at[1])};
   }
+  /// In signed bytes, for the product: 128 less than torch's.
+  Quantised on_grid(at::Tensor const& rows) const {
+    InputGrid const grid = input_grid();
+    return Int8Format::on_grid(rows, grid.scale, grid.zero_point, -128);
+  }
+  at::Tensor offsets() const { return sums_.mul(input_grid().zero_point - 128); }
 
-  FRUGAL_INLINE at::Tensor convolved(LayerCall const& call) {
-    at::Tensor const input = call.input.contiguous();
-    auto const [low, high] = at::aminmax(input);
-    Range const seen{low.item<double>(), high.item<double>()};
-    bool const finite = std::isfinite(seen.low) && std::isfinite(seen.high);
-    if (!finite || !input.is_cpu() || call.same_padding) return plain(call);
-    InputGrid const grid = grid_.defined() ? input_grid() : InputGrid::of(seen);
-    Quantised const bytes = Int8Format::on_grid(input.view({input.size(0), -1}), grid.scale,
-                                                grid.zero_point, /*shift=*/0);
-    return quantised_conv2d(call, bytes.values.view(at::kByte).view(input.sizes()), grid.scale,
-                            grid.zero_point, values_, scales_);
+  FRUGAL_INLINE at::Tensor convolved(LayerCall const& call) const {
+    at::Tensor const input = call.input.dim() == 3 ? call.input.unsqueeze(0) : call.input;
+    at::Tensor const images = input.reshape({input.size(0), -1}).contiguous();
+    Quantised const bytes = grid_.defined() ? on_grid(images) : Int8Format::rows(images);
+    auto const zero =
+        static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
+    PatchShape const shape = PatchShape::of(call, input.sizes(), values_.sizes());
+    at::Tensor const output =
+        at::empty({input.size(0), values_.size(0), shape.out_height, shape.out_width},
+                  images.options());
+    at::Tensor const patches = at::empty({shape.rows(), shape.positions()}, values_.options());
+    Quantised const factor{values_.flatten(1), scales_};
+    at::Tensor const less = grid_.defined() ? offsets() : at::Tensor();
+    for (std::int64_t i = 0; i < input.size(0); ++i) {
+      shape.gather(bytes.values[i].const_data_ptr<std::int8_t>(), zero,
+                   patches.data_ptr<std::int8_t>());
+      Int8Format::multiply_into(output[i].flatten(1), factor,
+                                {patches, bytes.scales[i].expand({shape.positions()}).contiguous()},
+                                {.rows = less, .columns = {}});
+    }
+    if (call.bias.defined()) output.add_(call.bias.view({-1, 1, 1}));
+    return call.input.dim() == 3 ? output.squeeze(0) : output;
   }
 
-  at::Tensor values_;  ///< [N, K], or [N, K, height, width]
+  at::Tensor values_;  ///< [N, K], or [N, channels, height, width]
   at::Tensor scales_;  ///< [N]
   at::Tensor grid_;    ///< scale and zero point of the input
   at::Tensor sums_;    ///< [N], of each output's integers: what the input's zero point adds

@@ -107,30 +107,43 @@ struct Int8Format {
     return made;
   }
 
-  /// `offsets` of each column of the product's integers are subtracted, if there are any.
+  /// What is subtracted from the integers of each row, or of each column.
+  struct Offsets {
+    at::Tensor rows{}, columns{};
+  };
+
   FRUGAL_INLINE static at::Tensor multiply(Quantised const& a, Quantised const& b,
-                                           at::IntArrayRef sizes, at::Tensor const& offsets = {}) {
-    std::int64_t const rows = a.values.size(0);
-    std::int64_t const columns = b.values.size(1);
-    if (!a.values.is_cpu()) {
-      at::Tensor sums = at::_int_mm(a.values, b.values);
-      if (offsets.defined()) sums.sub_(offsets);
-      sums = sums.to(at::kFloat).mul_(b.scales).mul_(a.scales.unsqueeze(1));
-      return at::_unsafe_view(sums, sizes);
+                                           at::IntArrayRef sizes) {
+    if (a.values.is_cpu()) {
+      at::Tensor product = at::empty(sizes, a.scales.options());
+      multiply_into(product.view({a.values.size(0), b.values.size(1)}), a, b, {});
+      return product;
     }
-    // Its integers become its numbers in place: new memory costs more than the passes over it.
-    at::Tensor product = at::empty(sizes, a.scales.options());
-    at::Tensor integers = product.view(at::kInt).view({rows, columns});
+    at::Tensor const sums = at::_int_mm(a.values, b.values).to(at::kFloat);
+    return at::_unsafe_view(sums.mul_(b.scales).mul_(a.scales.unsqueeze(1)), sizes);
+  }
+
+  /// In host memory, to a contiguous matrix. The integers become numbers in place: new memory costs
+  /// more than the passes over it.
+  FRUGAL_INLINE static void multiply_into(at::Tensor const& product, Quantised const& a,
+                                          Quantised const& b, Offsets const& offsets) {
+    std::int64_t const columns = product.size(1);
+    at::Tensor integers = product.view(at::kInt);
     at::_int_mm_out(integers, a.values, b.values);
     auto* const at = static_cast<std::byte*>(integers.data_ptr());
     float const* const of_rows = a.scales.const_data_ptr<float>();
     float const* const of_columns = b.scales.const_data_ptr<float>();
-    auto const* const less = offsets.defined() ? offsets.const_data_ptr<std::int32_t>() : nullptr;
-    at::parallel_for(0, rows, grain / columns + 1, [&](auto begin, auto end) {
+    auto const of = [](at::Tensor const& each) {
+      return each.defined() ? each.const_data_ptr<std::int32_t>() : nullptr;
+    };
+    auto const* const row_offsets = of(offsets.rows);
+    auto const* const column_offsets = of(offsets.columns);
+    at::parallel_for(0, product.size(0), grain / columns + 1, [&](auto begin, auto end) {
       run_widest<ScaleProduct>(at + begin * columns * sizeof(float), end - begin, columns,
-                               of_rows + begin, of_columns, less);
+                               of_rows + begin, of_columns,
+                               row_offsets == nullptr ? nullptr : row_offsets + begin,
+                               column_offsets);
     });
-    return product;
   }
 
  private:

@@ -165,13 +165,16 @@ struct QuantiseOnGrid {
   }
 };
 
-/// Turns the integers of a product into its numbers, where they are: less the offset of their column.
+/// Turns the integers of a product into its numbers, where they are: less the offset of their row, or
+/// of their column. Either may be null.
 struct ScaleProduct {
   [[gnu::always_inline]] static void run(void* product, std::int64_t rows, std::int64_t columns,
                                          float const* of_rows, float const* of_columns,
+                                         std::int32_t const* row_offsets,
                                          std::int32_t const* offsets) {
     auto* at = static_cast<std::byte*>(product);
     for (std::int64_t row = 0; row < rows; ++row) {
+      std::int32_t const less = row_offsets != nullptr ? row_offsets[row] : 0;
       Int8Floats const of_row = Int8Floats{} + of_rows[row];
       std::int64_t column = 0;
       for (; column + int8_lanes <= columns; column += int8_lanes, at += sizeof(Int8Ints)) {
@@ -179,6 +182,7 @@ struct ScaleProduct {
         Int8Floats of_column;
         std::memcpy(&sums, at, sizeof sums);
         std::memcpy(&of_column, of_columns + column, sizeof of_column);
+        sums -= less;
         if (offsets != nullptr) {
           Int8Ints offset;
           std::memcpy(&offset, offsets + column, sizeof offset);
@@ -190,6 +194,7 @@ struct ScaleProduct {
       for (; column < columns; ++column, at += sizeof(float)) {
         std::int32_t sum;
         std::memcpy(&sum, at, sizeof sum);
+        sum -= less;
         if (offsets != nullptr) sum -= offsets[column];
         float const scaled = static_cast<float>(sum) * of_columns[column] * of_rows[row];
         std::memcpy(at, &scaled, sizeof scaled);
