@@ -18,6 +18,7 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/fold_batch_norm.hpp>
 #include <frugal/model/quantise.hpp>
 #include <frugal/model/quantise/fake_layer.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -102,6 +103,7 @@ FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
                                                integers.scales, each.fake->grid()));
     made.layers.push_back(layer.name);
   }
+  fold_batch_norm(root);
   made.bytes = stored_bytes(root);
   return made;
 }
@@ -164,7 +166,8 @@ void adapt(Module& module, Qat<INT8, Ranges> const& policy) {
 }
 
 /// Makes of a module that was trained with Qat the quantised one, where it is. Its integers are those
-/// of training.
+/// of training. Folds BatchNorm (fold_batch_norm), which changes no integer: a factor of an output is
+/// one of its scale.
 template <class Module>
 QuantisedModule convert(Module& module) {
   return detail::convert_layers(base_module(module));

@@ -103,16 +103,19 @@ class [[nodiscard]] TriedWeight {
   std::shared_ptr<LayerHook> hook_;
 };
 
+/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor defined.
+FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(torch::nn::Module& module) {
+  struct Access : torch::nn::Module {
+    static auto& of(torch::nn::Module& each) { return each.*(&Access::parameters_); }
+  };
+  return Access::of(module);
+}
+
 /// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What reads
 /// it in another way than by its layer gets NaN.
 FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
-  struct Access : torch::nn::Module {
-    static torch::OrderedDict<std::string, at::Tensor>& of(torch::nn::Module& module) {
-      return module.*(&Access::parameters_);
-    }
-  };
   at::NoGradGuard const no_gradients;
-  Access::of(layer).erase("weight");
+  own_parameters(layer).erase("weight");
   weight.mutable_grad().reset();
   weight.set_requires_grad(false);
   weight.set_data(

@@ -86,6 +86,9 @@ class Int8Weight final : public QuantisedWeight {
     return values_.to(at::kFloat).mul_(scales_.view(along));
   }
 
+  /// Multiplies each output by a factor.
+  void multiply_outputs(at::Tensor const& factors) { scales_.mul_(factors); }
+
   FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
     bool const convolves = call.op == LayerCall::Operator::conv2d;
     if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
