@@ -14,8 +14,8 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 }
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
-for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics objectives padding \
-  images image_transforms; do
+for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
+  objectives padding images image_transforms; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.

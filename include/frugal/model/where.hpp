@@ -45,8 +45,8 @@ class NamePatterns {
   }
   // Implicit on purpose: a function that takes patterns takes a Where as well.
   template <fixed_string... Patterns>
-  requires(sizeof...(Patterns) > 0)
-      NamePatterns(Where<Patterns...>)  // NOLINT(google-explicit-constructor)
+    requires(sizeof...(Patterns) > 0)
+  NamePatterns(Where<Patterns...>)  // NOLINT(google-explicit-constructor)
       : NamePatterns(std::vector<std::string>{std::string(std::string_view(Patterns))...}) {}
 
   bool matches(std::string_view name) const {

@@ -49,7 +49,11 @@ FRUGAL_INLINE std::vector<std::pair<std::string, at::Tensor>> peft_tensors(LoraA
   std::vector<std::pair<std::string, at::Tensor>> all{
       {table ? ".lora_embedding_A" : ".lora_A.weight", adapter.a()},
       {table ? ".lora_embedding_B" : ".lora_B.weight", adapter.b()}};
-  if (adapter.magnitude().defined()) all.emplace_back(".lora_magnitude_vector", adapter.magnitude());
+  if (adapter.magnitude().defined()) {
+    bool const conv = adapter.op() == LayerCall::Operator::conv2d;
+    at::Tensor const lengths = adapter.magnitude();
+    all.emplace_back(".lora_magnitude_vector", conv ? lengths.view({1, -1, 1, 1}) : lengths);
+  }
   return all;
 }
 

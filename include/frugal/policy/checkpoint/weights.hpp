@@ -94,6 +94,9 @@ inline constexpr char const* averages_file = "averaged.safetensors";
 inline constexpr std::string_view averages_path = "policies/Average/weights/";
 /// The key in that file's metadata for whether validations measure these weights: "true", "false".
 inline constexpr char const* validated_key = "validated";
+/// The key in the metadata of a checkpoint's weights for the identity of the module's fixed tensors,
+/// which are not in it.
+inline constexpr char const* fixed_key = "frugal_fixed";
 
 FRUGAL_INLINE bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
   return std::ranges::any_of(checkpoint.manifest.files,
