@@ -177,6 +177,11 @@ struct prune : optional_kind {
   static constexpr std::string_view page = "model/prune.md";
   static constexpr Stage stage = Stage::update;
 };
+struct qat : optional_kind {
+  static constexpr std::string_view name = "Qat";
+  static constexpr std::string_view page = "model/quantise.md";
+  static constexpr Stage stage = Stage::transform;
+};
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
