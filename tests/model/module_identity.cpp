@@ -7,6 +7,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <memory>
 #include <string>
 
 namespace frugal_test::model_module_identity {
@@ -41,8 +42,8 @@ TEST_CASE("the identity of a module is that of its names, types, shapes and valu
   // The same tensors under other names.
   torch::nn::Sequential renamed;
   auto const layers = net()->children();
-  renamed->push_back("first", torch::nn::AnyModule(*layers[0]->as<torch::nn::Linear>()));
-  renamed->push_back("1", torch::nn::AnyModule(*layers[1]->as<torch::nn::BatchNorm1d>()));
+  renamed->push_back("first", std::dynamic_pointer_cast<torch::nn::LinearImpl>(layers[0]));
+  renamed->push_back("1", std::dynamic_pointer_cast<torch::nn::BatchNorm1dImpl>(layers[1]));
   CHECK(module_identity(*renamed) != before);
 }
 

@@ -43,8 +43,8 @@ TEST_CASE("a teacher computes in its own precision, whatever that of the run") {
   Teacher const own(module);
   Teacher const cast(module, TeacherOptions{.autocast = at::kBFloat16});
   at::Tensor const plain = own(batch(), at::kCPU);
-  CHECK(plain.scalar_type() == at::kFloat);
-  CHECK(cast(batch(), at::kCPU).scalar_type() == at::kBFloat16);
+  CHECK((plain.scalar_type() == at::kFloat));
+  CHECK((cast(batch(), at::kCPU).scalar_type() == at::kBFloat16));
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 
   at::autocast::set_autocast_enabled(at::kCPU, true);
@@ -55,7 +55,7 @@ TEST_CASE("a teacher computes in its own precision, whatever that of the run") {
   at::autocast::clear_cache();
 
   module->to(at::kBFloat16);  // its data are converted
-  CHECK(own(batch(), at::kCPU).scalar_type() == at::kBFloat16);
+  CHECK((own(batch(), at::kCPU).scalar_type() == at::kBFloat16));
 }
 
 TEST_CASE("a teacher takes modules, holders and pointers, and functions of data or of a batch") {
@@ -79,8 +79,8 @@ TEST_CASE("a teacher takes modules, holders and pointers, and functions of data 
   Pair const pair{{at::zeros({1}), batch().data}, {}};
   CHECK(of_pair(pair, at::kCPU).equal(wanted));
   CHECK_THROWS_AS(of_pair(batch(), at::kCPU), DataError);
-  CHECK_THROWS_WITH_AS(Teacher(module)(pair, at::kCPU), doctest::Contains("second argument"),
-                       DataError);
+  Teacher const of_tensors{module};
+  CHECK_THROWS_WITH_AS(of_tensors(pair, at::kCPU), doctest::Contains("second argument"), DataError);
 }
 
 TEST_CASE("a plan of memory on shapes alone leaves the teacher its weights") {
