@@ -6,7 +6,7 @@
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/model/distil/cache_folder.hpp>
 #include <frugal/policy/accumulate.hpp>
-#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/trainer.hpp>
@@ -83,7 +83,7 @@ Loss loss_of(Json const& which, at::Tensor const& logits, bool cached) {
   if (!cached) return objective(module, batch);
   distil.teachers.clear();
   auto of_cache = distil.objective(CrossEntropy{});
-  return of_cache(module, detail::taught(batch, at::stack(outputs, 1),
+  return of_cache(module, frugal::detail::taught(batch, at::stack(outputs, 1),
                                          classes.empty() ? at::Tensor() : at::stack(classes, 1),
                                          taught_by));
 }
@@ -345,7 +345,7 @@ TEST_CASE("settings of the policy are those of the next fit, also in a second on
   auto const fit = [&](bool later) {
     Trainer trainer{student(), distil.objective(CrossEntropy{}), Settings{},
                     Optimize<SGD>{.lr = 0.1}, distil};
-    if (later) trainer.template policy<kinds::distil>().alpha = 1;
+    if (later) trainer.template policy<frugal::kinds::distil>().alpha = 1;
     trainer.fit(train);
     return tensors_of(trainer.module());
   };
@@ -405,7 +405,7 @@ TEST_CASE("a cache of another teacher, temperature or kind is refused") {
   Batch const batch = samples(4);
   auto by = std::make_shared<TeacherOutputs>(
       TeacherOutputs{.identity = "x", .weights = {1}, .top_k = 1, .temperature = 2});
-  auto const taught = detail::taught(batch, at::zeros({4, 1, 2}), at::zeros({4, 1, 1}, at::kInt), by);
+  auto const taught = frugal::detail::taught(batch, at::zeros({4, 1, 2}), at::zeros({4, 1, 1}, at::kInt), by);
   auto const refuses = [&](auto const& distil) {
     auto objective = distil.objective(CrossEntropy{});
     CHECK_THROWS_AS(objective(module, taught), SettingsError);

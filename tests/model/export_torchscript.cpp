@@ -137,7 +137,10 @@ TEST_CASE("modules of several inputs and outputs") {
 
 template <class F>
 struct Of : torch::nn::Module {
-  explicit Of(F f_) : line(register_module("line", torch::nn::Linear(4, 2))), f(std::move(f_)) {}
+  explicit Of(F f_)
+      : line(register_module("line",
+                             torch::nn::Linear(torch::nn::LinearOptions(4, 2).bias(false)))),
+        f(std::move(f_)) {}
   at::Tensor forward(at::Tensor const& x) { return f(line->forward(x)); }
   torch::nn::Linear line;
   F f;

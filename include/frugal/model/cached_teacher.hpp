@@ -275,13 +275,15 @@ class CachedTeacher {
   void write(std::filesystem::path const& where, std::vector<Teacher> const& teachers,
              TeacherCacheSettings const& settings) const {
     ShardWriter writer(where);
-    for (std::uint64_t first = 0; first < entries();) {
-      std::uint64_t const end =
-          std::min(entries(), first + static_cast<std::uint64_t>(settings.batch));
+    auto const most = static_cast<std::uint64_t>(settings.batch);
+    for (std::uint64_t done = 0; done < entries();) {
+      std::uint64_t const end = std::min(entries(), done + most);
+      // The last batch has samples of the one before it: batches of one size have the same bits.
+      std::uint64_t const first = end - std::min(end, most);
       std::vector<sample_of<Set>> samples;
       std::vector<SampleKey> keys;
-      for (; first < end; ++first) {
-        keys.push_back(detail::key_of_entry<Set>(first));
+      for (std::uint64_t entry = first; entry < end; ++entry) {
+        keys.push_back(detail::key_of_entry<Set>(entry));
         samples.push_back(read_sample(set_, keys.back()));
       }
       auto batch = detail::collate_samples(collate_, std::move(samples), keys);
@@ -298,9 +300,11 @@ class CachedTeacher {
         }
       }
       auto const kept = detail::kept_outputs(at::stack(outputs, 1), settings);
-      for (std::int64_t b = 0; b < static_cast<std::int64_t>(keys.size()); ++b) {
+      for (; done < end; ++done) {
         std::map<std::string, at::Tensor> row;
-        for (auto const& [name, rows] : kept) row.emplace(name, rows[b]);
+        for (auto const& [name, rows] : kept) {
+          row.emplace(name, rows[static_cast<std::int64_t>(done - first)]);
+        }
         writer.add(row);
       }
     }

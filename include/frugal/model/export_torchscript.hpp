@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/tracer.h>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -41,32 +43,55 @@ namespace detail {
 
 using TensorStack = std::vector<c10::IValue>;
 
-/// The tracer's warnings of this thread, while a collector lives.
-class TracerWarnings {
+/// Why a trace depends on the example's data, as far as it shows while the module is traced: the
+/// tracer warns, or a tensor becomes a number of the host, which the tracer does not see. In this
+/// thread, for as long as it lives.
+class DataDependence {
  public:
-  TracerWarnings() : outer_(std::exchange(current(), this)) { torch::jit::tracer::setWarn(&add); }
-  TracerWarnings(TracerWarnings const&) = delete;
-  TracerWarnings& operator=(TracerWarnings const&) = delete;
-  ~TracerWarnings() { current() = outer_; }
+  DataDependence()
+      : outer_(std::exchange(current(), this)),
+        callback_(at::addThreadLocalCallback(at::RecordFunctionCallback(&called).scopes(
+            {at::RecordScope::FUNCTION}))) {
+    torch::jit::tracer::setWarn(&warned);
+  }
+  DataDependence(DataDependence const&) = delete;
+  DataDependence& operator=(DataDependence const&) = delete;
+  ~DataDependence() {
+    at::removeCallback(callback_);
+    current() = outer_;
+  }
 
-  std::string const& first() const { return first_; }
+  std::string const& why() const { return why_; }
 
  private:
-  static TracerWarnings*& current() {
-    static thread_local TracerWarnings* innermost = nullptr;
+  static DataDependence*& current() {
+    static thread_local DataDependence* innermost = nullptr;
     return innermost;
   }
-  // The former function cannot be asked for; without a collector this does what it did.
-  FRUGAL_INLINE static void add(std::string const& text) {
-    if (TracerWarnings* const here = current()) {
-      if (here->first_.empty()) here->first_ = text;
+  // The former function cannot be asked for; outside of an export this does what it did.
+  FRUGAL_INLINE static void warned(std::string const& text) {
+    if (DataDependence* const here = current()) {
+      here->note(text);
     } else {
       TORCH_WARN(text);
     }
   }
+  FRUGAL_INLINE static std::unique_ptr<at::ObserverContext> called(at::RecordFunction const& call) {
+    std::string_view const name = call.name();
+    for (char const* each : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero",
+                             "aten::equal", "aten::allclose"}) {
+      if (name != each || current() == nullptr) continue;
+      current()->note("it calls " + std::string(name) + ", whose result is that of the example");
+    }
+    return nullptr;
+  }
+  void note(std::string why) {
+    if (why_.empty()) why_ = std::move(why);
+  }
 
-  TracerWarnings* outer_;
-  std::string first_;
+  DataDependence* outer_;
+  at::CallbackHandle callback_;
+  std::string why_{};
 };
 
 /// A scripted module with the parameters, buffers and children of a module, by their names. It
@@ -86,20 +111,6 @@ FRUGAL_INLINE torch::jit::Module scripted_like(
     made.register_module(item.key(), scripted_like(*item.value(), unit));
   }
   return made;
-}
-
-/// Whether the graph has turned a tensor into a number of the host, which is that of the example.
-FRUGAL_INLINE std::string number_of_example(torch::jit::Block const& block) {
-  for (torch::jit::Node const* node : block.nodes()) {
-    std::string const name = node->kind().toUnqualString();
-    for (char const* each : {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}) {
-      if (name == each) return "it calls " + name + ", whose result is that of the example";
-    }
-    for (torch::jit::Block const* inner : node->blocks()) {
-      if (std::string found = number_of_example(*inner); !found.empty()) return found;
-    }
-  }
-  return {};
 }
 
 [[noreturn]] FRUGAL_INLINE void refuse_export(std::string what, std::string why, std::string fix) {
@@ -150,7 +161,7 @@ class TorchscriptExport {
                                          TensorStack const& example) const {
     auto const unit = std::make_shared<torch::jit::CompilationUnit>();
     torch::jit::Module made = scripted_like(module, unit);
-    TracerWarnings const warnings;
+    DataDependence const dependence;
     std::shared_ptr<torch::jit::Graph> graph;
     try {
       graph = torch::jit::tracer::trace(
@@ -160,11 +171,10 @@ class TorchscriptExport {
                   .first->graph;
     } catch (c10::Error const& error) {
       refuse_export("the module cannot be traced", error.what_without_backtrace(),
-                    "Call its forward with the example: it must return a tensor, or a tuple of "
-                    "tensors.");
+                    "Call its forward with the example. Tensors that it computes with and that "
+                    "require a gradient must be its parameters.");
     }
-    std::string why = warnings.first().empty() ? number_of_example(*graph->block()) : warnings.first();
-    if (!why.empty()) refuse_data(std::move(why));
+    if (!dependence.why().empty()) refuse_data(dependence.why());
     auto* const forward =
         unit->create_function(c10::QualifiedName(*made.type()->name(), "forward"), graph);
     made.type()->addMethod(forward);

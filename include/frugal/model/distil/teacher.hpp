@@ -190,7 +190,8 @@ class Teacher {
     } else if (probe_.defined() && probe_.device() != device) {
       root_->to(device);
     }
-    detail::TeacherPrecision const precision(device.type(), options_.autocast);
+    std::optional<detail::TeacherPrecision> precision;  // on meta there is no autocast
+    if (!device.is_meta()) precision.emplace(device.type(), options_.autocast);
     std::optional<at::ScalarType> type;
     if (!options_.autocast && probe_.defined() && probe_.is_floating_point()) {
       type = probe_.scalar_type();
