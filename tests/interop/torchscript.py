@@ -11,8 +11,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import torch
-from safetensors.torch import load_file
+# This folder has a file of the package's name, and Python looks in it first.
+here = str(Path(__file__).resolve().parent)
+sys.path[:] = [place for place in sys.path if str(Path(place or ".").resolve()) != here]
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
 
 program = ""
 

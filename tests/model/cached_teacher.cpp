@@ -5,11 +5,11 @@
 
 #include <frugal/data/cache/unused_keys.hpp>
 #include <frugal/data/pad.hpp>
+#include <frugal/metrics/accuracy.hpp>
 #include <frugal/model/distil.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/train_metrics.hpp>
-#include <frugal/metrics/accuracy.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/files.hpp"
@@ -76,8 +76,12 @@ struct Job {
 
 template <class Source, class... Ps>
 std::map<std::string, at::Tensor> fit(Soft const& distil, Source&& train, Ps const&... policies) {
-  Trainer trainer{Mlp({.hidden = 8, .classes = classes}), distil.objective(CrossEntropy{}),
-                  Settings{.epochs = 3}, Optimize<AdamW>{.lr = 0.05}, distil, policies...};
+  Trainer trainer{Mlp({.hidden = 8, .classes = classes}),
+                  distil.objective(CrossEntropy{}),
+                  Settings{.epochs = 3},
+                  Optimize<AdamW>{.lr = 0.05},
+                  distil,
+                  policies...};
   trainer.fit(train);
   return tensors_of(trainer.module());
 }
@@ -140,7 +144,9 @@ TEST_CASE("the outputs of a batch are those of its samples, wherever it is sough
 
 TEST_CASE("the second object, and the next run, ask no teacher") {
   Job job;
-  { CachedTeacher const first(Rows{}, job.distil, job.settings()); }
+  {
+    CachedTeacher const first(Rows{}, job.distil, job.settings());
+  }
   job.teacher->asked = 0;
   std::ostringstream out;
   auto settings = job.settings();

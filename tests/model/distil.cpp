@@ -70,8 +70,7 @@ Loss loss_of(Json const& which, at::Tensor const& logits, bool cached) {
       outputs.push_back(said);
       continue;
     }
-    at::Tensor const log =
-        at::log_softmax(said.to(at::kDouble) / taught_by->temperature, 1);
+    at::Tensor const log = at::log_softmax(said.to(at::kDouble) / taught_by->temperature, 1);
     auto const [values, largest] = log.topk(taught_by->top_k, 1);
     outputs.push_back(at::cat({values, (1 - values.exp().sum(1, true)).log()}, 1).to(at::kFloat));
     classes.push_back(largest.to(at::kInt));
@@ -83,9 +82,9 @@ Loss loss_of(Json const& which, at::Tensor const& logits, bool cached) {
   if (!cached) return objective(module, batch);
   distil.teachers.clear();
   auto of_cache = distil.objective(CrossEntropy{});
-  return of_cache(module, frugal::detail::taught(batch, at::stack(outputs, 1),
-                                         classes.empty() ? at::Tensor() : at::stack(classes, 1),
-                                         taught_by));
+  return of_cache(module, frugal::detail::taught(
+                              batch, at::stack(outputs, 1),
+                              classes.empty() ? at::Tensor() : at::stack(classes, 1), taught_by));
 }
 
 TEST_CASE("the loss is PyTorch's, and so is its gradient") {
@@ -136,7 +135,8 @@ TEST_CASE("micro-batches add up to one batch, ignored labels left out") {
     set.target.slice(0, 0, 24, 5).fill_(ignored_label);
     TensorDataset train(set.data, set.target, {.batch = batch, .shuffle = false});
     Distil<Temperature<4>> const distil{.teachers = {Teacher(big())}, .alpha = 0.7};
-    Trainer trainer{module, distil.objective(CrossEntropy{}), Settings{}, Optimize<SGD>{.lr = 0.5},
+    Trainer trainer{module,     distil.objective(CrossEntropy{}),
+                    Settings{}, Optimize<SGD>{.lr = 0.5},
                     accumulate, distil};
     trainer.fit(train);
     return tensors_of(trainer.module());
@@ -272,25 +272,31 @@ TEST_CASE("a regression is distilled by its squared error") {
   auto objective = distil.objective(MeanSquaredError{});
   Batch const batch{table({5, 4}, 9, 1), table({5, 2}, 9, 2)};
   at::Tensor const mine = module->forward(batch.data), its = teacher->forward(batch.data);
-  CHECK(objective(module, batch).value.item<double>() ==
-        doctest::Approx((0.25 * at::mse_loss(mine, its) + 0.75 * at::mse_loss(mine, batch.target))
-                            .item<double>())
-            .epsilon(1e-6));
+  CHECK(
+      objective(module, batch).value.item<double>() ==
+      doctest::Approx(
+          (0.25 * at::mse_loss(mine, its) + 0.75 * at::mse_loss(mine, batch.target)).item<double>())
+          .epsilon(1e-6));
 }
 
 TEST_CASE("under recomputation and BF16 the layers of student and teacher are still seen") {
   auto const net = [](std::uint64_t seed) {
     torch::manual_seed(seed);
-    return torch::nn::Sequential(torch::nn::Linear(6, 8), torch::nn::Tanh(), torch::nn::Linear(8, 8),
-                                 torch::nn::Tanh(), torch::nn::Linear(8, 3));
+    return torch::nn::Sequential(torch::nn::Linear(6, 8), torch::nn::Tanh(),
+                                 torch::nn::Linear(8, 8), torch::nn::Tanh(),
+                                 torch::nn::Linear(8, 3));
   };
   auto const fit = [&](auto... policies) {
     auto module = net(1);
     Distil<Temperature<4>> const distil{.teachers = {Teacher(net(2))},
                                         .hidden = {{.student = "2", .teacher = "2"}}};
     TensorDataset train(samples(24), {.batch = 6});
-    Trainer trainer{module, distil.objective(CrossEntropy{}), Settings{.epochs = 2},
-                    Optimize<AdamW>{.lr = 0.01}, distil, policies...};
+    Trainer trainer{module,
+                    distil.objective(CrossEntropy{}),
+                    Settings{.epochs = 2},
+                    Optimize<AdamW>{.lr = 0.01},
+                    distil,
+                    policies...};
     trainer.fit(train);
     return tensors_of(*module);
   };
@@ -317,8 +323,11 @@ Ended run(double scale, Frozen const* from = nullptr) {
   TensorDataset train(samples(24), {.batch = 6});
   Ended ended;
   torch::manual_seed(from == nullptr ? 1 : 2);  // a resume loads the projection
-  Trainer trainer{student(), distil.objective(CrossEntropy{}), Settings{.epochs = 2},
-                  Optimize<AdamW>{.lr = 0.05}, distil,
+  Trainer trainer{student(),
+                  distil.objective(CrossEntropy{}),
+                  Settings{.epochs = 2},
+                  Optimize<AdamW>{.lr = 0.05},
+                  distil,
                   Resume{.from = from, .after_step = &ended.saved}};
   trainer.fit(train);
   ended.module = tensors_of(trainer.module());
@@ -370,9 +379,9 @@ TEST_CASE("what cannot be distilled is refused before the first step") {
   CHECK_THROWS_AS(begin({.teachers = {teacher},
                          .hidden = {{.student = "first", .teacher = "first", .weight = -1}}}),
                   SettingsError);
-  CHECK_THROWS_WITH_AS(begin({.teachers = {teacher},
-                              .hidden = {{.student = "frist", .teacher = "first"}}}),
-                       doctest::Contains("first second"), SettingsError);
+  CHECK_THROWS_WITH_AS(
+      begin({.teachers = {teacher}, .hidden = {{.student = "frist", .teacher = "first"}}}),
+      doctest::Contains("first second"), SettingsError);
   CHECK_THROWS_AS(begin({.teachers = {teacher},
                          .attention = {{.student = {"first", "second"}, .teacher = {"first"}}}}),
                   SettingsError);
@@ -405,7 +414,8 @@ TEST_CASE("a cache of another teacher, temperature or kind is refused") {
   Batch const batch = samples(4);
   auto by = std::make_shared<TeacherOutputs>(
       TeacherOutputs{.identity = "x", .weights = {1}, .top_k = 1, .temperature = 2});
-  auto const taught = frugal::detail::taught(batch, at::zeros({4, 1, 2}), at::zeros({4, 1, 1}, at::kInt), by);
+  auto const taught =
+      frugal::detail::taught(batch, at::zeros({4, 1, 2}), at::zeros({4, 1, 1}, at::kInt), by);
   auto const refuses = [&](auto const& distil) {
     auto objective = distil.objective(CrossEntropy{});
     CHECK_THROWS_AS(objective(module, taught), SettingsError);

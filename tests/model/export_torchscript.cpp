@@ -56,11 +56,13 @@ TEST_CASE("an exported module computes what the module computes, for batches of 
 
 TEST_CASE("its tensors have the module's names, and are its own") {
   auto module = net();
+  module->named_parameters()["5.bias"].requires_grad_(false);
   auto exported = export_torchscript(module, torch::rand({2, 1, 8, 8}));
   std::vector<std::string> names;
   for (auto const& item : exported.named_parameters()) {
     names.push_back(item.name);
     CHECK(item.value.equal(module->named_parameters()[item.name]));
+    CHECK(item.value.requires_grad() == (item.name != "5.bias"));
     CHECK_FALSE(item.value.is_same(module->named_parameters()[item.name]));
   }
   CHECK(names.size() == module->named_parameters().size());
@@ -100,8 +102,9 @@ TEST_CASE("a layer with an adapter is exported with it, and its parameters are p
   auto* const layer = (*module)[0]->as<torch::nn::Linear>();
   at::Tensor const weight = layer->weight;
   auto adapter = std::make_shared<torch::nn::Module>("lora");
-  auto const hook = std::make_shared<LowRank>(adapter->register_parameter("down", torch::rand({2, 4})),
-                                              adapter->register_parameter("up", torch::rand({6, 2})));
+  auto const hook =
+      std::make_shared<LowRank>(adapter->register_parameter("down", torch::rand({2, 4})),
+                                adapter->register_parameter("up", torch::rand({6, 2})));
   layer->register_module("lora", adapter);
   at::Tensor const x = torch::rand({3, 4});
   at::Tensor const without = module->forward(x);
@@ -138,8 +141,8 @@ TEST_CASE("modules of several inputs and outputs") {
 template <class F>
 struct Of : torch::nn::Module {
   explicit Of(F f_)
-      : line(register_module("line",
-                             torch::nn::Linear(torch::nn::LinearOptions(4, 2).bias(false)))),
+      : line(
+            register_module("line", torch::nn::Linear(torch::nn::LinearOptions(4, 2).bias(false)))),
         f(std::move(f_)) {}
   at::Tensor forward(at::Tensor const& x) { return f(line->forward(x)); }
   torch::nn::Linear line;
@@ -150,14 +153,15 @@ template <class F>
 void refuses(F f, std::string const& why) {
   Of<F> module(std::move(f));
   CAPTURE(why);
-  CHECK_THROWS_WITH_AS(export_torchscript(module, torch::rand({3, 4})), doctest::Contains(why.c_str()),
-                       ModuleError);
+  CHECK_THROWS_WITH_AS(export_torchscript(module, torch::rand({3, 4})),
+                       doctest::Contains(why.c_str()), ModuleError);
 }
 
 TEST_CASE("a module whose trace depends on the data is refused") {
   refuses([](at::Tensor const& x) { return x.sum().item<float>() > 0 ? x : x * 2; },
           "depends on the data");
-  refuses([](at::Tensor const& x) { return x / x.abs().max().item<float>(); }, "depends on the data");
+  refuses([](at::Tensor const& x) { return x / x.abs().max().item<float>(); },
+          "depends on the data");
   refuses([](at::Tensor const& x) { return x + torch::rand_like(x); }, "depends on the data");
   // Without a number that the tracer sees.
   refuses(

@@ -45,8 +45,8 @@ namespace frugal {
 
 /// What of a teacher's outputs is kept, and where.
 struct TeacherCacheSettings {
-  std::filesystem::path folder;  ///< of all caches; each key has a folder of its own in it
-  std::int64_t top_k = 0;        ///< classes kept of each position; 0: all of them
+  std::filesystem::path folder;     ///< of all caches; each key has a folder of its own in it
+  std::int64_t top_k = 0;           ///< classes kept of each position; 0: all of them
   at::ScalarType type = at::kHalf;  ///< kFloat: the bits of a live teacher
   double temperature = 1;           ///< of the top K; a Distil gives its own
   std::int64_t batch = 256;         ///< samples that the teacher is asked for at once
@@ -170,10 +170,11 @@ template <class Set, class Collate = Stack>
 class CachedTeacher {
   static_assert(SampleSet<Set>,
                 "frugal: CachedTeacher needs a set of samples: size() and get(index), both const.");
-  static_assert(!SampleSet<Set> || detail::ReadsByIndex<Set> || requires { Set::variants; },
-                "frugal: CachedTeacher needs samples that are the same in every epoch, and this "
-                "set draws them by seed and epoch. Keep several variants with offline<K>(set, "
-                "augment, settings), whose draws are in the key, or ask the teacher live.");
+  static_assert(
+      !SampleSet<Set> || detail::ReadsByIndex<Set> || requires { Set::variants; },
+      "frugal: CachedTeacher needs samples that are the same in every epoch, and this "
+      "set draws them by seed and epoch. Keep several variants with offline<K>(set, "
+      "augment, settings), whose draws are in the key, or ask the teacher live.");
   static_assert(!SampleSet<Set> || IdentifiedSet<Set>,
                 "frugal: CachedTeacher needs identity() of the set: a text that changes when its "
                 "content may have, such as a hash, or paths with sizes and times.");

@@ -50,8 +50,8 @@ class DataDependence {
  public:
   DataDependence()
       : outer_(std::exchange(current(), this)),
-        callback_(at::addThreadLocalCallback(at::RecordFunctionCallback(&called).scopes(
-            {at::RecordScope::FUNCTION}))) {
+        callback_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(&called).scopes({at::RecordScope::FUNCTION}))) {
     torch::jit::tracer::setWarn(&warned);
   }
   DataDependence(DataDependence const&) = delete;
@@ -179,7 +179,13 @@ class TorchscriptExport {
         unit->create_function(c10::QualifiedName(*made.type()->name(), "forward"), graph);
     made.type()->addMethod(forward);
     // Its own tensors: those of the module go on being trained, and their layers are intercepted.
-    return made.deepcopy();
+    torch::jit::Module copy = made.deepcopy();
+    auto const trained = module.named_parameters();
+    for (auto const& item : copy.named_parameters()) {
+      at::Tensor tensor = item.value;
+      tensor.requires_grad_(trained[item.name].requires_grad());
+    }
+    return copy;
   }
 
   [[noreturn]] static void refuse_data(std::string why) {
@@ -191,8 +197,9 @@ class TorchscriptExport {
   FRUGAL_INLINE void check(torch::jit::Module& made, TensorStack const& example,
                            TorchscriptOptions const& options) const {
     if (!agree(made.forward(example), run_(example))) {
-      refuse_data("of the example itself the exported module makes something else: its forward "
-                  "draws random numbers, or keeps state");
+      refuse_data(
+          "of the example itself the exported module makes something else: its forward "
+          "draws random numbers, or keeps state");
     }
     if (options.dynamic_batch) check_batch(made, example);
     bool fractions = false;
@@ -209,8 +216,10 @@ class TorchscriptExport {
     } catch (std::exception const&) {
       return;  // a module that takes no such data
     }
-    if (!agree(made.forward(other), *wanted)) refuse_data("of the example times -1 it makes "
-                                                          "something else");
+    if (!agree(made.forward(other), *wanted))
+      refuse_data(
+          "of the example times -1 it makes "
+          "something else");
   }
 
   /// Of twice as many samples.
@@ -243,9 +252,10 @@ c10::IValue as_ivalue(Output output) {
   if constexpr (std::convertible_to<Output, at::Tensor>) {
     return at::Tensor(std::move(output));
   } else {
-    static_assert(requires { std::tuple_size<Output>::value; },
-                  "frugal: export_torchscript exports modules whose forward returns a tensor, or a "
-                  "pair or tuple of tensors.");
+    static_assert(
+        requires { std::tuple_size<Output>::value; },
+        "frugal: export_torchscript exports modules whose forward returns a tensor, or a "
+        "pair or tuple of tensors.");
     return std::apply(
         [](auto const&... each) {
           return c10::ivalue::Tuple::create(std::vector<c10::IValue>{at::Tensor(each)...});

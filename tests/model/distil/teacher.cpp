@@ -63,19 +63,17 @@ TEST_CASE("a teacher takes modules, holders and pointers, and functions of data 
   at::Tensor const wanted = Teacher(module)(batch(), at::kCPU);
   CHECK(Teacher(module.ptr())(batch(), at::kCPU).equal(wanted));
   CHECK(Teacher(*module)(batch(), at::kCPU).equal(wanted));
-  Teacher const of_data(module, [](torch::nn::Sequential& m, at::Tensor const& x) {
-    return m->forward(x);
-  });
+  Teacher const of_data(
+      module, [](torch::nn::Sequential& m, at::Tensor const& x) { return m->forward(x); });
   CHECK(of_data(batch(), at::kCPU).equal(wanted));
-  Teacher const of_batch(
-      module, [](auto& m, at::Tensor const& x) { return m->forward(x * 1); }, {.weight = 2});
+  Teacher const of_batch(module, [](auto& m, at::Tensor const& x) { return m->forward(x * 1); },
+                         {.weight = 2});
   CHECK(of_batch.options().weight == 2);
   CHECK(of_batch(batch(), at::kCPU).equal(wanted));
 
   using Pair = std::pair<std::vector<at::Tensor>, at::Tensor>;
-  Teacher const of_pair(module, [](torch::nn::Sequential& m, Pair const& each) {
-    return m->forward(each.first[1]);
-  });
+  Teacher const of_pair(
+      module, [](torch::nn::Sequential& m, Pair const& each) { return m->forward(each.first[1]); });
   Pair const pair{{at::zeros({1}), batch().data}, {}};
   CHECK(of_pair(pair, at::kCPU).equal(wanted));
   CHECK_THROWS_AS(of_pair(batch(), at::kCPU), DataError);

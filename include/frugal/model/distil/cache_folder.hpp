@@ -35,8 +35,7 @@ class TeacherCacheFolder {
   /// Creates the folder of all caches. StoreError if that fails; DataError if the folder of this
   /// key has another one of the same hash.
   TeacherCacheFolder(std::filesystem::path const& all, std::string key)
-      : key_(std::move(key)),
-        path_(all / hex_of(Hash::of(std::as_bytes(std::span(key_))))) {
+      : key_(std::move(key)), path_(all / hex_of(Hash::of(std::as_bytes(std::span(key_))))) {
     create_folders(all);
     std::error_code ignored;
     if (!std::filesystem::exists(path_ / ShardList::file_name, ignored)) return;

@@ -86,14 +86,14 @@ class LayerOutputs {
   FRUGAL_INLINE at::Tensor const& of(std::size_t layer) const {
     Hook const& hook = *hooks_[layer];
     if (hook.calls == 1) return hook.output;
-    throw ModuleError(
-        {.what = "the layer \"" + (*layers_)[layer].name + "\" was called " +
-                 std::to_string(hook.calls) + " times in a forward pass",
-         .where = "Distil",
-         .why = hook.calls == 0 ? "what is called instead of the layer cannot be seen: a fused "
-                                  "operator, or another weight"
-                                : "its outputs cannot be told apart",
-         .fix = "Name a layer that every forward pass calls once."});
+    throw ModuleError({.what = "the layer \"" + (*layers_)[layer].name + "\" was called " +
+                               std::to_string(hook.calls) + " times in a forward pass",
+                       .where = "Distil",
+                       .why = hook.calls == 0
+                                  ? "what is called instead of the layer cannot be seen: a fused "
+                                    "operator, or another weight"
+                                  : "its outputs cannot be told apart",
+                       .fix = "Name a layer that every forward pass calls once."});
   }
 
  private:

@@ -223,7 +223,8 @@ class LessonPlan {
     if (made.empty()) return;
     child = std::make_shared<torch::nn::Module>(projection_name);
     for (auto const& [name, tensor] : made) child->register_parameter(name, tensor);
-    for (auto const& [name, tensor] : made) pair_of(name).projection = child->named_parameters()[name];
+    for (auto const& [name, tensor] : made)
+      pair_of(name).projection = child->named_parameters()[name];
     student_.register_module(projection_name, child);
   }
 
@@ -249,8 +250,7 @@ class Lessons {
  public:
   FRUGAL_INLINE std::shared_ptr<Lesson const> begin(torch::nn::Module& student,
                                                     DistilSettings settings, bool adapts) {
-    auto lesson =
-        std::make_shared<Lesson>(LessonPlan::of(student, std::move(settings), adapts));
+    auto lesson = std::make_shared<Lesson>(LessonPlan::of(student, std::move(settings), adapts));
     lesson->identity = lesson->settings.identity();
     std::scoped_lock const lock(mutex_);
     lessons_[&student] = lesson;

@@ -200,7 +200,8 @@ struct DistilObjective {
       for (std::size_t j = 0; j < by.weights.size(); ++j) {
         auto const row = static_cast<std::int64_t>(j);
         said.push_back({batch.teacher.select(1, row),
-                        by.top_k == 0 ? at::Tensor() : batch.classes.select(1, row), by.weights[j]});
+                        by.top_k == 0 ? at::Tensor() : batch.classes.select(1, row),
+                        by.weights[j]});
       }
     } else {
       at::Device device = at::kCPU;
@@ -239,8 +240,7 @@ struct DistilObjective {
         values = detail::divergence(log_student, each.output, temperature);
       }
       at::Tensor const mean = detail::mean_where(values, counted.mask);
-      sum = sum.defined() ? sum + each.share * mean
-                          : (each.share == 1 ? mean : each.share * mean);
+      sum = sum.defined() ? sum + each.share * mean : (each.share == 1 ? mean : each.share * mean);
     }
     return detail::is_temperature<Option> ? temperature * temperature * sum : sum;
   }
@@ -272,8 +272,8 @@ struct DistilObjective {
       };
       add("distil_attention_" + std::to_string(i), of.weight,
           of.student.key.empty()
-              ? detail::spatial_attention_term(seen.of(layers.student_query), seen.of(layers.teacher_query),
-                                               pair)
+              ? detail::spatial_attention_term(seen.of(layers.student_query),
+                                               seen.of(layers.teacher_query), pair)
               : detail::self_attention_term(map(layers.student_query, layers.student_key),
                                             map(layers.teacher_query, layers.teacher_key), mask));
     }

@@ -137,11 +137,12 @@ class Teacher {
         bool const other = type && batch.data.is_floating_point();
         return call(*held, other ? batch.data.to(*type) : batch.data);
       } else {
-        static_assert(requires { typename detail::second_argument<decltype(&F::operator())>::type; },
-                      "frugal: a Teacher's second argument is called with (module, batch), or with "
-                      "(module, data), and returns the logits. Write `[](Net& net, Batch const& "
-                      "batch) { return net->forward(batch.data); }`, with the types of your module "
-                      "and batch in place of auto.");
+        static_assert(
+            requires { typename detail::second_argument<decltype(&F::operator())>::type; },
+            "frugal: a Teacher's second argument is called with (module, batch), or with "
+            "(module, data), and returns the logits. Write `[](Net& net, Batch const& "
+            "batch) { return net->forward(batch.data); }`, with the types of your module "
+            "and batch in place of auto.");
         return {};
       }
     };
@@ -215,7 +216,7 @@ class Teacher {
 
   TeacherOptions options_;
   torch::nn::Module* root_ = nullptr;  ///< owned by what is in ask_
-  at::Tensor probe_{};  ///< says where the module is, and of which type
+  at::Tensor probe_{};                 ///< says where the module is, and of which type
   /// With the type that data are converted to.
   std::function<at::Tensor(detail::AnyBatch const&, std::optional<at::ScalarType>)> ask_{};
 };

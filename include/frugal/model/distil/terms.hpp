@@ -56,9 +56,8 @@ FRUGAL_INLINE at::Tensor divergence(at::Tensor const& log_student, at::Tensor co
 FRUGAL_INLINE at::Tensor divergence_of_top(at::Tensor const& log_student, at::Tensor const& kept,
                                            at::Tensor const& classes) {
   at::Tensor const index = classes.to(at::kLong);
-  at::Tensor const others =
-      log_student.scatter(1, index, -std::numeric_limits<double>::infinity())
-          .logsumexp({1}, /*keepdim=*/true);
+  at::Tensor const others = log_student.scatter(1, index, -std::numeric_limits<double>::infinity())
+                                .logsumexp({1}, /*keepdim=*/true);
   at::Tensor const outcomes = at::cat({log_student.gather(1, index), others}, 1);
   // Sixteen bits have rounded them: the sum is 1 again.
   at::Tensor const target = at::softmax(at_least_float(kept), 1);
