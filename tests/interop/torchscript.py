@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads modules that frugal exported, in Python, without any of its C++: torchscript.py PROGRAM
 
-PROGRAM is interop_torchscript, built from torchscript.cpp in this folder. Needs torch and safetensors.
+PROGRAM is interop_torchscript, built from torchscript.cpp in this folder. Needs torch, safetensors,
+onnx and onnxruntime.
 """
 
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 here = str(Path(__file__).resolve().parent)
 sys.path[:] = [place for place in sys.path if str(Path(place or ".").resolve()) != here]
 
+import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -58,6 +60,19 @@ class Interop(unittest.TestCase):
             for key, value in expected.items():
                 self.assertTrue(torch.equal(state[key], value), f"{name}: {key}")
         self.assertIn("0.lora.down", self.exported("adapted")[0].state_dict())
+
+    def test_python_makes_onnx_of_it(self):
+        for name in ("mlp", "convolutions", "block", "adapted"):
+            module, tensors = self.exported(name)
+            path = str(Path(self.folder.name) / f"{name}.onnx")
+            batch = {0: "batch"}
+            torch.onnx.export(module, (tensors["input0"],), path, dynamo=False, input_names=["x"],
+                              output_names=["y"], dynamic_axes={"x": batch, "y": batch})  # fmt: skip
+            session = onnxruntime.InferenceSession(path)
+            for i in range(3):
+                (made,) = session.run(None, {"x": tensors[f"input{i}"].numpy()})
+                far = (torch.from_numpy(made) - tensors[f"output{i}"]).abs().max().item()
+                self.assertLess(far, 1e-5, f"{name}, batch {i}")
 
     def test_parameters_can_be_trained_and_loaded_further(self):
         module, tensors = self.exported("mlp")

@@ -288,6 +288,19 @@ TEST_CASE("a run that resumes with the cache of another teacher is refused by it
   CHECK(identity().at("teacher") != before.at("teacher"));
 }
 
+/// Makes outputs of the length of its batch, as padded sequences have them.
+struct Uneven : torch::nn::Module {
+  at::Tensor forward(at::Tensor const& x) { return at::zeros({x.size(0), classes, ++calls}); }
+  std::int64_t calls = 0;
+};
+
+TEST_CASE("outputs of different shapes are refused, and nothing is left") {
+  Job job;
+  std::vector<Teacher> const teachers{Teacher(std::make_shared<Uneven>())};
+  CHECK_THROWS_AS(CachedTeacher(Rows{}, teachers, job.settings()), ShapeError);
+  CHECK(entries(job.folder.path()) == 0);
+}
+
 TEST_CASE("impossible settings are refused") {
   Job job;
   auto const refuses = [&](auto change) {

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/pad.hpp>
 #include <frugal/data/tensor_dataset.hpp>
-#include <frugal/model/distil/cache_folder.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
@@ -407,6 +407,37 @@ TEST_CASE("what cannot be distilled is refused before the first step") {
   };
   auto silent = Distil<Temperature<4>>{.teachers = {teacher}}.objective(loss_alone);
   CHECK_THROWS_WITH_AS(silent(module, samples(4)), doctest::Contains("Loss::output"), ModuleError);
+}
+
+TEST_CASE("tokens of padded sequences are left out, as the labels say") {
+  struct Tokens : torch::nn::Module {
+    Tokens() : line(register_module("line", torch::nn::Linear(4, 3))) {}
+    at::Tensor forward(at::Tensor const& x) { return line->forward(x).transpose(1, 2); }
+    torch::nn::Linear line;  // [B, T, 4] to [B, 3, T]
+  };
+  torch::manual_seed(6);
+  auto module = std::make_shared<Tokens>(), teacher = std::make_shared<Tokens>();
+  Distil<Temperature<4>> const distil{.teachers = {Teacher(teacher)},
+                                      .hidden = {{.student = "line", .teacher = "line"}}};
+  auto objective = distil.objective(CrossEntropy{});
+  auto const sample = [](std::int64_t length, std::uint32_t which) {
+    return Batch{table({length, 4}, 30, which),
+                 at::arange(length).remainder(3).index_fill(0, at::zeros({1}, at::kLong), -100)};
+  };
+  PaddedBatch const padded = Pad{}(std::vector{sample(5, 0), sample(2, 1)});
+  Loss const loss = objective(module, padded);
+  CHECK(*loss.weight == 5);
+  double sum = 0, hidden = 0;
+  for (auto const& each : {sample(5, 0), sample(2, 1)}) {
+    Loss const alone = objective(module, Batch{each.data.unsqueeze(0), each.target.unsqueeze(0)});
+    double of_layers = 0;
+    for (auto const& scalar : alone.scalars) {
+      if (scalar.name == "distil_hidden_0") of_layers = scalar.tensor.item<double>();
+    }
+    sum += (alone.value.item<double>() - of_layers) * *alone.weight;
+    hidden += of_layers * static_cast<double>(each.data.size(0));
+  }
+  CHECK(loss.value.item<double>() == doctest::Approx(sum / 5 + hidden / 7).epsilon(1e-5));
 }
 
 TEST_CASE("a cache of another teacher, temperature or kind is refused") {

@@ -14,7 +14,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 }
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
-for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics objectives padding \
+for script in optimizers schedules clip training early_stop loss_scaling average flops range_test metrics objectives distil padding \
   images image_transforms; do
   "$python" "make_$script.py"
 done

@@ -3,12 +3,14 @@
 
 #include <torch/nn/module.h>
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -46,6 +48,11 @@ struct Distil {
 
   using kind = kinds::distil;
   using listens = list<on::module>;
+
+  FRUGAL_DIAGNOSTIC(and_importance,
+                    "frugal: Distil does not weigh its losses by how Importance draws the samples, "
+                    "so their mean would be biased. Remove one of them.");
+  using conflicts = list<conflict<kinds::importance, and_importance>>;
 
   static constexpr About about{Term::hours_per_run, "a forward pass of each teacher"};
   /// At which a cache keeps probabilities; 0 without one.

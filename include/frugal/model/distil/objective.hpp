@@ -164,11 +164,11 @@ struct DistilObjective {
     detail::LayerOutputs const seen(lesson->layers);
     std::vector<Said> const said = ask(*lesson, batch);
     Loss loss = detail::as_loss(objective(module, batch));
-    if (!loss.output.defined()) detail::refuse_no_output();
 
     double const alpha = lesson->settings.alpha;
     at::Tensor const task = loss.value;
     if (alpha > 0) {
+      if (!loss.output.defined()) detail::refuse_no_output();
       at::Tensor const taught = term(said, loss.output, batch);
       loss.scalars.add({"distil_outputs", taught});
       loss.value = alpha == 1 ? taught : alpha * taught + (1 - alpha) * task;
