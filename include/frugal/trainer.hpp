@@ -345,6 +345,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
+    static_assert(detail::require_objective<Objective>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::after_fit, ordered>) {
       provider<service::after_fit>().after_fit(report);

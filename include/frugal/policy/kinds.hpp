@@ -97,6 +97,11 @@ struct device : optional_kind {
   static constexpr std::string_view page = "policy/device_prefetch.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct distil : optional_kind {
+  static constexpr std::string_view name = "Distil";
+  static constexpr std::string_view page = "model/distil.md";
+  static constexpr Stage stage = Stage::transform;
+};
 struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
