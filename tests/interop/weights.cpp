@@ -88,8 +88,9 @@ Json load(Json const& asked) {
   Net net(asked.at("module"));
   auto const loaded = frugal::load_weights(net, asked.at("load").get<std::string>(),
                                            rules_of(asked.value("rules", Json::object())));
-  auto const saved = frugal::save_weights(net, asked.at("save").get<std::string>(),
-                                          {.shard_bytes = asked.value("shard_bytes", 5'000'000'000U)});
+  auto const saved =
+      frugal::save_weights(net, asked.at("save").get<std::string>(),
+                           {.shard_bytes = asked.value("shard_bytes", 5'000'000'000U)});
   return {{"matched", loaded.matched},       {"missing", loaded.missing},
           {"unexpected", loaded.unexpected}, {"misshapen", loaded.misshapen},
           {"resized", loaded.resized},       {"total_size", saved.total_size}};

@@ -44,7 +44,8 @@ struct Net : torch::nn::Module {
     register_buffer("positions", at::arange(4));
     at::NoGradGuard const no_gradients;
     float next = 0;
-    for (at::Tensor& each : parameters()) each.copy_(at::arange(each.numel()).view_as(each) + (next += 100));
+    for (at::Tensor& each : parameters())
+      each.copy_(at::arange(each.numel()).view_as(each) + (next += 100));
   }
   torch::nn::Embedding embedding;
   torch::nn::Linear head;
@@ -74,7 +75,8 @@ void refuses(torch::nn::Module& module, std::filesystem::path const& path, Weigh
   CHECK(equal(copies_of(module), before));
 }
 
-TEST_CASE("every name that is missing, unexpected or misshapen is listed, unless a pattern allows it") {
+TEST_CASE(
+    "every name that is missing, unexpected or misshapen is listed, unless a pattern allows it") {
   TemporaryFolder const folder;
   Net donor(5, 7), net;
   Tensors file = negated(copies_of(donor));
@@ -84,17 +86,17 @@ TEST_CASE("every name that is missing, unexpected or misshapen is listed, unless
   auto const path = folder / "w.safetensors";
   write_safetensors(path, file);
   refuses(net, path, {},
-          {"missing there: 'layer1.bias'; unexpected there: 'pooler.bias', 'pooler.weight'; misshapen: ",
+          {"missing there: 'layer1.bias'; unexpected there: 'pooler.bias', 'pooler.weight'; "
+           "misshapen: ",
            "'head.weight' is F32 [7, 3] there and F32 [2, 3] here",
            "'head.bias' is F32 [7] there and F32 [2] here"});
   refuses(net, path, {.allow_missing = {"layer1.*"}, .allow_unexpected = {"pooler.bias"}},
           {"(" + path.string() + "): unexpected there: 'pooler.weight'; misshapen: "});
   Tensors const before = copies_of(net);
-  LoadedWeights const loaded =
-      load_weights(net, path,
-                   {.allow_missing = {"layer1.*"},
-                    .allow_unexpected = {"pooler.*"},
-                    .allow_misshapen = {"head.*"}});
+  LoadedWeights const loaded = load_weights(net, path,
+                                            {.allow_missing = {"layer1.*"},
+                                             .allow_unexpected = {"pooler.*"},
+                                             .allow_misshapen = {"head.*"}});
   CHECK(loaded.matched ==
         Names{"embedding.weight", "layer0.weight", "layer0.bias", "layer1.weight", "positions"});
   CHECK(loaded.missing == Names{"layer1.bias"});
@@ -180,9 +182,10 @@ TEST_CASE("parts of a module are loaded, and a part of a file into a part of a m
     CHECK(tensor.equal(kept ? before.at(name) : -before.at(name)));
   }
   torch::nn::Linear head(3, 2);
-  CHECK(load_weights(head, folder / "w",
-                     {.prefix = "head.", .allow_unexpected = {"layer*", "embedding.*", "positions"}})
-            .matched == Names{"weight", "bias"});
+  CHECK(
+      load_weights(head, folder / "w",
+                   {.prefix = "head.", .allow_unexpected = {"layer*", "embedding.*", "positions"}})
+          .matched == Names{"weight", "bias"});
   CHECK(head->weight.equal(-before.at("head.weight")));
 }
 
@@ -207,7 +210,8 @@ TEST_CASE("matrices that the file has transposed are named, because squares do n
           {"'head.bias' is F32 [2] there, transposed, and F32 [2] here, and only matrices"});
 }
 
-TEST_CASE("of an embedding with more rows the new ones are the mean of the known, and fewer are cut") {
+TEST_CASE(
+    "of an embedding with more rows the new ones are the mean of the known, and fewer are cut") {
   TemporaryFolder const folder;
   Net donor(5), more(8), fewer(3);
   auto const path = folder / "w";
@@ -270,7 +274,8 @@ TEST_CASE("numbers that the module's type does not have are refused, not made in
   CHECK(half->weight.equal(at::full({2, 2}, 65504.0F).to(at::kHalf)));
   file["bias"][1] = -70000.0F;
   write_safetensors(folder / "w", file);
-  refuses(*half, folder / "w", {}, {"a weight is too large for the module's type", "'bias' has 70000"});
+  refuses(*half, folder / "w", {},
+          {"a weight is too large for the module's type", "'bias' has 70000"});
   // What is infinite in the file stays so.
   file["bias"][1] = -std::numeric_limits<float>::infinity();
   write_safetensors(folder / "w", file);
@@ -307,9 +312,8 @@ struct Tied : torch::nn::Module {
 TEST_CASE("a tied tensor may be in the file under one name or all, with one value") {
   TemporaryFolder const folder;
   at::Tensor const weight = at::arange(6, at::kFloat).view({3, 2});
-  std::vector<Tensors> const files{{{"embedding", weight}},
-                                   {{"head", weight}},
-                                   {{"embedding", weight}, {"head", weight}}};
+  std::vector<Tensors> const files{
+      {{"embedding", weight}}, {{"head", weight}}, {{"embedding", weight}, {"head", weight}}};
   for (Tensors file : files) {
     Tied module;
     file["bias"] = at::ones({3});
@@ -321,7 +325,8 @@ TEST_CASE("a tied tensor may be in the file under one name or all, with one valu
   Tied module;
   write_safetensors(folder / "w", {{"bias", at::ones({3})}});
   refuses(module, folder / "w", {}, {"missing there: 'embedding', 'head'."});
-  write_safetensors(folder / "w", {{"embedding", weight}, {"head", weight + 1}, {"bias", at::ones({3})}});
+  write_safetensors(folder / "w",
+                    {{"embedding", weight}, {"head", weight + 1}, {"bias", at::ones({3})}});
   refuses(module, folder / "w", {},
           {"'embedding' and 'head' differ there and are one tied tensor here"});
   // A NaN is not equal to itself, and the same bits are.
@@ -344,7 +349,8 @@ TEST_CASE("a file of torch.save is loaded like one of safetensors") {
                                  .done();
   at::Tensor const bias = at::tensor({0.5F, -2.0F}).to(at::kHalf);
   std::string const halves(static_cast<char const*>(bias.const_data_ptr()), bias.nbytes());
-  write_torch_file(folder / "w.pt", pickle, {{"0", bytes_of_floats({0, 1, 2, 3, 4, 5})}, {"1", halves}});
+  write_torch_file(folder / "w.pt", pickle,
+                   {{"0", bytes_of_floats({0, 1, 2, 3, 4, 5})}, {"1", halves}});
   torch::nn::Linear net(3, 2);
   CHECK(load_weights(net, folder / "w.pt").complete());
   CHECK(net->weight.equal(at::tensor({0.0F, 2.0F, 4.0F, 1.0F, 3.0F, 5.0F}).view({2, 3})));
@@ -358,7 +364,8 @@ TEST_CASE("the checkpoint of a run over a fixed base has the rest, and only over
   Tensors rest = negated(copies_of(net));
   rest.erase("embedding.weight");
   std::vector<frugal::TensorView> views;
-  for (auto const& [name, tensor] : rest) views.push_back(frugal::detail::stored_view(name, tensor));
+  for (auto const& [name, tensor] : rest)
+    views.push_back(frugal::detail::stored_view(name, tensor));
   frugal::SafetensorsWriter const writer(
       std::move(views), {{frugal::detail::fixed_key, frugal::fixed_identity(net)}}, "w");
   auto file = frugal::File::create(folder / "w");

@@ -52,8 +52,9 @@ TEST_CASE("a key that is missing, or null, has the default") {
 }
 
 TEST_CASE("an error names the file and the key") {
-  refuses<int>("layers", "frugal: \"layers\" cannot be read: it is missing (file): its keys are "
-                         "hidden_size, layer_norm_eps");
+  refuses<int>("layers",
+               "frugal: \"layers\" cannot be read: it is missing (file): its keys are "
+               "hidden_size, layer_norm_eps");
   refuses<int>("pad_token_id", "it is missing");
   refuses<int>("large", "\"large\" cannot be read: it is not an integer of the type");
   refuses<unsigned>("negative", "not an integer of the type");

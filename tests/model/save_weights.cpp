@@ -69,9 +69,10 @@ TEST_CASE("a larger one has shards, and an index with their sizes and names") {
   SavedWeights const saved = save_weights(net, folder.path(), {.shard_bytes = 1000});
   CHECK(saved.files.size() == 3);  // two matrices each, and the buffer
   CHECK(saved.total_size == 6 * 400 + 40);
-  CHECK(files_in(folder.path()) ==
-        std::set<std::string>{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
-                              "model-00003-of-00003.safetensors", "model.safetensors.index.json"});
+  CHECK(files_in(folder.path()) == std::set<std::string>{"model-00001-of-00003.safetensors",
+                                                         "model-00002-of-00003.safetensors",
+                                                         "model-00003-of-00003.safetensors",
+                                                         "model.safetensors.index.json"});
   auto const index = frugal::detail::Json::parse(text_of(saved.index));
   REQUIRE(index);
   CHECK(index->find("metadata")->find("total_size")->as_unsigned() == 6 * 400 + 40);

@@ -27,10 +27,17 @@ TEST_CASE("a pickle is dicts, lists, tuples, texts, numbers and tensors") {
   Pickle pickle;
   pickle.raw("}(");
   pickle.text("n").raw("N").text("t").raw("\x88").text("f").raw("\x89");
-  pickle.text("i").integer(-7).text("k").raw("K\xff").text("m").raw(std::string_view("M\x00\x01", 3));
+  pickle.text("i").integer(-7).text("k").raw("K\xff").text("m").raw(
+      std::string_view("M\x00\x01", 3));
   pickle.text("l").raw(std::string_view("\x8a\x02\x00\xff", 4)).text("g");
   pickle.raw(std::string_view("G\x3f\xf8\x00\x00\x00\x00\x00\x00", 9));
-  pickle.text("list").raw("](K\x01K\x02""eK\x03""a").text("pair").raw("K\x04K\x05\x86");
+  pickle.text("list")
+      .raw(
+          "](K\x01K\x02"
+          "eK\x03"
+          "a")
+      .text("pair")
+      .raw("K\x04K\x05\x86");
   pickle.text("w").tensor("0", "Half", 6, 1, {2, 3}, {1, 2}).raw("u");
   std::string const bytes = pickle.done();
   TensorPickle const read(bytes, "file");
@@ -59,8 +66,15 @@ TEST_CASE("a pickle is dicts, lists, tuples, texts, numbers and tensors") {
 
 TEST_CASE("a value that a pickle remembers is the same one, even if it is filled later") {
   // {"a": d, "b": d}, with d filled through the second.
-  std::string const bytes =
-      Pickle().raw("}(").text("a").raw("}q\x05").text("b").raw("h\x05").text("k").raw("K\x07su").done();
+  std::string const bytes = Pickle()
+                                .raw("}(")
+                                .text("a")
+                                .raw("}q\x05")
+                                .text("b")
+                                .raw("h\x05")
+                                .text("k")
+                                .raw("K\x07su")
+                                .done();
   TensorPickle const read(bytes, "file");
   CHECK(read.root().find("a") == read.root().find("b"));
   CHECK(read.root().find("a")->find("k")->number == 7);
@@ -73,7 +87,8 @@ TEST_CASE("a pickle that names code is refused at its name, and nothing is calle
   refuses(Pickle().global("torch.nn.modules.linear", "Linear").raw(")\x81").done(),
           "it names torch.nn.modules.linear.Linear");
   // As TorchScript names its classes.
-  refuses(Pickle().global("__torch__.Net", "Net").raw(")\x81").done(), "it names __torch__.Net.Net");
+  refuses(Pickle().global("__torch__.Net", "Net").raw(")\x81").done(),
+          "it names __torch__.Net.Net");
   refuses(Pickle().global("torch._utils", "_rebuild_qtensor").done(), "_rebuild_qtensor");
   // Opcodes that make objects, or look them up in a registry.
   refuses(Pickle().raw("(ios\nsystem\n").done(), "the opcode 0x69");
@@ -81,13 +96,16 @@ TEST_CASE("a pickle that names code is refused at its name, and nothing is calle
   // The attributes of a tensor; those of a state dict are its versions.
   refuses(Pickle().tensor("0", "Float", 1, 0, {1}, {1}).raw("}b").done(),
           "it sets the attributes of an object");
-  std::string const versions = Pickle().dict([](Pickle&) {}).raw("}(").text("_metadata").raw("Nub").done();
+  std::string const versions =
+      Pickle().dict([](Pickle&) {}).raw("}(").text("_metadata").raw("Nub").done();
   CHECK(TensorPickle(versions, "file").root().is(Kind::dict));
 }
 
 TEST_CASE("a damaged pickle is refused with the byte, wherever it ends") {
   std::string const bytes =
-      Pickle().dict([](Pickle& to) { to.text("w").tensor("0", "Float", 6, 0, {2, 3}, {3, 1}); }).done();
+      Pickle()
+          .dict([](Pickle& to) { to.text("w").tensor("0", "Float", 6, 0, {2, 3}, {3, 1}); })
+          .done();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
     CHECK_THROWS_AS(TensorPickle(std::string_view(bytes).substr(0, size), "file"),

@@ -43,15 +43,26 @@ std::string bytes_of_hex(std::string const& hex) {
   return bytes;
 }
 
-TEST_CASE("files of Python's torch.save have the tensors of Python, and code is refused and not run") {
+TEST_CASE(
+    "files of Python's torch.save have the tensors of Python, and code is refused and not run") {
   TemporaryFolder const folder;
-  std::map<std::string, char const*> const types{
-      {"float32", "F32"},      {"float64", "F64"}, {"float16", "F16"},
-      {"bfloat16", "BF16"},    {"int64", "I64"},   {"int32", "I32"},
-      {"int16", "I16"},        {"int8", "I8"},     {"uint8", "U8"},
-      {"bool", "BOOL"},        {"uint16", "U16"},  {"uint32", "U32"},
-      {"uint64", "U64"},       {"complex64", "C64"}, {"float8_e4m3fn", "F8_E4M3"},
-      {"float8_e5m2", "F8_E5M2"}, {"complex128", "ComplexDouble"}};
+  std::map<std::string, char const*> const types{{"float32", "F32"},
+                                                 {"float64", "F64"},
+                                                 {"float16", "F16"},
+                                                 {"bfloat16", "BF16"},
+                                                 {"int64", "I64"},
+                                                 {"int32", "I32"},
+                                                 {"int16", "I16"},
+                                                 {"int8", "I8"},
+                                                 {"uint8", "U8"},
+                                                 {"bool", "BOOL"},
+                                                 {"uint16", "U16"},
+                                                 {"uint32", "U32"},
+                                                 {"uint64", "U64"},
+                                                 {"complex64", "C64"},
+                                                 {"float8_e4m3fn", "F8_E4M3"},
+                                                 {"float8_e5m2", "F8_E5M2"},
+                                                 {"complex128", "ComplexDouble"}};
   std::size_t tensors = 0, refused = 0;
   Json const all = reference("torch_files.json");
   for (Json const& each : all.at("cases")) {
@@ -130,7 +141,8 @@ TEST_CASE("the state dict is found in the dict of a training program, or is name
 
 TEST_CASE("what is no tensor is refused by its name") {
   TemporaryFolder const folder;
-  std::string const pickle = Pickle().raw("}(").text("sd").raw("}(").text("steps").integer(3).raw("uu").done();
+  std::string const pickle =
+      Pickle().raw("}(").text("sd").raw("}(").text("steps").integer(3).raw("uu").done();
   write_torch_file(folder / "w.pt", pickle, {});
   refuses(folder / "w.pt", "'steps' is no tensor", "sd");
 }

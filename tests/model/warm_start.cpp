@@ -63,8 +63,12 @@ TEST_CASE("a new run begins with the weights of the file, and so does its first 
   TemporaryFolder const folder;
   fr::WarmStart const start{.from = write_weights(folder / "w")};
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
-  fr::Trainer trainer{module, fr::CrossEntropy{}, fr::Settings{.run_dir = folder / "run", .epochs = 1},
-                      fr::Optimize<fr::Nothing>{}, fr::Checkpoint<fr::Every<1000>>{}, start};
+  fr::Trainer trainer{module,
+                      fr::CrossEntropy{},
+                      fr::Settings{.run_dir = folder / "run", .epochs = 1},
+                      fr::Optimize<fr::Nothing>{},
+                      fr::Checkpoint<fr::Every<1000>>{},
+                      start};
   CHECK_THROWS_WITH_AS(trainer.policy<fr::kinds::warm_start>().weights(),
                        doctest::Contains("no fit has begun"), fr::StateError);
   fr::TensorDataset train(samples(43), {.batch = 4});
@@ -168,8 +172,11 @@ TEST_CASE("whatever uses the trainer's module first loads the weights") {
   TemporaryFolder const folder;
   write_weights(folder / "w");
   auto const trainer_of = [&](std::shared_ptr<Mlp> const& module) {
-    return fr::Trainer{module, fr::CrossEntropy{}, fr::Settings{.run_dir = folder / "run", .epochs = 1},
-                       fr::Optimize<fr::SGD>{.lr = 0.1}, fr::Checkpoint<fr::Every<5>>{},
+    return fr::Trainer{module,
+                       fr::CrossEntropy{},
+                       fr::Settings{.run_dir = folder / "run", .epochs = 1},
+                       fr::Optimize<fr::SGD>{.lr = 0.1},
+                       fr::Checkpoint<fr::Every<5>>{},
                        fr::WarmStart{.from = folder / "w"}};
   };
   fr::TensorDataset train(samples(43), {.batch = 4});
@@ -196,9 +203,12 @@ TEST_CASE("weights that do not fit end the fit before its first step, with the m
   auto const module = std::make_shared<Mlp>();
   Tensors const before = copies_of(*module);
   auto const fit = [&](fr::WarmStart const& start) {
-    fr::Trainer trainer{module, fr::CrossEntropy{},
+    fr::Trainer trainer{module,
+                        fr::CrossEntropy{},
                         fr::Settings{.run_dir = folder / "run", .epochs = 1},
-                        fr::Optimize<fr::SGD>{.lr = 0.1}, fr::Checkpoint<fr::Every<5>>{}, start};
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Checkpoint<fr::Every<5>>{},
+                        start};
     fr::TensorDataset train(samples(43), {.batch = 4});
     trainer.fit(train);
   };

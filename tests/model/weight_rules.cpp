@@ -40,7 +40,8 @@ TEST_CASE("the first rename whose pattern fits a name of the module gives its na
   CHECK(name_in_file({.rename = {{"*", "model.*"}}}, "model.a.weight") == "a.weight");
 }
 
-TEST_CASE("rules that are of no tensor of the module are refused, and so are stars without a text") {
+TEST_CASE(
+    "rules that are of no tensor of the module are refused, and so are stars without a text") {
   Texts const names{"first.weight", "head.weight"};
   auto const refuses = [&](WeightRules const& rules, char const* why) {
     CHECK_THROWS_WITH_AS(require_rules(rules, names), doctest::Contains(why),

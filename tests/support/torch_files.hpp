@@ -21,12 +21,8 @@ class Pickle {
     bytes_ += bytes;
     return *this;
   }
-  Pickle& text(std::string_view text) {
-    return raw("X").number(text.size()).raw(text);
-  }
-  Pickle& integer(std::int32_t value) {
-    return raw("J").number(static_cast<std::uint32_t>(value));
-  }
+  Pickle& text(std::string_view text) { return raw("X").number(text.size()).raw(text); }
+  Pickle& integer(std::int32_t value) { return raw("J").number(static_cast<std::uint32_t>(value)); }
   Pickle& global(std::string_view module, std::string_view name) {
     return raw("c").raw(module).raw("\n").raw(name).raw("\n");
   }

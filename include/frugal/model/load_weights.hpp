@@ -103,11 +103,11 @@ class WeightPlan {
 
   FRUGAL_INLINE void require_base(std::string const& here) const {
     if (here.empty() || here == stored_.fixed) return;
-    throw StateError({.what = "these weights were trained over another base",
-                      .where = stored_.place(),
-                      .why = "the fixed weights have the hash " + stored_.fixed +
-                             " there and " + here + " here",
-                      .fix = "Load the base that the run began with into the module first."});
+    throw StateError(
+        {.what = "these weights were trained over another base",
+         .where = stored_.place(),
+         .why = "the fixed weights have the hash " + stored_.fixed + " there and " + here + " here",
+         .fix = "Load the base that the run began with into the module first."});
   }
 
   static bool same(Copy const& a, Copy const& b) {
@@ -125,9 +125,9 @@ class WeightPlan {
 
   /// Why a tensor cannot be copied; empty if it can.
   FRUGAL_INLINE std::string misfit(Copy const& copy) const {
-    std::string const both =
-        "'" + copy.name + "' is " + copy.from->type_and_shape() + " there" +
-        (copy.transposed ? ", transposed," : "") + " and " + type_and_shape(copy.to) + " here";
+    std::string const both = "'" + copy.name + "' is " + copy.from->type_and_shape() + " there" +
+                             (copy.transposed ? ", transposed," : "") + " and " +
+                             type_and_shape(copy.to) + " here";
     std::vector<std::int64_t> sizes = copy.from->sizes;
     if (copy.transposed) {
       if (sizes.size() != 2) return both + ", and only matrices are transposed";

@@ -55,11 +55,11 @@ class WeightsWriter {
                               SaveRules const& rules)
       : folder_(std::move(folder)), type_(rules.type) {
     if (rules.type != at::ScalarType::Undefined && !at::isFloatingType(rules.type)) {
-      throw SettingsError({.what = std::string("weights cannot be rounded to ") +
-                                   at::toString(rules.type),
-                           .where = "SaveRules::type",
-                           .why = "it is not a floating-point type",
-                           .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
+      throw SettingsError(
+          {.what = std::string("weights cannot be rounded to ") + at::toString(rules.type),
+           .where = "SaveRules::type",
+           .why = "it is not a floating-point type",
+           .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
     std::vector<std::string> names;
     visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {

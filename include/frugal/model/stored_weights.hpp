@@ -26,7 +26,7 @@ namespace frugal::detail {
 /// A tensor in a file of weights: what is known of it before it is read.
 struct StoredWeight {
   std::string name{};
-  std::string type_name{};  ///< as errors call it
+  std::string type_name{};                          ///< as errors call it
   at::ScalarType type = at::ScalarType::Undefined;  ///< Undefined: LibTorch lacks it
   std::vector<std::int64_t> sizes{};
   std::vector<std::int64_t> strides{};

@@ -8,57 +8,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/pickle_stack.hpp>
 
 // LibTorch's own reader (torch::jit::Unpickler) is not used: it makes nothing of an OrderedDict, which
 // every state_dict() is, and looks up and constructs TorchScript classes.
 namespace frugal::detail {
-
-/// What a pickle of tensors is made of. Owned by its TensorPickle.
-struct PickleValue {
-  enum class Kind : unsigned char {
-    none,
-    boolean,
-    integer,
-    real,
-    text,
-    tuple,
-    list,
-    dict,
-    global,
-    storage,
-    tensor,
-  };
-
-  Kind kind = Kind::none;
-  std::int64_t number = 0;  ///< integer, boolean; of a tensor its offset in elements
-  double real = 0;
-  std::string text{};                             ///< of a storage its key, of a global its name
-  std::vector<PickleValue*> items{};              ///< of a dict key, value, key, value
-  at::ScalarType type = at::ScalarType::Undefined;  ///< of a storage or tensor; of a global that is one
-  std::vector<std::int64_t> sizes{};
-  std::vector<std::int64_t> strides{};
-  PickleValue const* storage = nullptr;
-
-  bool is(Kind wanted) const { return kind == wanted; }
-  /// The value of a key, in a dict; null without it.
-  FRUGAL_INLINE PickleValue const* find(std::string_view key) const {
-    for (std::size_t i = 0; kind == Kind::dict && i < items.size(); i += 2) {
-      if (items[i]->is(Kind::text) && items[i]->text == key) return items[i + 1];
-    }
-    return nullptr;
-  }
-};
 
 /// Reads the pickle inside of a file of torch.save: dicts, lists, tuples, texts, numbers and tensors,
 /// and nothing else. It knows the few globals that make these, by name, and calls nothing: a pickle
@@ -66,163 +27,101 @@ struct PickleValue {
 ///
 /// Source  Python's pickletools.py (protocols 2 to 5); torch/_utils.py, _rebuild_tensor_v2 and _v3;
 ///         torch/serialization.py, persistent_id.
-class TensorPickle {
+class TensorPickle : private PickleStack {
  public:
   /// Errors  FormatError with the byte for anything else; `place` is what they call the file.
   FRUGAL_INLINE TensorPickle(std::string_view bytes, std::string place)
-      : bytes_(bytes), place_(std::move(place)) {
-    while (root_ == nullptr) run(take(1)[0]);
+      : PickleStack(bytes, std::move(place)) {
+    while (root_ == nullptr) run(next());
   }
-  TensorPickle(TensorPickle const&) = delete;
-  TensorPickle& operator=(TensorPickle const&) = delete;
 
   PickleValue const& root() const { return *root_; }
 
  private:
-  using Kind = PickleValue::Kind;
-
-  [[noreturn]] FRUGAL_INLINE void refuse(std::string what, std::string why, std::string fix) const {
-    throw FormatError({.what = std::move(what),
-                       .where = place_ + ", byte " + std::to_string(began_) + " of data.pkl",
-                       .why = std::move(why),
-                       .fix = std::move(fix)});
-  }
-  [[noreturn]] FRUGAL_INLINE void damaged(std::string why) const {
-    refuse("the pickle is damaged", std::move(why), "Restore the file from a copy.");
-  }
-  [[noreturn]] FRUGAL_INLINE void refuse_object(std::string why) const {
-    refuse("the file has more than tensors", std::move(why) + ", and frugal never runs code of a file",
-           "In a Python that may trust the file, save the tensors alone: "
-           "torch.save(model.state_dict(), FILE).");
-  }
-
-  // ---- the bytes --------------------------------------------------------------------------------
-
-  FRUGAL_INLINE std::string_view take(std::uint64_t count) {
-    if (count > bytes_.size() - at_) damaged("it ends in the middle");
-    std::string_view const taken = bytes_.substr(at_, count);
-    at_ += count;
-    return taken;
-  }
-  /// A little-endian number of so many bytes.
-  FRUGAL_INLINE std::uint64_t number(std::size_t width) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, take(width).data(), width);
-    return value;
-  }
-  FRUGAL_INLINE std::string line() {
-    std::size_t const end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) damaged("it ends in the middle");
-    std::string const text(take(end - at_));
-    ++at_;
-    return text;
-  }
-
-  // ---- the stack --------------------------------------------------------------------------------
-
-  FRUGAL_INLINE PickleValue* made(Kind kind) {
-    arena_.push_back({.kind = kind});
-    return &arena_.back();
-  }
-  FRUGAL_INLINE void push(PickleValue* value) { stack_.push_back(value); }
-  FRUGAL_INLINE void push_text(std::string_view text) {
-    push(made(Kind::text));
-    stack_.back()->text = text;
-  }
-  FRUGAL_INLINE void push_integer(std::int64_t value, Kind kind = Kind::integer) {
-    push(made(kind));
-    stack_.back()->number = value;
-  }
-  FRUGAL_INLINE PickleValue* top() const {
-    if (stack_.empty() || (!marks_.empty() && marks_.back() == stack_.size())) {
-      damaged("it takes from an empty stack");
-    }
-    return stack_.back();
-  }
-  FRUGAL_INLINE PickleValue* pop() {
-    PickleValue* const value = top();
-    stack_.pop_back();
-    return value;
-  }
-  /// What was pushed since the last mark.
-  FRUGAL_INLINE std::vector<PickleValue*> pop_to_mark() {
-    if (marks_.empty()) damaged("a mark is missing");
-    auto const from = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-    std::vector<PickleValue*> values(from, stack_.end());
-    stack_.erase(from, stack_.end());
-    marks_.pop_back();
-    return values;
-  }
-  FRUGAL_INLINE void push_tuple(std::vector<PickleValue*> values) {
-    push(made(Kind::tuple));
-    stack_.back()->items = std::move(values);
-  }
-  FRUGAL_INLINE void push_tuple(std::size_t count) {
-    std::vector<PickleValue*> values(count);
-    while (count-- > 0) values[count] = pop();
-    push_tuple(std::move(values));
-  }
-  FRUGAL_INLINE void append(std::vector<PickleValue*> const& values, Kind to) {
-    PickleValue* const target = top();
-    if (!target->is(to)) damaged("it fills what is not a list or a dict");
-    if (to == Kind::dict && values.size() % 2 != 0) damaged("a key has no value");
-    target->items.insert(target->items.end(), values.begin(), values.end());
-  }
-  FRUGAL_INLINE void remember(std::uint64_t number) { memo_[number] = top(); }
-  FRUGAL_INLINE void recall(std::uint64_t number) {
-    auto const found = memo_.find(number);
-    if (found == memo_.end()) damaged("it uses what it has not made");
-    push(found->second);
-  }
-
   // ---- opcodes ----------------------------------------------------------------------------------
 
-  FRUGAL_INLINE void run(char opcode) {
-    began_ = at_ - 1;
-    switch (static_cast<unsigned char>(opcode)) {
-      case 0x80: return version(number(1));
-      case 0x95: return static_cast<void>(take(8));  // FRAME: a hint for buffering
-      case '(': return marks_.push_back(stack_.size());
-      case '.': return stop();
-      case '0': return static_cast<void>(pop());
-      case 'N': return push(made(Kind::none));
-      case 0x88: return push_integer(1, Kind::boolean);
-      case 0x89: return push_integer(0, Kind::boolean);
-      case 'J': return push_integer(static_cast<std::int32_t>(number(4)));
-      case 'K': return push_integer(static_cast<std::int64_t>(number(1)));
-      case 'M': return push_integer(static_cast<std::int64_t>(number(2)));
-      case 0x8a: return push_long(number(1));
-      case 'G': return push_real();
-      case 'X': return push_text(take(number(4)));
-      case 0x8c: return push_text(take(number(1)));
-      case 0x8d: return push_text(take(number(8)));
-      case ')': return push_tuple(std::vector<PickleValue*>{});
-      case 't': return push_tuple(pop_to_mark());
-      case 0x85: return push_tuple(1);
-      case 0x86: return push_tuple(2);
-      case 0x87: return push_tuple(3);
-      case ']': return push(made(Kind::list));
-      case '}': return push(made(Kind::dict));
-      case 'a': return append_one();
-      case 'e': return append(pop_to_mark(), Kind::list);
-      case 's': return set_one();
-      case 'u': return append(pop_to_mark(), Kind::dict);
-      case 'q': return remember(number(1));
-      case 'r': return remember(number(4));
-      case 0x94: return remember(memo_.size());
-      case 'h': return recall(number(1));
-      case 'j': return recall(number(4));
-      case 'c': return global();
-      case 0x93: return stack_global();
-      case 'Q': return push(storage_of(pop()));
-      case 'R': return reduce();
-      case 'b': return build();
-      default: break;
+  FRUGAL_INLINE void run(unsigned char opcode) {
+    switch (opcode) {
+      case 0x80:
+        return version(number(1));
+      case 0x95:
+        return static_cast<void>(take(8));  // FRAME: a hint for buffering
+      case '(':
+        return mark();
+      case '.':
+        return stop();
+      case '0':
+        return static_cast<void>(pop());
+      case 'N':
+        return push(made(Kind::none));
+      case 0x88:
+        return push_integer(1, Kind::boolean);
+      case 0x89:
+        return push_integer(0, Kind::boolean);
+      case 'J':
+        return push_integer(static_cast<std::int32_t>(number(4)));
+      case 'K':
+        return push_integer(static_cast<std::int64_t>(number(1)));
+      case 'M':
+        return push_integer(static_cast<std::int64_t>(number(2)));
+      case 0x8a:
+        return push_long(number(1));
+      case 'G':
+        return push_real();
+      case 'X':
+        return push_text(take(number(4)));
+      case 0x8c:
+        return push_text(take(number(1)));
+      case 0x8d:
+        return push_text(take(number(8)));
+      case ')':
+        return push_tuple(std::vector<PickleValue*>{});
+      case 't':
+        return push_tuple(pop_to_mark());
+      case 0x85:
+        return push_tuple(1);
+      case 0x86:
+        return push_tuple(2);
+      case 0x87:
+        return push_tuple(3);
+      case ']':
+        return push(made(Kind::list));
+      case '}':
+        return push(made(Kind::dict));
+      case 'a':
+        return append_one();
+      case 'e':
+        return append(pop_to_mark(), Kind::list);
+      case 's':
+        return set_one();
+      case 'u':
+        return append(pop_to_mark(), Kind::dict);
+      case 'q':
+        return remember(number(1));
+      case 'r':
+        return remember(number(4));
+      case 0x94:
+        return remember(remembered());
+      case 'h':
+        return recall(number(1));
+      case 'j':
+        return recall(number(4));
+      case 'c':
+        return global();
+      case 0x93:
+        return stack_global();
+      case 'Q':
+        return push(storage_of(pop()));
+      case 'R':
+        return reduce();
+      case 'b':
+        return build();
+      default:
+        break;
     }
     constexpr std::string_view digits = "0123456789abcdef";
-    auto const code = static_cast<unsigned char>(opcode);
-    refuse_object(std::string("it has the opcode 0x") + digits[code >> 4U] + digits[code & 15U] +
-                  ", which no state dict needs");
+    refuse_object(std::string("it has the opcode 0x") + digits[opcode >> 4U] +
+                  digits[opcode & 15U] + ", which no state dict needs");
   }
 
   FRUGAL_INLINE void version(std::uint64_t protocol) const {
@@ -230,7 +129,7 @@ class TensorPickle {
   }
   FRUGAL_INLINE void stop() {
     PickleValue* const value = pop();
-    if (!stack_.empty() || !marks_.empty()) damaged("it leaves values on the stack");
+    if (!is_empty()) damaged("it leaves values on the stack");
     root_ = value;
   }
   FRUGAL_INLINE void push_long(std::uint64_t width) {
@@ -244,7 +143,7 @@ class TensorPickle {
     std::uint64_t bits = 0;
     for (char const byte : take(8)) bits = bits << 8U | static_cast<unsigned char>(byte);
     push(made(Kind::real));
-    stack_.back()->real = std::bit_cast<double>(bits);
+    top()->real = std::bit_cast<double>(bits);
   }
   FRUGAL_INLINE void append_one() {
     PickleValue* const value = pop();
@@ -276,17 +175,20 @@ class TensorPickle {
   FRUGAL_INLINE void push_global(std::string name) {
     auto const storage = storage_type(name);
     auto const type = storage ? storage : plain_type(name);
-    constexpr std::array<std::string_view, 8> known{
-        "collections.OrderedDict",      "torch._utils._rebuild_tensor_v2",
-        "torch._utils._rebuild_tensor_v3", "torch._utils._rebuild_parameter",
-        "torch.Size",                   "torch.device",
-        "torch.storage.UntypedStorage", "torch.UntypedStorage"};
+    constexpr std::array<std::string_view, 8> known{"collections.OrderedDict",
+                                                    "torch._utils._rebuild_tensor_v2",
+                                                    "torch._utils._rebuild_tensor_v3",
+                                                    "torch._utils._rebuild_parameter",
+                                                    "torch.Size",
+                                                    "torch.device",
+                                                    "torch.storage.UntypedStorage",
+                                                    "torch.UntypedStorage"};
     if (!type && std::find(known.begin(), known.end(), name) == known.end()) {
       refuse_object("it names " + name);
     }
     push(made(Kind::global));
-    stack_.back()->text = std::move(name);
-    stack_.back()->type = type.value_or(at::ScalarType::Undefined);
+    top()->text = std::move(name);
+    top()->type = type.value_or(at::ScalarType::Undefined);
   }
 
   struct Type {
@@ -388,14 +290,6 @@ class TensorPickle {
     return values;
   }
 
-  std::string_view bytes_;
-  std::string place_;
-  std::size_t at_ = 0;
-  std::size_t began_ = 0;          ///< of the opcode that is being read
-  std::deque<PickleValue> arena_;  ///< pickles may refer to themselves
-  std::vector<PickleValue*> stack_;
-  std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint64_t, PickleValue*> memo_;
   PickleValue const* root_ = nullptr;
 };
 

@@ -139,13 +139,12 @@ class TorchFile {
       if (!root.items[i]->is(PickleValue::Kind::text)) continue;
       keys += (keys.empty() ? "'" : ", '") + root.items[i]->text + "'";
     }
-    throw FormatError(
-        {.what = within.empty() ? "the file is not one state dict"
-                                : "the file has no state dict under '" + within + "'",
-         .where = place_,
-         .why = keys.empty() ? "it is not a dict with names" : "its keys are " + keys,
-         .fix = "Name the key of the state dict in WeightRules::within, or save "
-                "model.state_dict() alone."});
+    throw FormatError({.what = within.empty() ? "the file is not one state dict"
+                                              : "the file has no state dict under '" + within + "'",
+                       .where = place_,
+                       .why = keys.empty() ? "it is not a dict with names" : "its keys are " + keys,
+                       .fix = "Name the key of the state dict in WeightRules::within, or save "
+                              "model.state_dict() alone."});
   }
 
   FRUGAL_INLINE StoredWeight weight_of(std::string const& name, PickleValue const& tensor) {
@@ -157,8 +156,7 @@ class TorchFile {
                         .bytes = {}};
     if (auto const stored = stored_type(tensor.type)) weight.type_name = dtype_name(*stored);
     auto const width = static_cast<std::int64_t>(c10::elementSize(tensor.type));
-    bool const empty =
-        std::find(weight.sizes.begin(), weight.sizes.end(), 0) != weight.sizes.end();
+    bool const empty = std::find(weight.sizes.begin(), weight.sizes.end(), 0) != weight.sizes.end();
     std::int64_t last = tensor.number, count = 1;
     bool too_large = last < 0;
     for (std::size_t i = 0; i < weight.sizes.size() && !empty; ++i) {
@@ -170,8 +168,8 @@ class TorchFile {
     std::span<std::byte const> const storage = storage_of(*tensor.storage);
     std::int64_t const there = static_cast<std::int64_t>(storage.size()) / width;
     if (too_large || (!empty && last >= there)) {
-      refuse(place_, "'" + name + "' is " + weight.type_and_shape() +
-                         ", and its storage has " + std::to_string(there) + " elements");
+      refuse(place_, "'" + name + "' is " + weight.type_and_shape() + ", and its storage has " +
+                         std::to_string(there) + " elements");
     }
     if (!empty) {
       weight.bytes = storage.subspan(static_cast<std::size_t>(tensor.number * width),

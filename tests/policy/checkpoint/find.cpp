@@ -73,7 +73,8 @@ TEST_CASE("a run without checkpoints, or without the metric, is an error that sa
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);
 }
 
-TEST_CASE("weights load from a run, a checkpoint or a file, and mismatches are refused or allowed") {
+TEST_CASE(
+    "weights load from a run, a checkpoint or a file, and mismatches are refused or allowed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const checkpoint = fr::best_checkpoint(folder.path());

@@ -18,9 +18,7 @@ namespace frugal {
 /// module and not to a fit, so everything that uses the trainer's module does it first, a fit, an
 /// evaluation and a plan alike; `adapt` must do nothing the second time.
 template <class P>
-concept AdaptsModule = requires {
-  requires P::adapts;
-};
+concept AdaptsModule = requires { requires P::adapts; };
 
 namespace detail {
 

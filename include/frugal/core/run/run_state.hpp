@@ -84,7 +84,7 @@ struct RunState {
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
-  FixedIdentity fixed{};                           ///< of the tensors that are in no checkpoint
+  FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
   PolicyStates policies{};
   LoopInterface* loop = nullptr;     ///< set before the first event
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate

@@ -31,8 +31,9 @@ class TokenizerJson {
   Wordpiece tokenizer() {
     WordpieceSettings settings;
     Json const& model = part(all_, "model");
-    require_type(model, "model", "WordPiece",
-                 "Take a model of the BERT family, or read a SentencePiece model with SentencePiece.");
+    require_type(
+        model, "model", "WordPiece",
+        "Take a model of the BERT family, or read a SentencePiece model with SentencePiece.");
     settings.unknown = text(part(model, "unk_token"), "model.unk_token");
     settings.prefix = text(part(model, "continuing_subword_prefix"), "model.");
     settings.longest_word = count(part(model, "max_input_chars_per_word"), "model.");
@@ -117,7 +118,8 @@ class TokenizerJson {
                                   ", and the ids of " + std::to_string(tokens_.size()) +
                                   " tokens end before");
       }
-      if (!tokens_[*id].empty()) damaged("model.vocab", "the id " + each.text() + " is there twice");
+      if (!tokens_[*id].empty())
+        damaged("model.vocab", "the id " + each.text() + " is there twice");
       tokens_[*id] = each.name();
     }
   }
@@ -177,11 +179,10 @@ class TokenizerJson {
                  "Encode the texts in Python, and store the ids.");
     auto const single = pieces_of(part(post, "single"));
     auto const pair = pieces_of(part(post, "pair"));
-    bool const usual =
-        single.size() == 3 && single[1] == "A 0" && pair.size() == 5 && pair[0] == single[0] &&
-        pair[1] == "A 0" && pair[2] == single[2] && pair[3] == "B 1" &&
-        single[0].ends_with(" 0") && single[2].ends_with(" 0") &&
-        pair[4] == single[2].substr(0, single[2].size() - 1) + "1";
+    bool const usual = single.size() == 3 && single[1] == "A 0" && pair.size() == 5 &&
+                       pair[0] == single[0] && pair[1] == "A 0" && pair[2] == single[2] &&
+                       pair[3] == "B 1" && single[0].ends_with(" 0") && single[2].ends_with(" 0") &&
+                       pair[4] == single[2].substr(0, single[2].size() - 1) + "1";
     if (!usual) refuse("post_processor", "its template is not that of BERT");
     settings.start = token_of(post, single[0]);
     settings.separator = token_of(post, single[2]);

@@ -212,9 +212,8 @@ class Wordpiece {
         if (!each.normalised) {
           as_they_are.add(each.text, id);
         } else {
-          words.normalise(each.text, [&](BertWord const& word) {
-            normalised.add(std::string(word.text), id);
-          });
+          words.normalise(
+              each.text, [&](BertWord const& word) { normalised.add(std::string(word.text), id); });
         }
       }
     }
@@ -227,8 +226,8 @@ class Wordpiece {
     WordpieceSettings settings;
     BertWords words;
     /// Cuts a text that is normalised already.
-    BertWords cut{{.lower_case = false, .strip_accents = false, .clean = false,
-                   .space_chinese = false}};
+    BertWords cut{
+        {.lower_case = false, .strip_accents = false, .clean = false, .space_chinese = false}};
     detail::WordpieceTrie trie;
     std::array<std::int32_t, 5> special{};
     std::vector<std::int32_t> hidden;
@@ -281,13 +280,12 @@ class Wordpiece {
     words(text, [&](BertWord const& word) {
       std::size_t const before = out.size();
       std::size_t at = 0;
-      bool const known =
-          (word.text.size() <= state_->settings.longest_word ||
-           detail::count_code_points(word.text) <= state_->settings.longest_word) &&
-          state_->trie.match(word.text, [&](std::int32_t id, std::uint32_t bytes) {
-            f(id, span(word.from[at], word.from[at + bytes - 1]));
-            at += bytes;
-          });
+      bool const known = (word.text.size() <= state_->settings.longest_word ||
+                          detail::count_code_points(word.text) <= state_->settings.longest_word) &&
+                         state_->trie.match(word.text, [&](std::int32_t id, std::uint32_t bytes) {
+                           f(id, span(word.from[at], word.from[at + bytes - 1]));
+                           at += bytes;
+                         });
       if (known) return;
       out.resize(before);
       f(unknown(), span(word.from.front(), word.from.back()));
