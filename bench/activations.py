@@ -19,7 +19,7 @@ RECIPES = {
     "plain": "no policy",
     "auto": "Recompute<Segments<Auto>>",
     "segments": "Recompute<Segments<8>>",
-    "modules": "Recompute<Where<OfType<Block>>>",
+    "modules": "Recompute<Modules<OfType<Block>>>",
     "half": "Activations<BF16>",
     "both": "Recompute<Segments<8>>, Activations<BF16>",
 }

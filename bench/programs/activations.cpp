@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
     if (wanted("auto")) measure("auto", shape, steps, fr::Recompute<>{});
     if (wanted("segments")) measure("segments", shape, steps, fr::Recompute<fr::Segments<8>>{});
     if (wanted("modules")) {
-      measure("modules", shape, steps, fr::Recompute<fr::Where<fr::OfType<Block>>>{});
+      measure("modules", shape, steps, fr::Recompute<fr::Modules<fr::OfType<Block>>>{});
     }
     if (wanted("half")) measure("half", shape, steps, fr::Activations<fr::BF16>{});
     if (wanted("both")) {

@@ -21,6 +21,7 @@
 #include <frugal/core/loop/evaluation.hpp>
 #include <frugal/core/loop/fit.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/forward_batch.hpp>
@@ -206,6 +207,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     try {
       Settings const settings = resolved_settings();
       auto const call = begin_call(Kind::trains, "dry_run", settings, &source);
+      adapt();
       detail::Fit<context, Objective, source_type, void> fit(module_, objective_, settings,
                                                              policies_, source, nullptr);
       checks = fit.set_up_and_dry_run(batches);
@@ -246,6 +248,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     auto&& read = as_source(std::forward<Source>(source));
     Settings const settings = resolved_settings();
     auto const call = begin_call(Kind::reads, "predict", settings, &read);
+    adapt();
     detail::put_on(settings.device, base_module(module_));
     evaluation(settings).predict(read, forward, sink);
   }
@@ -278,6 +281,12 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   /// the module is.
   c10::Device device() const { return resolved_settings().device; }
 
+  /// Does to the module what policies of the recipe do to it for good, such as Freeze and Lora. Every
+  /// call that uses the module does this first; call it to load weights into the adapted module.
+  void adapt() {
+    if constexpr (recipe::legal) detail::adapt_module(policies_, ordered{}, base_module(module_));
+  }
+
   /// The value of the policy of a kind, for reading it and changing its run-time settings. Of a
   /// repeatable kind that of number I, in the order of the recipe. `optimizer()`, `checkpoint()`
   /// and so on are shorter (Accessors).
@@ -301,6 +310,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "at::Tensor nor frugal::Loss.");
     Settings const settings = resolved_settings();
     auto const call = begin_call(Kind::reads, "evaluate", settings, &source);
+    adapt();
     detail::put_on(settings.device, base_module(module_));
     return evaluation(settings).evaluate(source);
   }
@@ -342,6 +352,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     Settings const settings = resolved_settings();
     auto const call =
         begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
+    adapt();
     auto const seed_before = std::exchange(fitted_with_, settings.seed);
     Report report = placed_fit<Train, Valid>(settings, train, valid);
     detail::advise_of_earlier_fit(report, seed_before == settings.seed);

@@ -48,7 +48,7 @@ using Axes = frugal::list<
     Axis<Without, frugal::Rollback<frugal::Every<3>>>, Axis<Without, frugal::SkipNonFinite>,
     Axis<Without, frugal::DryRun<>>,
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
-         frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>>,
+         frugal::Recompute<frugal::Modules<frugal::OfType<torch::nn::Dropout>>>>,
     Axis<Without, frugal::Activations<frugal::BF16>, frugal::Activations<frugal::Offload>>,
     Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,

@@ -417,8 +417,8 @@ TEST_CASE("20 steps of a Sequential end with the same bits, however it is segmen
   CHECK(same(plain, train(chain(), fr::Recompute<fr::Segments<1>>{})));
   CHECK(same(plain, train(chain(), fr::Recompute<fr::Segments<4>>{})));
   CHECK(same(plain, train(chain(), fr::Recompute<fr::Segments<100>>{})));
-  CHECK(same(plain, train(chain(), fr::Recompute<fr::Where<Odd>>{})));
-  CHECK(same(plain, train(chain(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
+  CHECK(same(plain, train(chain(), fr::Recompute<fr::Modules<Odd>>{})));
+  CHECK(same(plain, train(chain(), fr::Recompute<fr::Modules<fr::OfType<Block>>>{})));
 }
 
 TEST_CASE("20 steps with accumulation and clipping under BF16 end with the same bits") {
@@ -603,12 +603,12 @@ TEST_CASE("each runs a list by segments, and plainly without Recompute") {
   auto const plain = train(by_hand());
   CHECK(same(plain, train(List())));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Segments<2>>{})));
-  CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential>>>{})));
+  CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<nn::Sequential>>>{})));
   // Both Sequentials and their members: the inner ones are part of what the outer ones recompute.
-  CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<nn::Sequential, Block>>>{})));
+  CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<nn::Sequential, Block>>>{})));
   // The inner ones alone, in an unsegmented outer list.
-  CHECK(same(plain, train(List(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
-  CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Where<fr::OfType<Block>>>{})));
+  CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<Block>>>{})));
+  CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Modules<fr::OfType<Block>>>{})));
 }
 
 TEST_CASE("each runs any range of holders") {
@@ -635,8 +635,8 @@ TEST_CASE("a module with nothing to segment is refused before the first step") {
 }
 
 TEST_CASE("a predicate that matches no module is refused when fit begins") {
-  refuse<fr::Recompute<fr::Where<fr::OfType<nn::BatchNorm1d>>>>(chain(2), "matches no module");
-  refuse<fr::Recompute<fr::Where<fr::OfType<nn::Linear>>>>(chain(2), "found nothing to segment");
+  refuse<fr::Recompute<fr::Modules<fr::OfType<nn::BatchNorm1d>>>>(chain(2), "matches no module");
+  refuse<fr::Recompute<fr::Modules<fr::OfType<nn::Linear>>>>(chain(2), "found nothing to segment");
 }
 
 TEST_CASE("a segment that begins with an in-place operator is refused") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a predicate for Where is called with a module's name and the module. Give it `bool operator()(std::string_view, torch::nn::Module const&) const`.
+// expect: frugal: a predicate for Modules is called with a module's name and the module. Give it `bool operator()(std::string_view, torch::nn::Module const&) const`.
 #include <frugal/policy/recompute.hpp>
 
 using namespace frugal;
@@ -12,7 +12,7 @@ struct NamedAlone {
   bool operator()(std::string_view name) const { return name == "0"; }
 };
 
-Where<Named> good;
+Modules<Named> good;
 #ifdef FRUGAL_REJECT
-Where<NamedAlone> bad;
+Modules<NamedAlone> bad;
 #endif

@@ -107,6 +107,11 @@ struct flush_denormals : optional_kind {
   static constexpr std::string_view page = "policy/flush_denormals.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct freeze : optional_kind {
+  static constexpr std::string_view name = "Freeze";
+  static constexpr std::string_view page = "model/freeze.md";
+  static constexpr Stage stage = Stage::prepare;
+};
 struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
   static constexpr std::string_view page = "report/html_report.md";
@@ -126,6 +131,11 @@ struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
   static constexpr std::string_view page = "report/log.md";
   static constexpr Stage stage = Stage::publish;
+};
+struct lora : repeatable_kind {
+  static constexpr std::string_view name = "Lora";
+  static constexpr std::string_view page = "model/lora.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
@@ -204,6 +214,11 @@ struct throughput : optional_kind {
 struct train_metrics : optional_kind {
   static constexpr std::string_view name = "TrainMetrics";
   static constexpr std::string_view page = "policy/train_metrics.md";
+};
+struct unfreeze : optional_kind {
+  static constexpr std::string_view name = "Unfreeze";
+  static constexpr std::string_view page = "model/freeze.md";
+  static constexpr Stage stage = Stage::prepare;
 };
 
 }  // namespace frugal::kinds

@@ -25,12 +25,12 @@ inline constexpr bool is_how = false;
 template <auto N>
 inline constexpr bool is_how<Segments<N>> = true;
 template <class Predicate>
-inline constexpr bool is_how<Where<Predicate>> = true;
+inline constexpr bool is_how<Modules<Predicate>> = true;
 
 template <class How>
 inline constexpr bool by_module = false;
 template <class Predicate>
-inline constexpr bool by_module<Where<Predicate>> = true;
+inline constexpr bool by_module<Modules<Predicate>> = true;
 
 }  // namespace detail
 
@@ -45,12 +45,12 @@ inline constexpr bool by_module<Where<Predicate>> = true;
 ///         nothing to segment; the ModuleErrors of recompute().
 /// Source  Chen et al., "Training deep nets with sublinear memory cost" (2016).
 ///
-///    Recompute<Segments<8>>, Recompute<Where<OfType<Block>>>
+///    Recompute<Segments<8>>, Recompute<Modules<OfType<Block>>>
 template <class How = Segments<Auto>>
 struct Recompute {
   static_assert(detail::is_how<How>,
                 "frugal: Recompute<...>: unknown option. Options: Segments<N>, Segments<Auto>, "
-                "Where<OfType<Block>>.");
+                "Modules<OfType<Block>>.");
   using kind = kinds::recompute;
   using listens = list<on::fit_begin, around::forward>;
 
@@ -104,7 +104,7 @@ struct Recompute {
     }
 
     template <class Predicate>
-    static bool matches(Where<Predicate>, std::string const& name,
+    static bool matches(Modules<Predicate>, std::string const& name,
                         torch::nn::Module const& module) {
       return Predicate{}(std::string_view(name), module);
     }
@@ -117,10 +117,10 @@ struct Recompute {
       }
       if (!plan_.wanted.empty()) return;
       throw SettingsError(
-          {.what = "the predicate of Recompute<Where<...>> matches no module",
+          {.what = "the predicate of Recompute<Modules<...>> matches no module",
            .where = "Recompute",
            .why = some.empty() ? "the module has no submodules" : "there are " + some + ", ...",
-           .fix = "Match these names, match by type with Where<OfType<Block>>, or write "
+           .fix = "Match these names, match by type with Modules<OfType<Block>>, or write "
                   "Recompute<Segments<Auto>>."});
     }
 

@@ -33,7 +33,7 @@ struct BitExact {};
 /// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.
 FRUGAL_INLINE std::uint64_t hash_of_tensors(torch::nn::Module& module) {
   Hash hash;
-  detail::visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+  detail::visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     at::Tensor const host = tensor.detach().cpu().contiguous();
     auto const type = static_cast<std::int8_t>(host.scalar_type());
     hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));

@@ -222,6 +222,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
                                      .source = &source,
                                      .device = settings.device,
                                      .agrees = detail::provided<service::reduce, policies>});
+  trainer.adapt();
   detail::Fit<context, Objective, source_type, void> fit(trainer.module(), trainer.objective(),
                                                          settings, values, source, nullptr);
   // Replaced modules stay replaced, as in a fit, and are what the test restores.

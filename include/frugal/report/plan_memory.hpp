@@ -57,6 +57,11 @@ struct RecipeMemory {
 
 namespace detail {
 
+/// A weight that was replaced by a packed form has the shape of the former, and hardly any memory.
+FRUGAL_INLINE std::uint64_t bytes_in_memory(at::Tensor const& tensor) {
+  return std::min<std::uint64_t>(tensor.nbytes(), tensor.storage().nbytes());
+}
+
 /// What does not depend on a batch.
 template <class Trainer>
 RecipeMemory memory_at_rest(Trainer& trainer) {
@@ -64,14 +69,22 @@ RecipeMemory memory_at_rest(Trainer& trainer) {
   RecipeMemory memory;
   torch::nn::Module const& module = base_module(trainer.module());
   std::uint64_t averages = 0;
+  std::uint64_t saved = 0;
   for (at::Tensor const& tensor : Parameters::of(module).tensors) {
     auto const bytes = static_cast<std::uint64_t>(tensor.nbytes());
-    memory.weights += bytes;
+    saved += bytes;
     if (tensor.requires_grad()) memory.gradients += bytes;
     if (tensor.is_floating_point()) averages += bytes;
   }
+  memory.weights = saved;
+  // A run has fixed tensors in memory, and saves none.
+  for (at::Tensor const& tensor : module.parameters()) {
+    if (tensor.defined() && is_fixed(tensor)) memory.weights += bytes_in_memory(tensor);
+  }
   for (at::Tensor const& buffer : module.buffers()) {
-    if (buffer.defined()) memory.buffers += static_cast<std::uint64_t>(buffer.nbytes());
+    if (!buffer.defined()) continue;
+    memory.buffers += bytes_in_memory(buffer);
+    if (!is_fixed(buffer)) saved += bytes_in_memory(buffer);
   }
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   if constexpr (requires { optimizer.moment_count(); }) {
@@ -83,11 +96,10 @@ RecipeMemory memory_at_rest(Trainer& trainer) {
   if constexpr (has<kinds::early_stop, Policies>) {
     auto const& stop = trainer.template policy<kinds::early_stop>();
     if constexpr (requires { stop.restore_best; }) {
-      if (stop.restore_best) memory.kept_weights += memory.weights + memory.buffers;
+      if (stop.restore_best) memory.kept_weights += saved;
     }
   }
-  memory.checkpoint =
-      memory.weights + memory.buffers + memory.optimizer_state + memory.kept_weights;
+  memory.checkpoint = saved + memory.optimizer_state + memory.kept_weights;
   return memory;
 }
 
@@ -230,6 +242,7 @@ RecipeMemory plan_memory(Trainer& trainer, B const& batch) {
   static_assert(ObjectiveFor<Objective, Module, B>,
                 "frugal: the objective cannot be called with (module, batch). Give plan_memory a "
                 "batch as the training source gives it.");
+  trainer.adapt();
   RecipeMemory memory = detail::memory_at_rest(trainer);
   memory.batch = detail::bytes_of_batch(batch);
   Settings settings = trainer.resolved_settings();

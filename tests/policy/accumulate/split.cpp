@@ -276,7 +276,7 @@ TEST_CASE("so is a run with every policy that takes part in a window") {
               frugal::ClipNorm<>{});
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Recompute<frugal::Segments<2>>{});
   equals_told(Where::forward, Optimize<SGD>{.lr = 0.1},
-              frugal::Recompute<frugal::Where<frugal::OfType<torch::nn::Dropout>>>{});
+              frugal::Recompute<frugal::Modules<frugal::OfType<torch::nn::Dropout>>>{});
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Activations<frugal::BF16>{});
   equals_told(Where::backward, Optimize<SGD>{.lr = 0.1}, frugal::Throughput<frugal::Every<2>>{});
   equals_told(Where::forward, Optimize<frugal::Any>{.make = [](std::vector<at::Tensor> parameters) {

@@ -3,23 +3,18 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/core/DispatchKey.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/tensor_map.hpp>
+#include <frugal/core/libtorch/use_interception.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -30,7 +25,7 @@ namespace frugal {
 // calls is differentiated, cast and traced like the operator itself.
 //
 // The key is thread-local, as grad mode and autocast are. It is on in the thread that has
-// intercepted a weight, and in those that call a trainer; other threads call use_interception().
+// intercepted a weight, and in those that call a trainer; others call use_interception().
 // Programs that intercept nothing register nothing and pay nothing.
 
 /// The call of a layer, as its weight's hooks see it. They may replace any of it.
@@ -114,9 +109,7 @@ inline at::Tensor LayerRest::operator()(LayerCall const& call) const {
 
 namespace detail {
 
-inline constexpr c10::DispatchKey interception_key = c10::DispatchKey::DeferredInit;
-
-/// Every intercepted weight of the process. Weights are held weakly.
+/// Every intercepted weight of the process.
 class Interceptions {
  public:
   /// Never destroyed: a thread may still be in a layer when the process ends.
@@ -127,59 +120,33 @@ class Interceptions {
 
   FRUGAL_INLINE void add(at::Tensor const& weight, std::shared_ptr<LayerHook> hook) {
     register_kernels();
-    {
-      std::unique_lock const lock(mutex_);
-      std::erase_if(weights_, [](auto const& entry) { return entry.second.weight.expired(); });
-      Entry& entry = weights_[weight.unsafeGetTensorImpl()];
-      if (!entry.hooks) {
-        entry.weight = c10::weak_intrusive_ptr<c10::TensorImpl>(weight.getIntrusivePtr());
-      }
-      LayerHooks hooks = entry.hooks ? *entry.hooks : LayerHooks();
+    weights_.change(weight, [&](std::shared_ptr<LayerHooks const>& of) {
+      LayerHooks hooks = of ? *of : LayerHooks();
       auto const after = [&](auto const& each) { return each->place() > hook->place(); };
       hooks.insert(std::ranges::find_if(hooks, after), std::move(hook));
-      entry.hooks = std::make_shared<LayerHooks const>(std::move(hooks));
-      any_ = true;
-    }
-    c10::impl::tls_set_dispatch_key_included(interception_key, true);
+      of = std::make_shared<LayerHooks const>(std::move(hooks));
+    });
+    anything_intercepted = true;
+    use_interception();
   }
 
   FRUGAL_INLINE void remove(at::Tensor const& weight, LayerHook const& hook) {
-    std::unique_lock const lock(mutex_);
-    auto const found = weights_.find(weight.unsafeGetTensorImpl());
-    if (found == weights_.end()) return;
-    LayerHooks hooks = *found->second.hooks;
-    std::erase_if(hooks, [&](auto const& each) { return each.get() == &hook; });
-    if (hooks.empty()) {
-      weights_.erase(found);
-    } else {
-      found->second.hooks = std::make_shared<LayerHooks const>(std::move(hooks));
-    }
-    any_ = !weights_.empty();
+    weights_.change(weight, [&](std::shared_ptr<LayerHooks const>& of) {
+      LayerHooks hooks = of ? *of : LayerHooks();
+      std::erase_if(hooks, [&](auto const& each) { return each.get() == &hook; });
+      of = hooks.empty() ? nullptr : std::make_shared<LayerHooks const>(std::move(hooks));
+    });
   }
 
-  bool any() const { return any_; }
-
   /// The hooks of a weight; null if it has none.
-  FRUGAL_INLINE std::shared_ptr<LayerHooks const> of(at::Tensor const& weight) const {
-    std::shared_lock const lock(mutex_);
-    auto const found = weights_.find(weight.unsafeGetTensorImpl());
-    // An address may be that of a tensor which is gone.
-    if (found == weights_.end() || found->second.weight.expired()) return nullptr;
-    return found->second.hooks;
+  std::shared_ptr<LayerHooks const> of(at::Tensor const& weight) const {
+    return weights_.find(weight);
   }
 
  private:
-  struct Entry {
-    c10::weak_intrusive_ptr<c10::TensorImpl> weight =
-        c10::weak_intrusive_ptr<c10::TensorImpl>::reclaim(nullptr);
-    std::shared_ptr<LayerHooks const> hooks{};
-  };
-
   static void register_kernels();
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<c10::TensorImpl const*, Entry> weights_;
-  std::atomic<bool> any_ = false;
+  TensorMap<std::shared_ptr<LayerHooks const>> weights_;
 };
 
 struct InterceptedKernels {
@@ -203,7 +170,7 @@ struct InterceptedKernels {
   /// torch::nn::Linear multiplies by weight.t().
   FRUGAL_INLINE static at::Tensor transposed_weight(at::Tensor const& factor) {
     if (factor.dim() != 2 || !factor.is_view()) return {};
-    at::Tensor weight = factor._base();
+    at::Tensor weight(factor._base());
     bool const whole = weight.dim() == 2 && weight.is_same_size(factor.t()) &&
                        weight.strides() == factor.t().strides() &&
                        weight.storage_offset() == factor.storage_offset();
@@ -334,14 +301,6 @@ inline void intercept(at::Tensor const& weight, std::shared_ptr<LayerHook> hook)
 /// Ends what intercept() began.
 inline void release(at::Tensor const& weight, LayerHook const& hook) {
   detail::Interceptions::all().remove(weight, hook);
-}
-
-/// Turns interception on in this thread, for good, if anything is intercepted at all. For threads
-/// that call an adapted module by themselves: trainers do it, and so does intercept().
-inline void use_interception() {
-  if (detail::Interceptions::all().any()) {
-    c10::impl::tls_set_dispatch_key_included(detail::interception_key, true);
-  }
 }
 
 }  // namespace frugal

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -43,7 +44,8 @@ decltype(auto) forward(M& module, Inputs&&... inputs) {
   }
 }
 
-/// A module's parameters, each tensor once, in the order of named_parameters().
+/// A module's parameters that a run may train, each tensor once, in the order of named_parameters():
+/// all but the fixed ones.
 ///
 /// Collected once when fit begins: walking the module tree allocates, and a step must not.
 struct Parameters {
@@ -55,7 +57,8 @@ struct Parameters {
     std::unordered_set<at::TensorImpl const*> seen;
     for (auto const& item : module.named_parameters()) {
       // Tied weights appear under two names and must be updated once.
-      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second ||
+          is_fixed(item.value())) {
         continue;
       }
       all.names.push_back(item.key());

@@ -47,7 +47,7 @@ FRUGAL_INLINE void require_parameters(Parameters const& parameters) {
   }
   throw ModuleError({.what = "the module has no parameter to train",
                      .where = "fit",
-                     .why = parameters.size() == 0 ? "it registered none"
+                     .why = parameters.size() == 0 ? "it registered none, or all are fixed"
                                                    : "requires_grad is false on all of them",
                      .fix = "Register submodules with register_module, or unfreeze a "
                             "parameter with set_requires_grad(true)."});

@@ -21,6 +21,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/core/run/fixed_identity.hpp>
 #include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/gradient_norm.hpp>
 #include <frugal/core/run/judged.hpp>
@@ -82,6 +83,7 @@ struct RunState {
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
+  FixedIdentity fixed{};                           ///< of the tensors that are in no checkpoint
   PolicyStates policies{};
   LoopInterface* loop = nullptr;     ///< set before the first event
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate
@@ -242,9 +244,24 @@ struct RunState {
     archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
   }
 
+  /// A run continues over the same fixed tensors alone.
+  template <class Archive>
+  void persist_fixed(Archive& archive) {
+    if constexpr (Archive::loading) {
+      if (archive.moves_to()) return;
+      std::string saved;
+      if (archive.holds("fixed")) archive("fixed", saved);
+      fixed.require(root, saved);
+    } else {
+      std::string const here = fixed.identify(root);
+      if (!here.empty()) archive("fixed", here);
+    }
+  }
+
   /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
+    persist_fixed(archive);
     archive("stopped_by", status.stopped_by);
     archive("epoch_loss", epoch_loss);
     archive("epoch_begun", status.epoch_begun);

@@ -9,14 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
-/// Passes every parameter and buffer of a module to an archive, by name.
+/// Passes every parameter and buffer of a module to an archive, by name; the fixed ones included.
 template <class Archive>
-void visit_tensors(torch::nn::Module& module, Archive&& archive) {
+void visit_all_tensors(torch::nn::Module& module, Archive&& archive) {
   for (auto const& item : module.named_parameters()) {
     if (item.value().defined()) archive(item.key(), item.value());
   }
@@ -24,6 +25,15 @@ void visit_tensors(torch::nn::Module& module, Archive&& archive) {
   for (auto const& item : module.named_buffers()) {
     if (item.value().defined()) archive(item.key(), item.value());
   }
+}
+
+/// Passes every parameter and buffer that a run may change to an archive, by name: all of a module
+/// but the fixed ones.
+template <class Archive>
+void visit_tensors(torch::nn::Module& module, Archive&& archive) {
+  visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    if (!is_fixed(tensor)) archive(name, tensor);
+  });
 }
 
 /// Saves or loads the generators' states. The generator of a device that the saved run did not use

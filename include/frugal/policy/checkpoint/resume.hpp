@@ -64,6 +64,11 @@ FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, Safetensors c
     refuse_checkpoint(file.name(),
                       "it has a tensor '" + names.front() + "', and this module has none");
   }
+  visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    if (!is_fixed(tensor) || !file.find(name)) return;
+    refuse_checkpoint(file.name(), "it has the tensor '" + name +
+                                       "', which its run trained and this run keeps fixed");
+  });
 }
 
 /// Keeps only the generators of a run on `device`. Returns the kind of device of the saved run.

@@ -61,6 +61,7 @@ class StoredSnapshot {
     if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
     at_ = {run.counters.epoch, LossError::Window::elsewhere, run.counters.step};
     files_ = run.files;
+    fixed_ = run.fixed.identify(run.root);
     note_averages(run);
     // The weights of a step may change after its validation, at the epoch's end: an average, or the
     // statistics of a window that was skipped. The save of those that were validated stays.
@@ -101,11 +102,13 @@ class StoredSnapshot {
     for (auto const& [path, tensor] : state_.run.tensors) {
       if (!path.starts_with(averages_path)) rest.push_back(stored_view(path, tensor));
     }
-    add_tensors(writer, "model.safetensors", std::move(weights));
+    SafetensorsWriter::Metadata about;
+    if (!fixed_.empty()) about.emplace(fixed_key, fixed_);
+    add_tensors(writer, "model.safetensors", std::move(weights), about);
     add_tensors(writer, "optimizer.safetensors", std::move(rest));
     if (!averages_.empty()) {
-      add_tensors(writer, averages_file, std::move(averaged),
-                  {{validated_key, validated_ ? "true" : "false"}});
+      about.emplace(validated_key, validated_ ? "true" : "false");
+      add_tensors(writer, averages_file, std::move(averaged), about);
     }
     header_.values = std::move(state_.run.values);
     std::string const text = header_.text();
@@ -166,6 +169,7 @@ class StoredSnapshot {
   std::map<std::string, double> metrics_;
   std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics
   bool replaces_ = true;
+  std::string fixed_;  ///< the identity of the tensors that are not in it
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages
 };

@@ -60,7 +60,8 @@ namespace detail {
 FRUGAL_INLINE std::vector<std::string> names_not_in(torch::nn::Module& module,
                                                     Safetensors const& file) {
   std::set<std::string> known;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const&) { known.insert(name); });
+  visit_all_tensors(module,
+                    [&](std::string const& name, at::Tensor const&) { known.insert(name); });
   std::vector<std::string> names;
   for (std::size_t i = 0; i < file.size(); ++i) {
     std::string name(file[i].name);
@@ -93,6 +94,9 @@ inline constexpr char const* averages_file = "averaged.safetensors";
 inline constexpr std::string_view averages_path = "policies/Average/weights/";
 /// The key in that file's metadata for whether validations measure these weights: "true", "false".
 inline constexpr char const* validated_key = "validated";
+/// The key in the metadata of a checkpoint's weights for the identity of the module's fixed tensors,
+/// which are not in it.
+inline constexpr char const* fixed_key = "frugal_fixed";
 
 FRUGAL_INLINE bool has_file(SavedCheckpoint const& checkpoint, std::string_view name) {
   return std::ranges::any_of(checkpoint.manifest.files,
@@ -172,7 +176,7 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
   std::vector<std::pair<std::string, at::TensorImpl const*>> names;
   std::map<at::TensorImpl const*, TensorView> filled;
-  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+  visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     names.emplace_back(name, tensor.unsafeGetTensorImpl());
     auto const view = file.find(name);
     if (!view) return;

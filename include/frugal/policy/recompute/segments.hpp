@@ -38,12 +38,12 @@ struct Segments<Auto> {
 
 /// The modules for which `Predicate{}(name, module)` is true, each as its own segment.
 template <class Predicate>
-struct Where {
+struct Modules {
   static_assert(
       requires(std::string_view name, torch::nn::Module const& module) {
         { Predicate{}(name, module) } -> std::convertible_to<bool>;
       },
-      "frugal: a predicate for Where is called with a module's name and the module. Give it "
+      "frugal: a predicate for Modules is called with a module's name and the module. Give it "
       "`bool operator()(std::string_view, torch::nn::Module const&) const`.");
 };
 
@@ -107,7 +107,7 @@ struct SegmentPlan<Segments<N>> final : Plan {
 };
 
 template <class Predicate>
-struct SegmentPlan<Where<Predicate>> final : Plan {
+struct SegmentPlan<Modules<Predicate>> final : Plan {
   SegmentNumbers assign(Members const& members) const override {
     SegmentNumbers assignment;
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/core/libtorch/tensor_map.hpp>
+#include <frugal/data/tensor_identity.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+enum class Fixing : std::uint8_t { never, fixed, released };
+
+/// The fixed tensors of the process, and those that have been.
+struct FixedTensors {
+  TensorMap<Fixing> map{};
+  std::atomic<bool> any = false;
+
+  FRUGAL_INLINE static FixedTensors& all() {
+    static auto* const made = new FixedTensors;  // never destroyed: threads may outlive main()
+    return *made;
+  }
+};
+
+}  // namespace detail
+
+// A fixed tensor is a parameter or buffer of a module that no run changes: frozen for good, or the
+// base under adapters. It belongs to the module, in all calls and fits, until unfix_tensor(). Fixed tensors
+// are in no checkpoint, snapshot or average, and no optimizer has state for them; a checkpoint has
+// their hash, and refuses to be resumed over others.
+
+/// A fixed parameter has no gradient.
+FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
+  if (tensor.requires_grad()) tensor.set_requires_grad(false);
+  tensor.mutable_grad().reset();
+  detail::FixedTensors::all().map.change(
+      tensor, [](detail::Fixing& state) { state = detail::Fixing::fixed; });
+  detail::FixedTensors::all().any = true;
+}
+/// Runs save the tensor again. Does not make a parameter trained: set requires_grad for that.
+FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
+  detail::FixedTensors::all().map.change(
+      tensor, [](detail::Fixing& state) { state = detail::Fixing::released; });
+}
+FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
+  detail::FixedTensors const& all = detail::FixedTensors::all();
+  return all.any && all.map.find(tensor) == detail::Fixing::fixed;
+}
+/// Whether unfix_tensor() has been called on it. A policy that fixes leaves such a tensor as it is.
+FRUGAL_INLINE bool is_released(at::Tensor const& tensor) {
+  return detail::FixedTensors::all().map.find(tensor) == detail::Fixing::released;
+}
+
+/// What a module's fixed tensors are: 16 hexadecimal digits over names, types, shapes and values;
+/// empty if it has none. Reads all of them.
+FRUGAL_INLINE std::string fixed_identity(torch::nn::Module const& module) {
+  detail::TensorHash hash;
+  bool any = false;
+  auto const add = [&](auto const& items) {
+    for (auto const& item : items) {
+      if (!item.value().defined() || !is_fixed(item.value())) continue;
+      any = true;
+      hash.add(item.key());
+      hash.add(item.value());
+    }
+  };
+  if (!detail::FixedTensors::all().any) return {};
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return any ? hex_of(hash.digest()) : std::string();
+}
+
+/// How often the values of a module's fixed tensors have been written to.
+FRUGAL_INLINE std::uint64_t fixed_versions(torch::nn::Module const& module) {
+  std::uint64_t sum = 0;
+  auto const add = [&](at::Tensor const& tensor) {
+    if (tensor.defined() && is_fixed(tensor)) sum += tensor._version();
+  };
+  if (!detail::FixedTensors::all().any) return 0;
+  for (at::Tensor const& each : module.parameters()) add(each);
+  for (at::Tensor const& each : module.buffers()) add(each);
+  return sum;
+}
+
+}  // namespace frugal

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/first_gradients.hpp>
+#include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/initial.hpp>
+#include <frugal/model/lora/layers.hpp>
+#include <frugal/model/lora/nf4.hpp>
+#include <frugal/model/lora/options.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+[[noreturn]] FRUGAL_INLINE void refuse_adapter(std::string what, std::string where, std::string why,
+                                               std::string fix) {
+  throw SettingsError({.what = std::move(what),
+                       .where = std::move(where),
+                       .why = std::move(why),
+                       .fix = std::move(fix)});
+}
+
+/// Gives a layer its adapter, unless it has one.
+FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings) {
+  if (layer.grouped) {
+    refuse_adapter("Lora cannot adapt '" + layer.name + "'", "Lora",
+                   "it is a convolution with groups, whose weight is no single matrix",
+                   "Name the layers more closely: On<...> selects this one.");
+  }
+  if (settings.nf4 && layer.op != LayerCall::Operator::linear) {
+    refuse_adapter("Base<NF4> cannot pack '" + layer.name + "'", "Lora",
+                   "it is a convolution or an embedding, and only linear layers are packed",
+                   "Name linear layers alone in On<...>, or remove Base<NF4>.");
+  }
+  auto all = adapters_of(*layer.module);
+  if (!all) {
+    all = layer.module->register_module(adapters_child, std::make_shared<torch::nn::Module>("Lora"));
+  }
+  std::shared_ptr<LoraAdapter> adapter;
+  auto const children = all->named_children();
+  if (auto const* found = children.find(settings.name)) {
+    adapter = std::dynamic_pointer_cast<LoraAdapter>(*found);
+  }
+  if (adapter && !(adapter->settings() == settings)) {
+    refuse_adapter("'" + layer.name + "' has an adapter '" + settings.name + "' of other settings",
+                   "Lora", "its rank, its alpha or another option is not that of this recipe",
+                   "Use the options it was made with, or give the new adapter an AdapterName.");
+  }
+  if (adapter && adapter->is_merged()) {
+    refuse_adapter("the adapter '" + settings.name + "' of '" + layer.name + "' is merged", "Lora",
+                   "the layer's weight includes it, and it would be added twice",
+                   "Call unmerge(module) first.");
+  }
+  if (!adapter) {
+    adapter = std::make_shared<LoraAdapter>(settings, layer.op, layer.weight, layer.name);
+    if (settings.pissa) begin_with_singular_values(*adapter, layer.weight);
+    bool const is_packed = layer.module->named_children().contains(packed_child);
+    if (settings.nf4 && !is_packed) pack_weight(*layer.module, layer.weight);
+    all->register_module(settings.name, adapter);
+    adapter->train(layer.module->is_training());
+  }
+  // A layer may have been given another weight since.
+  auto const hooks = Interceptions::all().of(layer.weight);
+  bool const hooked = hooks && std::ranges::any_of(*hooks, [&](auto const& each) {
+    auto const* const lora = dynamic_cast<LoraHook const*>(each.get());
+    return lora != nullptr && lora->is_of(*adapter);
+  });
+  if (!hooked) intercept(layer.weight, std::make_shared<LoraHook>(adapter));
+}
+
+/// Fixes every parameter but those of adapters and those that `trains` selects.
+FRUGAL_INLINE void fix_base(torch::nn::Module& module,
+                            std::vector<std::string_view> const& also_trained) {
+  std::unordered_set<at::TensorImpl const*> trained;
+  for (FoundAdapter const& each : find_adapters(module)) {
+    for (at::Tensor const& own : each.adapter->parameters()) {
+      trained.insert(own.unsafeGetTensorImpl());
+    }
+  }
+  for (auto const& item : module.named_parameters()) {
+    at::Tensor const& tensor = item.value();
+    if (!tensor.defined()) continue;
+    bool trains = trained.contains(tensor.unsafeGetTensorImpl());
+    for (std::string_view const pattern : also_trained) {
+      if (!matches_pattern(pattern, item.key())) continue;
+      trains = true;
+      if (is_fixed(tensor)) {
+        unfix_tensor(tensor);
+        tensor.set_requires_grad(true);
+      }
+    }
+    if (!trains && !is_fixed(tensor) && !is_released(tensor)) fix_tensor(tensor);
+  }
+}
+
+FRUGAL_INLINE void require_parameters(torch::nn::Module& module,
+                                      std::vector<std::string_view> const& patterns) {
+  auto const names = module.named_parameters().keys();
+  for (std::string_view const pattern : patterns) {
+    auto const selects = [&](std::string const& name) { return matches_pattern(pattern, name); };
+    if (std::ranges::any_of(names, selects)) continue;
+    refuse_adapter("AlsoTrain<\"" + std::string(pattern) + "\"> selects no parameter", "Lora",
+                   "the module has none with such a name", "Fix the pattern, or remove it.");
+  }
+}
+
+}  // namespace detail
+
+/// Adds adapters to the layers that `targets` name, as Lora's policy does. SettingsError for a
+/// target without a layer; then nothing has changed.
+FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
+                                std::vector<std::string_view> const& targets) {
+  std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
+  std::vector<detail::AdaptableLayer const*> chosen;
+  std::vector<bool> used(targets.size());
+  for (detail::AdaptableLayer const& layer : all) {
+    bool takes = false;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (detail::is_target(layer.name, targets[i])) used[i] = takes = true;
+    }
+    if (takes) chosen.push_back(&layer);
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (used[i]) continue;
+    std::string known;
+    for (detail::AdaptableLayer const& layer : all) known += " " + layer.name;
+    detail::refuse_adapter("On<\"" + std::string(targets[i]) + "\"> selects no layer", "Lora",
+                           "the module's Linear, Conv2d and Embedding layers are:" +
+                               (known.empty() ? std::string(" (none)") : known),
+                           "Fix the name.");
+  }
+  for (detail::AdaptableLayer const* layer : chosen) detail::adapt_layer(*layer, settings);
+}
+
+/// Low-rank adaptation: the module's weights stay, and a product of two small matrices is trained
+/// for each chosen layer.
+///
+/// Lever   hours per run: no gradient of the large weights and no update of them; memory: none of
+///         their gradients and moments. Checkpoints have the adapters alone.
+/// Cost    two small products per adapted layer and pass. Dora computes the norms of the weight's
+///         rows in each pass; Pissa one singular value decomposition per layer at the beginning.
+/// State   none: adapters belong to the module and are trained parameters of it, in this fit, in
+///         those that follow, and in evaluate and predict.
+/// Errors  SettingsError for a name in On<...> that is no layer's, a convolution with groups, an
+///         adapter that is there with other settings or is merged; ModuleError after the first window
+///         if an adapter gets no gradient; StateError on a resume over another base.
+/// Source  Hu et al., "LoRA" (2021); Kalajdzievski, "rsLoRA" (2023); Liu et al., "DoRA" (2024); Meng
+///         et al., "PiSSA" (2024). Outputs and steps are those of PEFT.
+///
+/// Options, in any order: Rank<8>, Alpha<32>, On<"q_proj", "v_proj">, AdapterDropout<0.1_r>,
+/// RankStabilised, Dora, Pissa, AdapterName<"task">, AlsoTrain<"head.*">, Base<NF4>.
+template <class... Options>
+struct Lora {
+ private:
+  using classes = list<detail::option::rank, detail::option::alpha, detail::option::on_layers,
+                       detail::option::also_train, detail::option::adapter_dropout,
+                       detail::option::rank_stabilised, detail::option::dora, detail::option::pissa,
+                       detail::option::adapter_name, detail::option::base_type>;
+  static_assert(detail::options_known<classes, Options...>,
+                "frugal: Lora<...>: unknown option. Options: Rank<8>, Alpha<32>, On<\"q_proj\">, "
+                "AdapterDropout<0.1_r>, RankStabilised, Dora, Pissa, AdapterName<\"task\">, "
+                "AlsoTrain<\"head.*\">, Base<NF4>.");
+  static_assert(detail::options_unique<classes, Options...>,
+                "frugal: Lora<...>: the same option twice. Keep one; On and AlsoTrain take several "
+                "names.");
+  template <class Class>
+  static constexpr bool has = (false || ... || Class::template has<Options>);
+  static_assert(has<detail::option::on_layers>,
+                "frugal: Lora must know which layers it adapts. Add On<\"q_proj\", \"v_proj\">, or "
+                "On<\"*\"> for every Linear, Conv2d and Embedding.");
+  static_assert(!(has<detail::option::dora> && has<detail::option::base_type>),
+                "frugal: Dora needs the norms of a weight's rows, and Base<NF4> keeps the weight in "
+                "4 bits. Remove one of them.");
+  static_assert(!(has<detail::option::pissa> && has<detail::option::base_type>),
+                "frugal: Pissa changes the weight that Base<NF4> packs. Remove one of them.");
+  struct Nowhere {
+    static constexpr std::array<std::string_view, 0> names{};
+    static constexpr std::array<std::string_view, 0> patterns{};
+  };
+  using R = detail::option_of<detail::option::rank, Rank<8>, Options...>;
+  using A = detail::option_of<detail::option::alpha, Alpha<R::rank>, Options...>;
+  using Targets = detail::option_of<detail::option::on_layers, Nowhere, Options...>;
+  using Trained = detail::option_of<detail::option::also_train, Nowhere, Options...>;
+  using Dropped = detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0_r>, Options...>;
+  using Name = detail::option_of<detail::option::adapter_name, AdapterName<"default">, Options...>;
+
+ public:
+  using kind = kinds::lora;
+  using listens = list<on::gradients>;
+  using after = list<kinds::freeze>;
+  static constexpr bool adapts = true;
+  static constexpr bool capturable = true;
+  static constexpr About about{Term::hours_per_run, "two small products per adapted layer and pass"};
+
+  static LoraSettings settings() {
+    return {.rank = R::rank,
+            .alpha = A::alpha,
+            .dropout = Dropped::adapter_dropout,
+            .rank_stabilised = has<detail::option::rank_stabilised>,
+            .dora = has<detail::option::dora>,
+            .pissa = has<detail::option::pissa>,
+            .nf4 = has<detail::option::base_type>,
+            .name = std::string(Name::adapter_name)};
+  }
+
+  static void adapt(torch::nn::Module& module) {
+    std::vector<std::string_view> const trained(Trained::patterns.begin(), Trained::patterns.end());
+    detail::require_parameters(module, trained);
+    add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()});
+    detail::fix_base(module, trained);
+  }
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+    explicit State(Lora const&) {}
+    void on_gradients(Gradients<Context>& phase) { first_.check(phase.parameters(), "Lora"); }
+
+   private:
+    detail::FirstGradients first_;
+  };
+};
+
+/// Does to a module what a policy that adapts it does in a trainer, such as Lora or Freeze.
+template <class Module, class Policy>
+void adapt(Module& module, Policy const& policy) {
+  policy.adapt(base_module(module));
+}
+
+}  // namespace frugal

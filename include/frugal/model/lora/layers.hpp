@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/name_pattern.hpp>
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/lora/adapter.hpp>
+
+namespace frugal::detail {
+
+/// A layer that can be adapted.
+struct AdaptableLayer {
+  std::string name{};
+  std::shared_ptr<torch::nn::Module> module{};
+  LayerCall::Operator op{};
+  at::Tensor weight{};
+  bool grouped = false;  ///< a convolution with groups
+};
+
+FRUGAL_INLINE std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module& root) {
+  using Operator = LayerCall::Operator;
+  std::vector<AdaptableLayer> layers;
+  for (auto const& item : root.named_modules("", /*include_self=*/false)) {
+    torch::nn::Module* const module = item.value().get();
+    AdaptableLayer layer{.name = item.key(), .module = item.value()};
+    if (auto const* linear = dynamic_cast<torch::nn::LinearImpl*>(module)) {
+      layer.op = Operator::linear;
+      layer.weight = linear->weight;
+    } else if (auto const* conv = dynamic_cast<torch::nn::Conv2dImpl*>(module)) {
+      layer.op = Operator::conv2d;
+      layer.weight = conv->weight;
+      layer.grouped = conv->options.groups() != 1;
+    } else if (auto const* table = dynamic_cast<torch::nn::EmbeddingImpl*>(module)) {
+      layer.op = Operator::embedding;
+      layer.weight = table->weight;
+    } else {
+      continue;
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+/// An adapter of a module, and its layer.
+struct FoundAdapter {
+  AdaptableLayer layer;
+  std::shared_ptr<LoraAdapter> adapter;
+};
+
+inline constexpr char const* adapters_child = "lora";
+
+/// The child of a layer that holds its adapters; null without.
+FRUGAL_INLINE std::shared_ptr<torch::nn::Module> adapters_of(torch::nn::Module const& layer) {
+  auto const children = layer.named_children();
+  auto const* const found = children.find(adapters_child);
+  return found == nullptr ? nullptr : *found;
+}
+
+/// All adapters of a module, those with a name if it is not empty.
+FRUGAL_INLINE std::vector<FoundAdapter> find_adapters(torch::nn::Module& root,
+                                                      std::string_view name = {}) {
+  std::vector<FoundAdapter> found;
+  for (AdaptableLayer const& layer : adaptable_layers(root)) {
+    auto const all = adapters_of(*layer.module);
+    if (!all) continue;
+    for (auto const& child : all->children()) {
+      auto adapter = std::dynamic_pointer_cast<LoraAdapter>(child);
+      if (!adapter || (!name.empty() && adapter->settings().name != name)) continue;
+      found.push_back({layer, std::move(adapter)});
+    }
+  }
+  return found;
+}
+
+/// Whether a layer's name is `target` or ends in it, as in PEFT, or fits it as a pattern.
+FRUGAL_INLINE bool is_target(std::string_view name, std::string_view target) {
+  if (target.find('*') != std::string_view::npos) return matches_pattern(target, name);
+  if (!name.ends_with(target)) return false;
+  return name.size() == target.size() || name[name.size() - target.size() - 1] == '.';
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/layers.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+FRUGAL_INLINE std::vector<FoundAdapter> require_adapters(torch::nn::Module& module,
+                                                         std::string_view name, char const* where) {
+  std::vector<FoundAdapter> found = find_adapters(module, name);
+  if (!found.empty()) return found;
+  throw SettingsError({.what = name.empty() ? std::string("the module has no adapter")
+                                            : "the module has no adapter '" + std::string(name) + "'",
+                       .where = where,
+                       .why = "adapt(module, Lora<...>{}) or a fit adds them",
+                       .fix = "Adapt the module first, or give the name of an adapter that it has."});
+}
+
+}  // namespace detail
+
+/// Adds the active adapters to their layers' weights, in FP32, so that the module computes without
+/// them, at the speed of the base. They stay, and keep the weights' bits for unmerge(): the memory of
+/// the adapted weights once more. Merged adapters are not trained. SettingsError for a base in 4 bits.
+template <class Module>
+void merge(Module& module) {
+  for (detail::FoundAdapter const& each :
+       detail::require_adapters(base_module(module), {}, "merge")) {
+    if (!each.adapter->active || each.adapter->is_merged()) continue;
+    if (each.adapter->settings().nf4) {
+      throw SettingsError({.what = "the adapter of '" + each.layer.name + "' cannot be merged",
+                           .where = "merge",
+                           .why = "the layer's weight is packed in 4 bits (Base<NF4>)",
+                           .fix = "Save the adapter, and load and merge it on the unpacked base."});
+    }
+    each.adapter->merge_into(each.layer.weight);
+  }
+}
+
+/// Undoes merge(): the weights have the bits that they had before. In the reverse order, because an
+/// adapter keeps the weight as it found it.
+template <class Module>
+void unmerge(Module& module) {
+  auto const found = detail::require_adapters(base_module(module), {}, "unmerge");
+  for (auto each = found.rbegin(); each != found.rend(); ++each) {
+    if (each->adapter->is_merged()) each->adapter->unmerge_from(each->layer.weight);
+  }
+}
+
+/// Only the adapters with this name take part in the module's calls; none for "".
+template <class Module>
+void use_adapter(Module& module, std::string_view name) {
+  torch::nn::Module& root = base_module(module);
+  if (!name.empty()) static_cast<void>(detail::require_adapters(root, name, "use_adapter"));
+  for (detail::FoundAdapter const& each : detail::find_adapters(root)) {
+    each.adapter->active = each.adapter->settings().name == name;
+  }
+}
+
+/// Removes the adapters, merged or not, and lets the base be trained again. A merged weight stays.
+template <class Module>
+void remove_adapters(Module& module) {
+  torch::nn::Module& root = base_module(module);
+  for (detail::FoundAdapter const& each : detail::require_adapters(root, {}, "remove_adapters")) {
+    if (auto const hooks = detail::Interceptions::all().of(each.layer.weight)) {
+      for (auto const& hook : *hooks) {
+        auto const* const lora = dynamic_cast<detail::LoraHook const*>(hook.get());
+        if (lora != nullptr && lora->is_of(*each.adapter)) release(each.layer.weight, *hook);
+      }
+    }
+    if (detail::adapters_of(*each.layer.module)) {
+      each.layer.module->unregister_module(detail::adapters_child);
+    }
+  }
+  for (at::Tensor const& tensor : root.parameters()) {
+    if (!tensor.defined() || !is_fixed(tensor)) continue;
+    unfix_tensor(tensor);
+    tensor.set_requires_grad(true);
+  }
+}
+
+}  // namespace frugal

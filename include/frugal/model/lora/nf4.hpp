@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/autograd.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// The 16 values of NormalFloat: quantiles of the normal distribution, scaled to [-1, 1], with an
+/// exact zero (Dettmers et al., "QLoRA", 2023, appendix E).
+inline constexpr std::array<float, 16> nf4_values{
+    -1.0F,         -0.6961928F,  -0.52507305F, -0.3949175F, -0.28444138F, -0.18477343F,
+    -0.091050036F, 0.0F,         0.0795803F,   0.1609302F,  0.2461123F,   0.33791524F,
+    0.44070983F,   0.562617F,    0.72295684F,  1.0F};
+
+inline constexpr std::int64_t nf4_block = 64;    ///< weights that share a scale
+inline constexpr std::int64_t nf4_scales = 256;  ///< scales that share a scale of their own
+
+/// The nearest of the 16 values.
+FRUGAL_INLINE std::uint8_t nf4_code(float value) {
+  auto const above = std::upper_bound(nf4_values.begin(), nf4_values.end(), value);
+  if (above == nf4_values.begin()) return 0;
+  if (above == nf4_values.end()) return 15;
+  auto const below = std::prev(above);
+  return static_cast<std::uint8_t>((value - *below > *above - value ? above : below) -
+                                   nf4_values.begin());
+}
+
+}  // namespace detail
+
+/// A weight in 4 bits: blocks of 64 values with a scale each, and the scales in 8 bits, in blocks of
+/// 256 about their mean. 0.516 byte a weight. A child of its layer, so that it moves with it; its
+/// buffers are fixed, and in no checkpoint.
+class Nf4Weight : public torch::nn::Module {
+ public:
+  FRUGAL_INLINE explicit Nf4Weight(at::Tensor const& weight)
+      : torch::nn::Module("Nf4Weight"), sizes_(weight.sizes().vec()) {
+    at::NoGradGuard const no_gradients;
+    at::Tensor const values = weight.detach().to(at::kCPU, at::kFloat).contiguous();
+    std::int64_t const count = values.numel();
+    std::int64_t const blocks = (count + detail::nf4_block - 1) / detail::nf4_block;
+    at::Tensor const codes = at::zeros({blocks * detail::nf4_block / 2}, at::kByte);
+    at::Tensor const scales = at::zeros({blocks}, at::kFloat);
+    auto const* const in = values.const_data_ptr<float>();
+    auto* const out = codes.mutable_data_ptr<std::uint8_t>();
+    auto* const largest = scales.mutable_data_ptr<float>();
+    at::parallel_for(0, blocks, 256, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t block = from; block < to; ++block) {
+        std::int64_t const first = block * detail::nf4_block;
+        std::int64_t const size = std::min(detail::nf4_block, count - first);
+        float most = 0;
+        for (std::int64_t i = 0; i < size; ++i) most = std::max(most, std::abs(in[first + i]));
+        largest[block] = most;
+        float const inverse = most == 0 ? 0 : 1 / most;
+        for (std::int64_t i = 0; i < detail::nf4_block; i += 2) {
+          auto const code = [&](std::int64_t j) {
+            return detail::nf4_code(j < size ? in[first + j] * inverse : 0);
+          };
+          out[(first + i) / 2] = static_cast<std::uint8_t>(code(i) << 4 | code(i + 1));
+        }
+      }
+    });
+    // Scales are positive and alike: about their mean, 8 bits are enough.
+    at::Tensor const mean = scales.mean();
+    std::int64_t const groups = (blocks + detail::nf4_scales - 1) / detail::nf4_scales;
+    at::Tensor const rest = at::zeros({groups * detail::nf4_scales}, at::kFloat);
+    rest.slice(0, 0, blocks).copy_(scales - mean);
+    at::Tensor const spread = rest.view({groups, -1}).abs().amax(1) / 127;
+    at::Tensor const narrow = (rest.view({groups, -1}) / spread.clamp_min(1e-30).unsqueeze(1))
+                                  .round()
+                                  .to(at::kChar)
+                                  .view(-1)
+                                  .slice(0, 0, blocks)
+                                  .clone();
+    auto const add = [&](char const* name, at::Tensor const& tensor) {
+      at::Tensor const there = register_buffer(name, tensor.to(weight.device()));
+      fix_tensor(there);
+      return there;
+    };
+    codes_ = add("codes", codes);
+    scales_ = add("scales", narrow);
+    spread_ = add("spread", spread);
+    mean_ = add("mean", mean);
+  }
+
+  std::vector<at::Tensor> parts() { return {codes_, scales_, spread_, mean_}; }
+  std::vector<std::int64_t> const& sizes() const { return sizes_; }
+
+  /// The weight that the parts stand for.
+  FRUGAL_INLINE static at::Tensor unpack(std::vector<at::Tensor> const& parts,
+                                         at::IntArrayRef sizes, at::ScalarType type) {
+    at::Tensor const& codes = parts[0];
+    std::int64_t const blocks = parts[1].numel();
+    at::Tensor const scales =
+        (parts[1].to(at::kFloat) *
+             parts[2].repeat_interleave(detail::nf4_scales).slice(0, 0, blocks) +
+         parts[3]);
+    std::int64_t const count = c10::multiply_integers(sizes);
+    if (!codes.is_cpu()) return unpack_there(codes, scales, count, sizes, type);
+    at::Tensor whole = at::empty({blocks * detail::nf4_block}, at::kFloat);
+    auto const* const in = codes.const_data_ptr<std::uint8_t>();
+    auto const* const scale = scales.const_data_ptr<float>();
+    auto* const out = whole.mutable_data_ptr<float>();
+    static std::array<std::array<float, 2>, 256> const pairs = [] {
+      std::array<std::array<float, 2>, 256> all{};
+      for (std::size_t i = 0; i < 256; ++i) {
+        all[i] = {detail::nf4_values[i >> 4], detail::nf4_values[i & 15]};
+      }
+      return all;
+    }();
+    at::parallel_for(0, blocks, 256, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t block = from; block < to; ++block) {
+        float const by = scale[block];
+        auto const* const bytes = in + block * detail::nf4_block / 2;
+        float* const values = out + block * detail::nf4_block;
+        for (std::int64_t i = 0; i < detail::nf4_block / 2; ++i) {
+          values[2 * i] = pairs[bytes[i]][0] * by;
+          values[2 * i + 1] = pairs[bytes[i]][1] * by;
+        }
+      }
+    });
+    return whole.slice(0, 0, count).view(sizes).to(type);
+  }
+
+ private:
+  // On other devices by operators; there is no kernel of ours.
+  FRUGAL_INLINE static at::Tensor unpack_there(at::Tensor const& codes, at::Tensor const& scales,
+                                               std::int64_t count, at::IntArrayRef sizes,
+                                               at::ScalarType type) {
+    at::Tensor const values =
+        at::from_blob(const_cast<float*>(detail::nf4_values.data()), {16}, at::kFloat)
+            .to(codes.device());
+    at::Tensor const each =
+        at::stack({codes.bitwise_right_shift(4), codes.bitwise_and(15)}, 1).view(-1).to(at::kLong);
+    at::Tensor const whole =
+        values.index_select(0, each).view({-1, detail::nf4_block}) * scales.unsqueeze(1);
+    return whole.view(-1).slice(0, 0, count).view(sizes).to(type);
+  }
+
+  std::vector<std::int64_t> sizes_;
+  at::Tensor codes_, scales_, spread_, mean_;
+};
+
+namespace detail {
+
+/// x W^T of a packed W. Neither pass keeps the weight: the backward pass unpacks it again.
+struct Nf4Product : torch::autograd::Function<Nf4Product> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& input,
+                            at::Tensor const& codes, at::Tensor const& scales,
+                            at::Tensor const& spread, at::Tensor const& mean, std::int64_t rows) {
+    context->save_for_backward({codes, scales, spread, mean});
+    context->saved_data["rows"] = rows;
+    context->saved_data["columns"] = input.size(-1);
+    std::array<std::int64_t, 2> const sizes{rows, input.size(-1)};
+    return product(input, Nf4Weight::unpack({codes, scales, spread, mean}, sizes, type_of(input)).t());
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list const& gradients) {
+    std::array<std::int64_t, 2> const sizes{context->saved_data["rows"].toInt(),
+                                            context->saved_data["columns"].toInt()};
+    at::Tensor const& gradient = gradients[0];
+    at::Tensor const weight =
+        Nf4Weight::unpack(context->get_saved_variables(), sizes, gradient.scalar_type());
+    return {product(gradient, weight), {}, {}, {}, {}, {}};
+  }
+
+ private:
+  // Autocast would convert an FP32 weight once more.
+  static at::ScalarType type_of(at::Tensor const& input) {
+    auto const device = input.device().type();
+    return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                     : input.scalar_type();
+  }
+  // matmul of three dimensions may become a batch of small products.
+  static at::Tensor product(at::Tensor const& rows, at::Tensor const& weight) {
+    std::vector<std::int64_t> sizes = rows.sizes().vec();
+    sizes.back() = weight.size(1);
+    return rows.reshape({-1, rows.size(-1)}).mm(weight).view(sizes);
+  }
+};
+
+/// Computes a linear layer with its packed weight.
+class Nf4Hook : public LayerHook {
+ public:
+  explicit Nf4Hook(std::shared_ptr<Nf4Weight> packed) : packed_(std::move(packed)) {}
+  Place place() const override { return Place::compute; }
+  at::Tensor call(LayerCall const& call, LayerRest const&) override {
+    auto const parts = packed_->parts();
+    at::Tensor const product = Nf4Product::apply(call.input, parts[0], parts[1], parts[2], parts[3],
+                                                 packed_->sizes().front());
+    return call.bias.defined() ? product.add_(call.bias) : product;
+  }
+
+ private:
+  std::shared_ptr<Nf4Weight> packed_;
+};
+
+inline constexpr char const* packed_child = "nf4";
+
+/// Packs a linear layer's weight. The parameter keeps its shape and loses its memory.
+FRUGAL_INLINE void pack_weight(torch::nn::Module& layer, at::Tensor const& weight) {
+  auto const packed = layer.register_module(packed_child, std::make_shared<Nf4Weight>(weight));
+  fix_tensor(weight);
+  weight.set_data(at::zeros({1}, weight.options().requires_grad(false)).expand(weight.sizes()));
+  intercept(weight, std::make_shared<Nf4Hook>(packed));
+}
+
+}  // namespace detail
+}  // namespace frugal

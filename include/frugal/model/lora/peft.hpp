@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/json.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/lora.hpp>
+#include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/layers.hpp>
+#include <frugal/model/lora/merge.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+// Names and keys of PEFT's format.
+inline constexpr std::string_view peft_prefix = "base_model.model.";
+inline constexpr char const* peft_weights = "adapter_model.safetensors";
+inline constexpr char const* peft_config = "adapter_config.json";
+
+/// An adapter's tensors by their names in PEFT's file, after the layer's name.
+FRUGAL_INLINE std::vector<std::pair<std::string, at::Tensor>> peft_tensors(LoraAdapter& adapter) {
+  bool const table = adapter.op() == LayerCall::Operator::embedding;
+  std::vector<std::pair<std::string, at::Tensor>> all{
+      {table ? ".lora_embedding_A" : ".lora_A.weight", adapter.a()},
+      {table ? ".lora_embedding_B" : ".lora_B.weight", adapter.b()}};
+  if (adapter.magnitude().defined()) {
+    bool const conv = adapter.op() == LayerCall::Operator::conv2d;
+    at::Tensor const lengths = adapter.magnitude();
+    all.emplace_back(".lora_magnitude_vector", conv ? lengths.view({1, -1, 1, 1}) : lengths);
+  }
+  return all;
+}
+
+[[noreturn]] FRUGAL_INLINE void refuse_peft(std::filesystem::path const& file, std::string why) {
+  throw FormatError({.what = "this adapter cannot be loaded",
+                     .where = file.string(),
+                     .why = std::move(why),
+                     .fix = "Give a folder that PEFT's save_pretrained or save_adapter has written, "
+                            "of LoRA without the option that is named."});
+}
+
+/// The settings that a config names. FormatError for options that frugal does not compute.
+FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
+  JsonError error;
+  auto const json = Json::parse(read_whole_file(file), &error);
+  if (!json || !json->is(Json::Kind::object)) refuse_peft(file, "it is no JSON object");
+  auto const* const type = json->find("peft_type");
+  if (type == nullptr || type->text() != "LORA") {
+    refuse_peft(file, "its peft_type is " + (type == nullptr ? "missing" : "'" + type->text() + "'"));
+  }
+  auto const truth = [&](char const* key) {
+    auto const* const value = json->find(key);
+    return value != nullptr && value->truth();
+  };
+  auto const number = [&](char const* key, std::optional<double> otherwise) {
+    auto const* const value = json->find(key);
+    if (value == nullptr && otherwise) return *otherwise;
+    auto const found = value == nullptr ? std::nullopt : value->as_double();
+    if (!found || *found < 0) refuse_peft(file, std::string("'") + key + "' is no number of 0 or more");
+    return *found;
+  };
+  for (char const* key : {"fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora"}) {
+    if (truth(key)) refuse_peft(file, std::string("its option ") + key + " is on");
+  }
+  for (char const* key : {"rank_pattern", "alpha_pattern", "layer_replication", "target_parameters",
+                          "trainable_token_indices", "eva_config", "corda_config", "arrow_config",
+                          "exclude_modules_pattern"}) {
+    auto const* const value = json->find(key);
+    if (value != nullptr && !value->items().empty()) {
+      refuse_peft(file, std::string("its option ") + key + " is not empty");
+    }
+  }
+  if (auto const* bias = json->find("bias"); bias != nullptr && bias->text() != "none") {
+    refuse_peft(file, "it trains biases ('bias' is '" + bias->text() + "')");
+  }
+  auto const* const begin = json->find("init_lora_weights");
+  std::string const how = begin == nullptr ? "" : begin->text();
+  for (char const* changes_base : {"olora", "corda", "eva", "loftq", "lora_ga"}) {
+    if (how == changes_base) refuse_peft(file, "its init_lora_weights '" + how + "' changes the base");
+  }
+  double const rank = number("r", std::nullopt);
+  if (rank < 1 || rank != static_cast<double>(static_cast<std::int64_t>(rank))) {
+    refuse_peft(file, "'r' is no rank");
+  }
+  return {.rank = static_cast<std::int64_t>(rank),
+          .alpha = number("lora_alpha", 8),
+          .dropout = number("lora_dropout", 0),
+          .rank_stabilised = truth("use_rslora"),
+          .dora = truth("use_dora"),
+          .pissa = how.starts_with("pissa")};
+}
+
+/// Gathers what is written to it.
+struct TextSink {
+  std::string text{};
+  void write(std::span<std::byte const> bytes) {
+    text.append(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+  }
+};
+
+}  // namespace detail
+
+/// Writes an adapter of a module in the format of PEFT: adapter_config.json and
+/// adapter_model.safetensors, which PeftModel.from_pretrained reads. Parameters that are trained
+/// besides the adapters (AlsoTrain) are in it, as modules_to_save.
+///
+/// Errors  SettingsError without such an adapter; StoreError if the files cannot be written.
+template <class Module>
+void save_adapter(Module& module, std::filesystem::path const& folder,
+                  std::string_view name = "default") {
+  torch::nn::Module& root = base_module(module);
+  auto const found = detail::require_adapters(root, name, "save_adapter");
+  LoraSettings const settings = found.front().adapter->settings();
+  std::map<std::string, at::Tensor> tensors;
+  std::set<std::string> layers, also;
+  for (detail::FoundAdapter const& each : found) {
+    layers.insert(each.layer.name);
+    for (auto const& [part, tensor] : detail::peft_tensors(*each.adapter)) {
+      tensors.emplace(std::string(detail::peft_prefix) + each.layer.name + part,
+                      tensor.detach().cpu().contiguous());
+    }
+  }
+  for (auto const& item : root.named_parameters()) {
+    std::string const marker = std::string(".") + detail::adapters_child + ".";
+    bool const own = !item.value().requires_grad() || item.key().find(marker) != std::string::npos;
+    if (own) continue;
+    std::size_t const dot = item.key().rfind('.');
+    if (dot != std::string::npos) also.insert(item.key().substr(0, dot));
+    tensors.emplace(std::string(detail::peft_prefix) + item.key(),
+                    item.value().detach().cpu().contiguous());
+  }
+  std::vector<TensorView> views;
+  for (auto const& [key, tensor] : tensors) views.push_back(detail::stored_view(key, tensor));
+  detail::TextSink bytes;
+  SafetensorsWriter(std::move(views), {{"format", "pt"}}, detail::peft_weights).write(bytes);
+
+  detail::JsonWriter json;
+  json.object(detail::JsonLayout::lines);
+  json.add("peft_type", "LORA");
+  json.add("r", settings.rank);
+  // Whole alphas as integers, as PEFT writes them.
+  bool const whole = settings.alpha == static_cast<double>(static_cast<std::int64_t>(settings.alpha));
+  if (whole) json.add("lora_alpha", static_cast<std::int64_t>(settings.alpha));
+  if (!whole) json.add("lora_alpha", settings.alpha);
+  json.add("lora_dropout", settings.dropout);
+  json.add("use_rslora", settings.rank_stabilised);
+  json.add("use_dora", settings.dora);
+  json.add("bias", "none");
+  json.add("fan_in_fan_out", false);
+  json.add("inference_mode", true);
+  json.key("init_lora_weights");
+  settings.pissa ? json.value("pissa") : json.value(true);
+  json.key("target_modules").array();
+  for (std::string const& each : layers) json.value(each);
+  json.end();
+  json.key("modules_to_save");
+  if (also.empty()) {
+    json.raw("null");
+  } else {
+    json.array();
+    for (std::string const& each : also) json.value(each);
+    json.end();
+  }
+  json.key("task_type").raw("null");
+  json.key("base_model_name_or_path").raw("null");
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  detail::write_whole_file(folder / detail::peft_weights, bytes.text, detail::Durable::yes);
+  detail::write_whole_file(folder / detail::peft_config, json.str("\n"), detail::Durable::yes);
+}
+
+/// Adds the adapter of a folder in the format of PEFT to a module, under a name, and fixes the base.
+/// The module must have the adapted layers under the names of the file.
+///
+/// Errors  FormatError for a file that is damaged, or for an option that frugal does not compute;
+///         StateError for a layer that the module lacks, or another shape. The module is then as it was.
+template <class Module>
+void load_adapter(Module& module, std::filesystem::path const& folder,
+                  std::string_view name = "default") {
+  torch::nn::Module& root = base_module(module);
+  LoraSettings settings = detail::read_peft_config(folder / detail::peft_config);
+  settings.name = name;
+  Safetensors const file = Safetensors::open(folder / detail::peft_weights);
+  auto const refuse = [&](std::string why) {
+    throw StateError({.what = "this adapter belongs to another module",
+                      .where = file.name(),
+                      .why = std::move(why),
+                      .fix = "Load it into the module that it was trained on."});
+  };
+  std::map<std::string, std::map<std::string, at::Tensor>> parts;  // by layer
+  std::vector<std::pair<at::Tensor, at::Tensor>> others;
+  std::vector<std::string_view> trained;
+  auto const parameters = root.named_parameters();
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    std::string key(file[i].name);
+    if (!key.starts_with(detail::peft_prefix)) {
+      detail::refuse_peft(file.name(), "the tensor '" + key + "' has no name of PEFT's");
+    }
+    at::Tensor const tensor = detail::tensor_in_file(file[i]);
+    if (!tensor.defined()) detail::refuse_peft(file.name(), "'" + key + "' is of an unknown type");
+    key.erase(0, detail::peft_prefix.size());
+    std::size_t const part = key.rfind(".lora_");
+    if (part != std::string::npos) {
+      parts[key.substr(0, part)].emplace(key.substr(part), tensor);
+      continue;
+    }
+    auto const* const own = parameters.find(key);
+    if (own == nullptr) refuse("it has '" + key + "', and the module has no such parameter");
+    if (own->sizes() != tensor.sizes()) {
+      refuse("'" + key + "' is " + detail::type_and_shape(tensor) + " there and " +
+             detail::type_and_shape(*own) + " here");
+    }
+    others.emplace_back(*own, tensor);
+    trained.push_back(file[i].name.substr(detail::peft_prefix.size()));
+  }
+  // Everything is looked at before anything changes.
+  std::vector<std::pair<detail::AdaptableLayer, std::map<std::string, at::Tensor>>> adapted;
+  auto const all = detail::adaptable_layers(root);
+  for (auto& [layer_name, tensors] : parts) {
+    auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
+    if (layer == all.end()) refuse("it adapts '" + layer_name + "', and the module has no such layer");
+    LoraAdapter like(settings, layer->op, layer->weight, layer->name);
+    auto const expected = detail::peft_tensors(like);
+    for (auto const& [part, tensor] : expected) {
+      auto const found = tensors.find(part);
+      if (found == tensors.end()) refuse("it lacks '" + layer_name + part + "'");
+      if (found->second.sizes() != tensor.sizes()) {
+        refuse("'" + layer_name + part + "' is " + detail::type_and_shape(found->second) +
+               " there and " + detail::type_and_shape(tensor) + " here");
+      }
+    }
+    if (tensors.size() != expected.size()) refuse("it has more of '" + layer_name + "' than LoRA has");
+    adapted.emplace_back(*layer, std::move(tensors));
+  }
+  if (adapted.empty()) refuse("it has no adapter");
+  at::NoGradGuard const no_gradients;
+  for (auto const& [layer, tensors] : adapted) detail::adapt_layer(layer, settings);
+  for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {
+    for (auto const& [layer, tensors] : adapted) {
+      if (layer.name != each.layer.name) continue;
+      for (auto& [part, tensor] : detail::peft_tensors(*each.adapter)) {
+        tensor.copy_(tensors.at(part));
+      }
+    }
+  }
+  for (auto& [own, tensor] : others) own.copy_(tensor);
+  detail::fix_base(root, trained);
+}
+
+}  // namespace frugal

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+
+#include <frugal/model/lora.hpp>
+#include <frugal/model/lora/merge.hpp>
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/trainer.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::model_lora {
+
+using namespace frugal_test::support;
+using namespace frugal::literals;
+using namespace frugal;
+
+/// The network of tests/reference/make_lora.py.
+struct NetImpl : torch::nn::Module {
+  torch::nn::Embedding embed{register_module("embed", torch::nn::Embedding(10, 6))};
+  torch::nn::Linear q_proj{register_module("q_proj", torch::nn::Linear(6, 8))};
+  torch::nn::Conv2d conv{
+      register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 8, 3).padding(1)))};
+  torch::nn::Linear v_proj{register_module("v_proj", torch::nn::Linear(8, 3))};
+
+  at::Tensor forward(at::Tensor const& rows);
+  at::Tensor data, images, tokens;
+};
+TORCH_MODULE(Net);
+
+at::Tensor NetImpl::forward(at::Tensor const& rows) {
+  auto const type = q_proj->weight.scalar_type();
+  at::Tensor const hidden =
+      q_proj(data.index_select(0, rows).to(type) + embed(tokens.index_select(0, rows)).mean(1)) +
+      conv(images.index_select(0, rows).to(type)).mean({2, 3});
+  return v_proj(hidden.tanh());
+}
+
+struct File {
+  Json file = reference("lora.json");
+
+  Net network() const {
+    Net net;
+    at::NoGradGuard const no_gradients;
+    for (auto& item : net->named_parameters()) {
+      Json const& start = file.at("start").at(item.key());
+      item.value().copy_(tensor_in(start.at("values"), shape_in(start.at("shape"))));
+    }
+    net->data = tensor_in(file.at("data"), {40, 6});
+    net->images = tensor_in(file.at("images"), {40, 2, 5, 5});
+    net->tokens = at::tensor(file.at("tokens").get<std::vector<std::int64_t>>()).view({40, 4});
+    return net;
+  }
+  TensorDataset batches() const {
+    at::Tensor const target = at::tensor(file.at("target").get<std::vector<std::int64_t>>());
+    return TensorDataset(at::arange(40), target, {.batch = 8, .shuffle = false});
+  }
+  Json const& of(std::string const& name) const { return case_named(file.at("cases"), name); }
+};
+
+at::Tensor part_of(LoraAdapter& adapter, std::string const& part) {
+  return part == "A" ? adapter.a() : part == "B" ? adapter.b() : adapter.magnitude();
+}
+
+template <class Policy>
+void equals_peft(std::string const& name, double const tolerance = 1e-5) {
+  CAPTURE(name);
+  File const file;
+  Json const& which = file.of(name);
+  auto const off = [&](at::Tensor const& found, Json const& exact) {
+    return distance(found, tensor_in(exact, found.sizes().vec(), at::kDouble));
+  };
+  Net net = file.network();
+  adapt(net, Policy{});
+  at::Tensor const every = at::arange(40);
+  Json const& single = which.at("float32");
+  Json const& exact = which.at("float64");
+  auto const each_part = [&](auto&& use) {
+    int parts = 0;
+    for (auto& found : frugal::detail::find_adapters(*net)) {
+      for (std::string const part : {"A", "B", "magnitude"}) {
+        at::Tensor tensor = part_of(*found.adapter, part);
+        if (!tensor.defined()) continue;
+        ++parts;
+        use(found.layer.name + "." + part, tensor);
+      }
+    }
+    CHECK(parts == static_cast<int>(single.at("start").size()));
+  };
+  {
+    at::NoGradGuard const no_gradients;
+    each_part([&](std::string const& key, at::Tensor const& tensor) {
+      at::Tensor const start = tensor_in(single.at("start").at(key), tensor.sizes().vec());
+      if (key.ends_with("magnitude")) {
+        CHECK(at::allclose(tensor, start));  // it begins as the rows' norms
+      } else {
+        tensor.copy_(start);
+      }
+    });
+    CHECK(off(net(every), exact.at("first_outputs")) <= 1e-6);
+  }
+  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 10},
+                  Optimize<AdamW>{.lr = file.file.at("lr"), .weight_decay = 0.01}, Policy{}};
+  CHECK(trainer.fit(file.batches()).steps == 50);
+  each_part([&](std::string const& key, at::Tensor const& tensor) {
+    CAPTURE(key);
+    CHECK(off(tensor, exact.at("trained").at(key)) <= tolerance);
+  });
+  at::NoGradGuard const no_gradients;
+  at::Tensor const adapted = net(every);
+  CHECK(off(adapted, exact.at("outputs")) <= 2 * tolerance);
+  std::vector<at::Tensor> before;
+  for (at::Tensor const& each : net->parameters()) before.push_back(each.clone());
+  merge(net);
+  CHECK(at::allclose(net(every), adapted, 1e-5, 1e-5));
+  CHECK(off(net(every), exact.at("merged_outputs")) <= 2 * tolerance);
+  unmerge(net);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(at::equal(net->parameters()[i], before[i]));
+  CHECK(at::equal(net(every), adapted));
+}
+
+TEST_CASE("outputs, 50 steps and merged outputs are those of PEFT") {
+  equals_peft<Lora<Rank<2>, Alpha<4>, On<"q_proj", "v_proj", "conv", "embed">>>("lora");
+  equals_peft<Lora<Rank<4>, Alpha<3>, RankStabilised, On<"q_proj", "v_proj", "conv", "embed">>>(
+      "rank-stabilised");
+  equals_peft<Lora<Rank<2>, Alpha<4>, Dora, On<"q_proj", "v_proj", "conv">>>("dora");
+}
+
+TEST_CASE("PiSSA begins with the base's largest singular values, up to their signs") {
+  File const file;
+  Net net = file.network();
+  at::NoGradGuard const no_gradients;
+  at::Tensor const every = at::arange(40);
+  at::Tensor const plain = net(every);
+  adapt(net, Lora<Rank<2>, Alpha<2>, Pissa, On<"q_proj", "v_proj">>{});
+  CHECK(at::allclose(net(every), plain, 1e-5, 1e-6));
+  for (auto& found : frugal::detail::find_adapters(*net)) {
+    CAPTURE(found.layer.name);
+    auto const of = [&](char const* part) {
+      at::Tensor const like = part_of(*found.adapter, part);
+      return tensor_in(file.of("pissa").at("float32").at("start").at(found.layer.name + "." + part),
+                       like.sizes().vec());
+    };
+    CHECK(at::allclose(found.adapter->product(), of("B").mm(of("A")), 1e-4, 1e-5));
+  }
+}
+
+TEST_CASE("the adaptation belongs to the module: every call has it, and only adapters are trained") {
+  File const file;
+  using Policy = Lora<Rank<2>, Alpha<32>, On<"q_proj", "v_proj">>;
+  Net net = file.network();
+  std::vector<at::Tensor> base;
+  std::vector<std::string> names;
+  for (auto const& item : net->named_parameters()) {
+    names.push_back(item.key());
+    base.push_back(item.value().detach().clone());
+  }
+  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 20}, Optimize<AdamW>{.lr = 0.02}, Policy{}};
+  double const before = trainer.evaluate(file.batches())["loss"];
+  Report const report = trainer.fit(file.batches());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(at::equal(net->named_parameters()[names[i]], base[i]));
+  }
+  double const after = trainer.evaluate(file.batches())["loss"];
+  CHECK(after < 0.8 * before);
+  // Without the policy, in another trainer and by hand.
+  Trainer other{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}};
+  CHECK(other.evaluate(file.batches())["loss"] == after);
+  std::vector<at::Tensor> outputs;
+  other.predict(file.batches(),
+                [&](at::Tensor const& output, Batch const&) { outputs.push_back(output); });
+  CHECK(at::equal(outputs.front(), net(at::arange(8)).detach()));
+  use_adapter(net, "");
+  CHECK(trainer.evaluate(file.batches())["loss"] == before);
+  use_adapter(net, "default");
+  CHECK(trainer.evaluate(file.batches())["loss"] == after);
+}
+
+TEST_CASE("checkpoints hold the adapters alone, resume to the same bits, and only over their base") {
+  using Policy = Lora<Rank<2>, Alpha<4>, AdapterDropout<0.2_r>, On<"q_proj", "conv">, AlsoTrain<"v_proj.*">>;
+  File const file;
+  auto const trained = [&](Net net, std::filesystem::path const& run, std::uint64_t steps) {
+    Trainer trainer{net,
+                    CrossEntropy{},
+                    Settings{.run_dir = run, .epochs = 6, .steps = steps},
+                    Optimize<AdamW>{.lr = 0.02},
+                    Policy{},
+                    Checkpoint<Every<7>>{}};
+    static_cast<void>(trainer.fit(file.batches()));
+    return net;
+  };
+  TemporaryFolder const folder;
+  Net const whole = trained(file.network(), folder / "whole", 30);
+  trained(file.network(), folder / "cut", 11);
+  Net const resumed = trained(file.network(), folder / "cut", 30);
+  auto const all = whole->named_parameters();
+  for (auto const& item : resumed->named_parameters()) {
+    CAPTURE(item.key());
+    CHECK(at::equal(item.value(), all[item.key()]));
+  }
+  Safetensors const saved =
+      Safetensors::open(latest_checkpoint((folder / "whole").string()) / "model.safetensors");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < saved.size(); ++i) names.emplace_back(saved[i].name);
+  std::ranges::sort(names);
+  CHECK(names == std::vector<std::string>{"conv.lora.default.A", "conv.lora.default.B",
+                                          "q_proj.lora.default.A", "q_proj.lora.default.B",
+                                          "v_proj.bias", "v_proj.weight"});
+  Net other = file.network();
+  {
+    at::NoGradGuard const no_gradients;
+    other->q_proj->weight += 1e-6;
+  }
+  CHECK_THROWS_WITH_AS(trained(other, folder / "cut", 35), doctest::Contains("fixed tensors': their hash is"),
+                       StateError);
+}
+
+TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
+  File const file;
+  Net net = file.network();
+  auto const names = net->named_parameters().keys();
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj", "k_proj">>{}), doctest::Contains("k_proj"),
+                       SettingsError);
+  CHECK_THROWS_AS(adapt(net, Lora<On<"q_proj">, AlsoTrain<"head">>{}), SettingsError);
+  CHECK_THROWS_AS(merge(net), SettingsError);
+  CHECK(net->named_parameters().keys() == names);
+  adapt(net, Lora<Rank<2>, On<"q_proj">>{});
+  adapt(net, Lora<Rank<2>, On<"q_proj">>{});
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<4>, On<"q_proj">>{}), doctest::Contains("other settings"),
+                       SettingsError);
+  merge(net);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, On<"q_proj">>{}), doctest::Contains("merged"),
+                       SettingsError);
+}
+
+/// Computes with a layer that is not the registered one.
+struct ReplacedImpl : torch::nn::Module {
+  torch::nn::Linear used{6, 3};
+  torch::nn::Linear registered{register_module("layer", torch::nn::Linear(6, 3))};
+  at::Tensor forward(at::Tensor const& rows) { return used(rows); }
+};
+TORCH_MODULE(Replaced);
+
+TEST_CASE("an adapter of a layer that the module never calls is an error in the first step") {
+  TensorDataset data(torch::randn({16, 6}), torch::randint(0, 3, {16}), {.batch = 8});
+  Trainer trainer{Replaced(), CrossEntropy{}, Settings{}, Optimize<SGD>{}, Lora<On<"layer">>{}};
+  CHECK_THROWS_WITH_AS(trainer.fit(data), doctest::Contains("layer.lora.default.A"), ModuleError);
+}
+
+}  // namespace frugal_test::model_lora

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <frugal/model/lora.hpp>
+#include <frugal/model/lora/merge.hpp>
+#include <frugal/model/lora/nf4.hpp>
+#include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/precision/bf16.hpp>
+#include <frugal/report/plan_memory.hpp>
+#include <frugal/trainer.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+namespace frugal_test::model_lora_nf4 {
+
+using namespace frugal_test::support;
+using namespace frugal;
+
+at::Tensor unpacked(Nf4Weight& packed) {
+  return Nf4Weight::unpack(packed.parts(), packed.sizes(), at::kFloat);
+}
+
+TEST_CASE("a packed weight is the nearest of 16 values in each block, but for the scales' 8 bits") {
+  torch::manual_seed(1);
+  at::Tensor const weight = torch::randn({96, 100});  // blocks end within rows, and the last one early
+  Nf4Weight packed(weight);
+  at::Tensor const found = unpacked(packed);
+  at::Tensor const values = at::tensor(std::vector<float>(
+      frugal::detail::nf4_values.begin(), frugal::detail::nf4_values.end()));
+  at::Tensor const blocks = weight.flatten().view({-1, 64});
+  at::Tensor const scales = blocks.abs().amax(1, /*keepdim=*/true);
+  at::Tensor const nearest = ((blocks / scales).unsqueeze(-1) - values).abs().argmin(-1);
+  at::Tensor const exact = values.index({nearest}) * scales;
+  // A scale's own step is a 127th of the largest distance from their mean.
+  double const step = (scales - scales.mean()).abs().max().item<double>() / 127;
+  CHECK((found.flatten().view({-1, 64}) - exact).abs().max().item<double>() <= 0.51 * step + 1e-6);
+  std::int64_t bytes = 0;
+  for (at::Tensor const& part : packed.parts()) bytes += static_cast<std::int64_t>(part.nbytes());
+  CHECK(static_cast<double>(bytes) <= 0.53 * static_cast<double>(weight.numel()));
+}
+
+TEST_CASE("zeros, single values and sizes that no block divides are packed") {
+  Nf4Weight zeros(at::zeros({3, 5}));
+  CHECK(at::equal(unpacked(zeros), at::zeros({3, 5})));
+  at::Tensor one = at::zeros({2, 70});
+  one[1][3] = -2.5;
+  Nf4Weight single(one);
+  CHECK(at::allclose(unpacked(single), one, 0.01, 1e-6));
+}
+
+using Policy = Lora<Rank<2>, Alpha<4>, On<"0", "2">, AlsoTrain<"4.*">, Base<NF4>>;
+
+torch::nn::Sequential network() {
+  torch::manual_seed(2);
+  return torch::nn::Sequential(torch::nn::Linear(16, 128), torch::nn::ReLU(),
+                               torch::nn::Linear(128, 128), torch::nn::ReLU(),
+                               torch::nn::Linear(128, 3));
+}
+
+TEST_CASE("outputs and gradients are those of a layer with the unpacked weight") {
+  torch::nn::Sequential net = network();
+  torch::nn::Sequential other = network();
+  adapt(net, Policy{});
+  {
+    at::NoGradGuard const no_gradients;
+    auto& packed = dynamic_cast<Nf4Weight&>(*net->children()[2]->named_children()["nf4"]);
+    other->named_parameters()["2.weight"].copy_(unpacked(packed));
+    auto& first = dynamic_cast<Nf4Weight&>(*net->children()[0]->named_children()["nf4"]);
+    other->named_parameters()["0.weight"].copy_(unpacked(first));
+  }
+  for (auto const& shape : {std::vector<std::int64_t>{7, 16}, std::vector<std::int64_t>{2, 7, 16}}) {
+    at::Tensor const input = torch::randn(shape, torch::requires_grad());
+    at::Tensor const found = net->forward(input);
+    at::Tensor const expected = other->forward(input);
+    CHECK(at::allclose(found, expected, 1e-5, 1e-6));
+    auto const gradient = [&](at::Tensor const& out) {
+      return torch::autograd::grad({out.square().sum()}, {input})[0];
+    };
+    CHECK(at::allclose(gradient(found), gradient(expected), 1e-4, 1e-5));
+  }
+}
+
+TEST_CASE("a run over a packed base saves the adapters alone, and resumes to the same bits") {
+  auto const trained = [](std::filesystem::path const& run, std::uint64_t steps) {
+    torch::nn::Sequential net = network();
+    torch::manual_seed(3);
+    TensorDataset data(torch::randn({64, 16}), torch::randint(0, 3, {64}), {.batch = 8});
+    Trainer trainer{net,
+                    CrossEntropy{},
+                    Settings{.run_dir = run, .epochs = 4, .steps = steps},
+                    Optimize<AdamW>{.lr = 0.01},
+                    Policy{},
+                    Precision<BF16>{},
+                    Checkpoint<Every<4>>{}};
+    CHECK(plan_memory(trainer, *data.next()).checkpoint < 30'000);  // 78 kB with the whole weights
+    static_cast<void>(trainer.fit(data));
+    return net;
+  };
+  TemporaryFolder const folder;
+  auto const whole = trained(folder / "whole", 20);
+  trained(folder / "cut", 9);
+  auto const resumed = trained(folder / "cut", 20);
+  for (auto const& item : resumed->named_parameters()) {
+    CHECK(at::equal(item.value(), whole->named_parameters()[item.key()]));
+  }
+}
+
+TEST_CASE("what cannot be packed or merged is an error") {
+  torch::nn::Sequential net(torch::nn::Embedding(10, 64));
+  CHECK_THROWS_AS(adapt(net, Lora<On<"0">, Base<NF4>>{}), SettingsError);
+  CHECK(net->named_parameters().keys() == std::vector<std::string>{"0.weight"});
+  torch::nn::Sequential packed = network();
+  adapt(packed, Policy{});
+  CHECK_THROWS_WITH_AS(merge(packed), doctest::Contains("4 bits"), SettingsError);
+}
+
+}  // namespace frugal_test::model_lora_nf4
