@@ -19,7 +19,6 @@ namespace frugal::detail {
 inline constexpr std::int64_t int8_lanes = 16;
 using Int8Floats [[gnu::vector_size(64)]] = float;
 using Int8Ints [[gnu::vector_size(64)]] = std::int32_t;
-using Int8Bytes [[gnu::vector_size(16)]] = std::int8_t;
 
 /// The divisor's inverse, and the scale, of numbers with this largest magnitude.
 struct Int8Scale {
@@ -36,6 +35,20 @@ struct Int8Scale {
   quotient = quotient > -128 ? quotient : -128;
   return static_cast<std::int8_t>(std::bit_cast<std::int32_t>(quotient + 12582912.0F));
 }
+/// The last byte of each number.
+[[gnu::always_inline]] inline void store_bytes(Int8Ints const& bits, std::int8_t* out) {
+#if defined(__clang__)
+  using Bytes [[gnu::vector_size(16)]] = std::int8_t;
+  Bytes const bytes = __builtin_convertvector(bits, Bytes);
+#else
+  // g++ 12 converts a vector one element after the other, and a loop by whole registers.
+  std::int32_t lanes[int8_lanes];
+  std::int8_t bytes[int8_lanes];
+  std::memcpy(lanes, &bits, sizeof lanes);
+  for (int lane = 0; lane < int8_lanes; ++lane) bytes[lane] = static_cast<std::int8_t>(lanes[lane]);
+#endif
+  std::memcpy(out, &bytes, sizeof bytes);
+}
 [[gnu::always_inline]] inline void round_to_int8(float const* in, Int8Floats const& inverse,
                                                  std::int8_t* out) {
   Int8Floats number;
@@ -45,8 +58,7 @@ struct Int8Scale {
   number += 12582912.0F;
   Int8Ints bits;
   std::memcpy(&bits, &number, sizeof bits);
-  Int8Bytes const bytes = __builtin_convertvector(bits, Int8Bytes);
-  std::memcpy(out, &bytes, sizeof bytes);
+  store_bytes(bits, out);
 }
 
 /// The order of magnitudes is that of their bits, where NaN is the largest.
@@ -149,8 +161,7 @@ struct QuantiseOnGrid {
         Int8Ints bits;
         std::memcpy(&bits, &number, sizeof bits);
         bits += shift;
-        Int8Bytes const bytes = __builtin_convertvector(bits, Int8Bytes);
-        std::memcpy(out + at, &bytes, sizeof bytes);
+        store_bytes(bits, out + at);
       }
       for (; at < columns; ++at) {
         bad = bad || in[at] != in[at];
