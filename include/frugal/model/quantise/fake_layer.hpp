@@ -54,7 +54,7 @@ class MovingRanges final : public FakeQuantised {
         scale_(register_buffer("scale", at::ones({1}))),
         zero_point_(register_buffer("zero_point", at::zeros({1}, at::kInt))) {}
 
-  FRUGAL_INLINE at::Tensor input(at::Tensor const& input) override {
+  at::Tensor input(at::Tensor const& input) override {
     at::Tensor const yes = at::ones({1}, zero_point_.options().dtype(at::kLong));
     at::Tensor const observes = is_training() ? yes : at::zeros_like(yes);
     // Before the first step there is no range.
@@ -65,7 +65,7 @@ class MovingRanges final : public FakeQuantised {
                                                /*symmetric_quant=*/false);
   }
 
-  FRUGAL_INLINE at::Tensor weight(at::Tensor const& weight) override {
+  at::Tensor weight(at::Tensor const& weight) override {
     at::Tensor scales;
     {
       at::NoGradGuard const no_gradients;
@@ -102,7 +102,7 @@ class LearnedRanges final : public FakeQuantised {
         zero_point_(register_parameter("zero_point", at::zeros({1}, weight.options()))),
         begun_(register_buffer("begun", at::zeros({}, weight.options().dtype(at::kBool)))) {}
 
-  FRUGAL_INLINE at::Tensor input(at::Tensor const& input) override {
+  at::Tensor input(at::Tensor const& input) override {
     if (!ranged()) {
       if (!is_training()) return input;
       begin(input);
@@ -112,7 +112,7 @@ class LearnedRanges final : public FakeQuantised {
                                                           step(input.numel(), high));
   }
 
-  FRUGAL_INLINE at::Tensor weight(at::Tensor const& weight) override {
+  at::Tensor weight(at::Tensor const& weight) override {
     keep_positive(weight_scale_);
     return at::_fake_quantize_learnable_per_channel_affine(
         weight, weight_scale_, at::zeros_like(weight_scale_).detach(), 0, weight_low, weight_high,
@@ -120,14 +120,14 @@ class LearnedRanges final : public FakeQuantised {
   }
 
   bool ranged() const override { return begun_.item<bool>(); }
-  FRUGAL_INLINE Quantised integers(at::Tensor const& weight_N) const override {
+  Quantised integers(at::Tensor const& weight_N) const override {
     at::NoGradGuard const no_gradients;
     at::Tensor const rows = weight_N.detach().flatten(1);
     at::Tensor const inverse = weight_scale_.reciprocal().unsqueeze(1);
     return {rows.mul(inverse).round_().clamp_(weight_low, weight_high).to(at::kChar),
             weight_scale_.detach().clone()};
   }
-  FRUGAL_INLINE InputGrid grid() const override {
+  InputGrid grid() const override {
     double const zero = std::nearbyint(zero_point_.item<double>());
     return {scale_.item<double>(),
             static_cast<std::int64_t>(std::clamp(zero, double{low}, double{high}))};

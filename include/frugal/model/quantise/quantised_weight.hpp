@@ -80,7 +80,7 @@ class Int8Weight final : public QuantisedWeight {
     sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
   }
 
-  FRUGAL_INLINE at::Tensor weight() const override {
+  at::Tensor weight() const override {
     std::vector<std::int64_t> along(static_cast<std::size_t>(values_.dim()), 1);
     along[0] = -1;
     return values_.to(at::kFloat).mul_(scales_.view(along));
@@ -89,7 +89,7 @@ class Int8Weight final : public QuantisedWeight {
   /// Multiplies each output by a factor.
   void multiply_outputs(at::Tensor const& factors) { scales_.mul_(factors); }
 
-  FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
+  at::Tensor compute(LayerCall const& call) override {
     bool const convolves = call.op == LayerCall::Operator::conv2d;
     if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
     if (convolves) return convolved(call);
@@ -174,7 +174,7 @@ class Int4Weight final : public QuantisedWeight {
         "scales", at::cat({scale, zero}, -1).transpose(0, 1).contiguous().to(at::kBFloat16));
   }
 
-  FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
+  at::Tensor compute(LayerCall const& call) override {
     at::Tensor const input_MK = call.input.reshape({-1, call.input.size(-1)}).to(at::kBFloat16);
     std::vector<std::int64_t> sizes = call.input.sizes().vec();
     sizes.back() = values_.size(0);
