@@ -5,6 +5,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <frugal/model/load_weights.hpp>
 #include <frugal/model/prune.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
