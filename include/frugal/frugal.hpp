@@ -15,6 +15,7 @@
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/fields_dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/mapped.hpp>

@@ -24,6 +24,7 @@
 #include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -71,10 +72,10 @@ struct ForwardOfData {
       return forward(module, at::Tensor(batch));
     } else {
       static_assert(
-          HasData<B>,
+          HasData<B> || ReadsBatch<Module, B>,
           "frugal: predict cannot tell which part of this batch the module takes. Give it a third "
           "argument: `[](auto& module, auto const& batch) { return ...; }`.");
-      return forward(module, batch_data(batch));
+      return forward_batch(module, batch);
     }
   }
 };
@@ -241,7 +242,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its data also if it
   /// shuffles (Cursor::in_order), with what the module makes of it: in evaluation mode, without
   /// gradients, under the recipe's precision, on the device of a fit. `forward(module, batch)` says
-  /// how; left out, it is the module's forward of `batch_data(batch)`.
+  /// how; left out, it is `forward_batch(module, batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
@@ -344,6 +345,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
+    static_assert(detail::require_objective<Objective>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::after_fit, ordered>) {
       provider<service::after_fit>().after_fit(report);

@@ -33,7 +33,7 @@ class MappedZip final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit MappedZip(std::span<std::byte const> bytes) : bytes_(bytes) {}
   std::size_t size() const override { return bytes_.size(); }
-  FRUGAL_INLINE std::size_t read(std::uint64_t at, void* to, std::size_t count,
+  std::size_t read(std::uint64_t at, void* to, std::size_t count,
                                  char const*) const override {
     if (at > bytes_.size()) return 0;
     std::size_t const there = std::min<std::uint64_t>(count, bytes_.size() - at);

@@ -57,7 +57,11 @@ struct FitBegin : CheckpointPhase<Context> {
     this->run().rate.set_factor(factor, this->run().counters);
   }
   /// For optimizers: the first parameter group's own learning rate, for loggers.
-  void report_learning_rate(double own) { this->run().rate.base = own; }
+  void report_learning_rate(double own) { this->run().rate.groups = {{.own = own}}; }
+  /// The same of all groups. If there are several, loggers show each by its name.
+  void report_learning_rates(std::vector<GroupRate> groups) {
+    this->run().rate.groups = std::move(groups);
+  }
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> dry_run(std::size_t batches) { return this->run().loop->dry_run(batches); }
   /// Before the first step, when all policies have begun: measures some batches of each validation

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/autograd.h>
 #include <torch/nn/module.h>
@@ -170,8 +171,7 @@ struct Nf4Product : torch::autograd::Function<Nf4Product> {
     context->saved_data["rows"] = rows;
     context->saved_data["columns"] = input.size(-1);
     std::array<std::int64_t, 2> const sizes{rows, input.size(-1)};
-    return input.matmul(
-        Nf4Weight::unpack({codes, scales, spread, mean}, sizes, input.scalar_type()).t());
+    return product(input, Nf4Weight::unpack({codes, scales, spread, mean}, sizes, type_of(input)).t());
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list const& gradients) {
@@ -180,7 +180,21 @@ struct Nf4Product : torch::autograd::Function<Nf4Product> {
     at::Tensor const& gradient = gradients[0];
     at::Tensor const weight =
         Nf4Weight::unpack(context->get_saved_variables(), sizes, gradient.scalar_type());
-    return {gradient.matmul(weight), {}, {}, {}, {}, {}};
+    return {product(gradient, weight), {}, {}, {}, {}, {}};
+  }
+
+ private:
+  // Autocast would convert an FP32 weight once more.
+  static at::ScalarType type_of(at::Tensor const& input) {
+    auto const device = input.device().type();
+    return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                     : input.scalar_type();
+  }
+  // matmul of three dimensions may become a batch of small products.
+  static at::Tensor product(at::Tensor const& rows, at::Tensor const& weight) {
+    std::vector<std::int64_t> sizes = rows.sizes().vec();
+    sizes.back() = weight.size(1);
+    return rows.reshape({-1, rows.size(-1)}).mm(weight).view(sizes);
   }
 };
 
@@ -193,7 +207,7 @@ class Nf4Hook : public LayerHook {
     auto const parts = packed_->parts();
     at::Tensor const product = Nf4Product::apply(call.input, parts[0], parts[1], parts[2], parts[3],
                                                  packed_->sizes().front());
-    return call.bias.defined() ? product + call.bias : product;
+    return call.bias.defined() ? product.add_(call.bias) : product;
   }
 
  private:

@@ -5,7 +5,7 @@
 //     finetune MODEL TEXT [VERSES] [WAY...]
 //
 // MODEL is a folder with model.safetensors, config.json and tokenizer.json, TEXT has a verse on each line
-// ("Gen1:1 In the beginning ..."), and VERSES are trained on (3000). `./dev finetune` gets both and calls it.
+// ("Ge1:1 In the beginning ..."), and VERSES are trained on (3000). `./dev finetune` gets both and calls it.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 
-#include "encoder.hpp"
+#include "finetune/encoder.hpp"
 
 namespace fr = frugal;
 using namespace fr::literals;
@@ -118,12 +118,12 @@ void train(Job const& job, char const* way, bool pretrained, double rate, Polici
                              {.batch = 32, .shuffle = shuffle});
   };
   auto training = part(0, job.trained_on, true);
-  auto test = part(job.trained_on, 1000, false);
+  auto test = part(job.trained_on, std::min<std::int64_t>(1000, job.trained_on), false);
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},
                       fr::Optimize<fr::AdamW>{.lr = rate},
-                      fr::Schedule<fr::Warmup<10>, fr::Linear<>>{},
+                      fr::Schedule<fr::Warmup<10>, fr::Linear>{},
                       fr::ClipNorm<1.0_r>{},
                       fr::Validate<fr::Every<2, fr::Epoch>, fr::Accuracy>{},
                       policies...};
@@ -147,8 +147,14 @@ int main(int count, char** arguments) {
   try {
     Job job;
     job.model = words[0];
+    fr::ModelConfig const config = fr::ModelConfig::read(job.model);
+    job.sizes = {.vocabulary = config.get<std::int64_t>("vocab_size"),
+                 .width = config.get<std::int64_t>("hidden_size"),
+                 .layers = config.get<std::int64_t>("num_hidden_layers"),
+                 .heads = config.get<std::int64_t>("num_attention_heads"),
+                 .intermediate = config.get<std::int64_t>("intermediate_size")};
     if (words.size() > 2) job.trained_on = std::stoll(words[2]);
-    job.verses = read(words[1], fr::Wordpiece(fr::Vocabulary()));
+    job.verses = read(words[1], fr::read_tokenizer(job.model));
     auto const wanted = [&](char const* way) {
       return words.size() < 4 || std::ranges::count(words, way) != 0;
     };
