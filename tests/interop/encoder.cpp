@@ -4,8 +4,8 @@
 #include <frugal/base/file.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/model/load_weights.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
-#include <frugal/policy/checkpoint/weights.hpp>
 
 #include "../../examples/finetune/encoder.hpp"
 
