@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
@@ -84,20 +84,16 @@ FRUGAL_INLINE void sync_options(torch::nn::Module& module) {
     convolution(dynamic_cast<torch::nn::ConvTranspose1dImpl*>(&part));
     convolution(dynamic_cast<torch::nn::ConvTranspose2dImpl*>(&part));
     convolution(dynamic_cast<torch::nn::ConvTranspose3dImpl*>(&part));
-    auto const norm = [](auto* layer) {
-      if (layer == nullptr) return;
-      at::Tensor const& any = layer->weight.defined() ? layer->weight : layer->running_mean;
-      if (any.defined()) layer->options.num_features(any.size(0));
-    };
-    norm(dynamic_cast<torch::nn::BatchNorm1dImpl*>(&part));
-    norm(dynamic_cast<torch::nn::BatchNorm2dImpl*>(&part));
-    norm(dynamic_cast<torch::nn::BatchNorm3dImpl*>(&part));
     if (auto* const linear = dynamic_cast<torch::nn::LinearImpl*>(&part)) {
       linear->options.in_features(linear->weight.size(1)).out_features(linear->weight.size(0));
     }
     if (auto* const embedding = dynamic_cast<torch::nn::EmbeddingImpl*>(&part)) {
       embedding->options.embedding_dim(embedding->weight.size(1));
     }
+  });
+  each_batch_norm(module, [](auto& layer) {
+    at::Tensor const& any = layer.weight.defined() ? layer.weight : layer.running_mean;
+    if (any.defined()) layer.options.num_features(any.size(0));
   });
 }
 
