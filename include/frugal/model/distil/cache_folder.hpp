@@ -34,7 +34,7 @@ class TeacherCacheFolder {
  public:
   /// Creates the folder of all caches. StoreError if that fails; DataError if the folder of this
   /// key has another one of the same hash.
-  TeacherCacheFolder(std::filesystem::path const& all, std::string key)
+  FRUGAL_INLINE TeacherCacheFolder(std::filesystem::path const& all, std::string key)
       : key_(std::move(key)), path_(all / hex_of(Hash::of(std::as_bytes(std::span(key_))))) {
     create_folders(all);
     std::error_code ignored;
