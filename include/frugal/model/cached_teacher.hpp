@@ -229,7 +229,7 @@ class CachedTeacher {
 
   /// Whether the teacher was asked; false if another object or run has.
   bool filled() const { return filled_; }
-  /// The folder of this key. remove_unused_keys() removes it when nobody uses it.
+  /// The folder of this key. remove_unused_keys() removes unused ones.
   std::filesystem::path const& folder() const { return folder_->path(); }
 
  private:
