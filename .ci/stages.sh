@@ -25,7 +25,7 @@ run_ctest() {
 # run_unittest FILE [ARGUMENT...]: runs a file of Python's unittest and counts its tests.
 run_unittest() {
   local log=$state/log/unittest.log total failed rc=0
-  python3 "$@" >"$log" 2>&1 || rc=$?
+  "${unittest_python:-python3}" "$@" >"$log" 2>&1 || rc=$?
   total=$(sed -n 's/^Ran \([0-9]*\) tests* in .*/\1/p' "$log")
   failed=$(sed -n 's/^FAILED //p' "$log" | tr -dc '0-9\n+,' | tr ',' '+')
   failed=$((${failed:-0}))
@@ -41,7 +41,7 @@ stage_setup() {
   need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
     clang-format-19 shellcheck systemd
   # In parallel: unpacking uses one core, and a download none. Each checks for its own space only.
-  [ -r "$state/cuda-2.11.0/.stamp" ] || need_space 12400 "$root" "getting the wheels of CI"
+  [ -r "$state/cuda-2.11.0/.stamp" ] || need_space 20400 "$root" "getting the wheels of CI"
   local part parts=() rc=0
   (pinned_torch 2.11.0) & parts+=($!)
   (pinned_torch 2.15.0) & parts+=($!)
@@ -50,6 +50,8 @@ stage_setup() {
   # 50 MB of download, 180 MB unpacked.
   (pinned_wheels "$state/sky" spot.txt 400) & parts+=($!)
   (data_wheels) & parts+=($!)
+  # 3 GB of download, 5 GB unpacked: PyTorch with what it imports, PEFT and transformers.
+  (virtual_environment model 8000) & parts+=($!)
   virtual_environment conan 200
   for part in "${parts[@]}"; do wait "$part" || rc=1; done
   return "$rc"
@@ -348,6 +350,12 @@ stage_interop() {
     name=$(basename "$script" .py)
     program=$root/build/asan/tests/interop_$name
     [ -x "$program" ] || program=$root/build/tests/tests/interop_$name
+    if grep -q 'requirements/model.txt' "$script"; then
+      # PyTorch, PEFT and transformers, which need a whole environment.
+      virtual_environment model 8000
+      unittest_python=$state/venv-model/bin/python run_unittest "$script" "$program" || failed=1
+      continue
+    fi
     PATH=$state/promtool/usr/bin:$PATH PYTHONPATH=$state/data-wheels run_unittest "$script" "$program" || failed=1
   done
   return "$failed"

@@ -10,6 +10,7 @@
 #include <frugal/data/cache/unused_keys.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/fields_dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/image/augment.hpp>
 #include <frugal/data/image/colour_jitter.hpp>

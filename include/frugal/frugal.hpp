@@ -15,6 +15,7 @@
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/fields_dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/mapped.hpp>
@@ -33,6 +34,7 @@
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
+#include <frugal/model/load_weights.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>

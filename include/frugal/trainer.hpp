@@ -24,6 +24,7 @@
 #include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -71,10 +72,10 @@ struct ForwardOfData {
       return forward(module, at::Tensor(batch));
     } else {
       static_assert(
-          HasData<B>,
+          HasData<B> || ReadsBatch<Module, B>,
           "frugal: predict cannot tell which part of this batch the module takes. Give it a third "
           "argument: `[](auto& module, auto const& batch) { return ...; }`.");
-      return forward(module, batch_data(batch));
+      return forward_batch(module, batch);
     }
   }
 };
@@ -241,7 +242,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   /// Calls `sink(output, batch)` for each batch of a source, in the order of its data also if it
   /// shuffles (Cursor::in_order), with what the module makes of it: in evaluation mode, without
   /// gradients, under the recipe's precision, on the device of a fit. `forward(module, batch)` says
-  /// how; left out, it is the module's forward of `batch_data(batch)`.
+  /// how; left out, it is `forward_batch(module, batch)`.
   template <class Source, class Sink, class Forward = detail::ForwardOfData>
   void predict(Source&& source, Sink&& sink, Forward&& forward = {}) {
     auto&& read = as_source(std::forward<Source>(source));
@@ -282,9 +283,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
   /// Does to the module what policies of the recipe do to it for good, such as Freeze and Lora. Every
   /// call that uses the module does this first; call it to load weights into the adapted module.
-  void adapt() {
-    if constexpr (recipe::legal) detail::adapt_module(policies_, ordered{}, base_module(module_));
-  }
+  void adapt() { adapt_for(nullptr); }
 
   /// The value of the policy of a kind, for reading it and changing its run-time settings. Of a
   /// repeatable kind that of number I, in the order of the recipe. `optimizer()`, `checkpoint()`
@@ -300,6 +299,13 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
  private:
   friend struct detail::TrainerAccess;
+
+  /// `fit`: see detail::adapt_module().
+  void adapt_for(Settings const* fit) {
+    if constexpr (recipe::legal) {
+      detail::adapt_module(policies_, ordered{}, base_module(module_), fit);
+    }
+  }
   using Kind = detail::CallInProgress::Kind;
 
   template <class Source>
@@ -352,7 +358,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     Settings const settings = resolved_settings();
     auto const call =
         begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
-    adapt();
+    adapt_for(&settings);
     auto const seed_before = std::exchange(fitted_with_, settings.seed);
     Report report = placed_fit<Train, Valid>(settings, train, valid);
     detail::advise_of_earlier_fit(report, seed_before == settings.seed);

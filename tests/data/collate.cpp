@@ -84,4 +84,20 @@ TEST_CASE("what holds anything else is not stacked") {
   CHECK_FALSE(frugal::detail::Stackable<std::vector<at::Tensor>>);
 }
 
+TEST_CASE("samples with fields become one batch with fields") {
+  std::vector<frugal::FieldsBatch> samples{
+      {.data = at::ones({2}), .target = at::zeros({}), .fields = {{"teacher", at::ones({3})}}},
+      {.data = at::ones({2}), .target = at::zeros({}), .fields = {{"teacher", at::zeros({3})}}}};
+  frugal::FieldsBatch const batch = frugal::Stack{}(samples);
+  CHECK(batch.data.sizes() == at::IntArrayRef({2, 2}));
+  CHECK(batch.target.sizes() == at::IntArrayRef({2}));
+  CHECK(batch.field("teacher").sum(1).equal(at::tensor({3.F, 0.F})));
+  samples[1].target = at::Tensor();
+  CHECK_THROWS_AS(frugal::Stack{}(samples), frugal::DataError);
+  samples[0].target = at::Tensor();
+  CHECK_FALSE(frugal::Stack{}(samples).target.defined());
+  samples[0].fields["other"] = at::ones({});
+  CHECK_THROWS_AS(frugal::Stack{}(samples), frugal::DataError);
+}
+
 }  // namespace frugal_test::data_collate

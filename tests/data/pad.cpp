@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/data/fields_batch.hpp>
 #include <frugal/data/pad.hpp>
 
 #include <torch/data/example.h>
@@ -116,6 +117,84 @@ TEST_CASE("a target with another length than its data is refused") {
       "batch): it is [1] Float, and its data are [2] Float. Give one label for "
       "each position, or targets of one shape.",
       frugal::ShapeError);
+}
+
+using Named = std::map<std::string, at::Tensor>;
+
+std::vector<Named> texts() {
+  return {{{"input_ids", longs({1, 2, 3})},
+           {"labels", longs({1})},
+           {"attention_mask", longs({1, 1, 1})},
+           {"teacher", at::full({3}, 0.5)}},
+          {{"input_ids", longs({4})},
+           {"labels", longs({0})},
+           {"attention_mask", longs({1})},
+           {"teacher", at::full({3}, 0.25)}}};
+}
+
+TEST_CASE("a map's other entries are fields: those of positions are padded, others are stacked") {
+  PaddedBatch const batch = Pad{.multiple = 4, .fields = {{"attention_mask", 7}}}(texts());
+  CHECK(batch.data.equal(longs({1, 2, 3, 0, 4, 0, 0, 0}).view({2, 4})));
+  CHECK(batch.field("attention_mask").equal(longs({1, 1, 1, 7, 1, 7, 7, 7}).view({2, 4})));
+  // Three numbers in each sample, and three positions in the longest: stacked all the same.
+  CHECK(batch.field("teacher").equal(at::tensor({.5F, .5F, .5F, .25F, .25F, .25F}).view({2, 3})));
+  CHECK(batch.fields.size() == 2);
+  CHECK(batch.target.sizes() == at::IntArrayRef({2, 1}));
+}
+
+TEST_CASE("samples with a member for fields are padded likewise, with a target or without") {
+  std::vector<frugal::FieldsBatch> samples{
+      {.data = at::ones({2}), .target = longs({1, 2}), .fields = {{"mask", at::ones({2, 2})}}},
+      {.data = at::ones({1}), .target = longs({3}), .fields = {{"mask", at::ones({1, 2})}}}};
+  PaddedBatch const batch = Pad{.fields = {{"mask", 0}}}(samples);
+  CHECK(batch.target.equal(longs({1, 2, 3, -100}).view({2, 2})));
+  CHECK(batch.field("mask")[1].equal(at::tensor({1.F, 1.F, 0.F, 0.F}).view({2, 2})));
+  for (frugal::FieldsBatch& each : samples) each.target = at::Tensor();
+  PaddedBatch const without = Pad{.fields = {{"mask", 0}}}(samples);
+  CHECK_FALSE(without.target.defined());
+  CHECK(without.counted() == 3);
+}
+
+TEST_CASE("a part of a padded batch has that part of its fields, and they move with it") {
+  PaddedBatch batch = frugal::batch_narrow(Pad{.fields = {{"attention_mask", 0}}}(texts()), 1, 1);
+  CHECK(batch.field("attention_mask").equal(longs({1, 0, 0}).view({1, 3})));
+  CHECK(batch.field("teacher").equal(at::full({1, 3}, 0.25)));
+  frugal::batch_to(batch, at::Device(at::kMeta));
+  CHECK(batch.field("teacher").is_meta());
+  CHECK(batch.lengths.is_cpu());
+}
+
+TEST_CASE("a field that does not fit is refused, and the field and the sample are named") {
+  auto const refusal = [](auto const& samples, Pad const& pad) -> std::string {
+    try {
+      pad(samples);
+      return "not refused";
+    } catch (frugal::Error const& error) {
+      return error.fault().what + "; " + error.fault().where;
+    }
+  };
+  Pad const pads{.fields = {{"attention_mask", 0}}};
+  auto samples = texts();
+  samples[1]["attention_mask"] = longs({1, 1});
+  CHECK(refusal(samples, pads) ==
+        "a field does not have the length of its data; field 'attention_mask' of sample 1 of the "
+        "batch");
+  samples[1]["attention_mask"] = longs({1});
+  samples[0]["attention_mask"] = longs({1, 1});
+  CHECK(refusal(samples, pads) ==
+        "a field does not have the length of its data; field 'attention_mask' of sample 0 of the "
+        "batch");
+  samples = texts();
+  samples[1].erase("attention_mask");
+  CHECK(refusal(samples, pads) == "a sample has no field 'attention_mask'; sample 1 of the batch");
+  // A field of positions that is not named cannot be stacked.
+  CHECK(refusal(texts(), Pad{}) ==
+        "samples of one batch differ in shape; entry 'attention_mask' of sample 1 of the batch");
+  samples = texts();
+  samples[1].erase("teacher");
+  CHECK(refusal(samples, pads).starts_with("samples of one batch differ in their keys"));
+  CHECK(refusal(std::vector{at::ones({2})}, pads) ==
+        "a sample has no field 'attention_mask'; sample 0 of the batch");
 }
 
 }  // namespace frugal_test::data_pad

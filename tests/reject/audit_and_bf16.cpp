@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
+// expect: frugal: Audit<BitExact> needs FP32: products in fewer bits depend on the machine. Remove Precision or Audit.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/report/audit.hpp>
 #include <frugal/trainer.hpp>

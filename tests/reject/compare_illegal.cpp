@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch recipes
-// expect: frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. Remove Precision or Audit.
+// expect: frugal: Audit<BitExact> needs FP32: products in fewer bits depend on the machine. Remove Precision or Audit.
 #include <frugal/compare.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/optimize.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, FromEnv<...>. frugal/policy/precision.hpp includes all.
+// expect: frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8, FromEnv<...>. frugal/policy/precision.hpp includes all.
 #include <frugal/policy/precision.hpp>
 
 using namespace frugal;

@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "checkpoint": {"base"},
     "data": {"base", "checkpoint"},
     "core/compose": {"base"},
-    "core/libtorch": {"data"},
+    "core/libtorch": {"base", "data"},
     "core/state": {"core/libtorch"},
     "core/run": {"base", "data", "core/compose", "core/libtorch", "core/state"},
     "core/loop": {"base", "data", "core/compose", "core/libtorch", "core/state", "core/run"},

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -18,6 +19,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
+#include <frugal/data/fields_batch.hpp>
 #include <frugal/data/page_locked_batches.hpp>
 #include <frugal/data/sample_names.hpp>
 #include <frugal/error.hpp>
@@ -118,6 +120,15 @@ auto stacked(std::vector<S> const& samples, SampleNames const& name, std::string
     return stacked_tuple(samples, name, std::make_index_sequence<std::tuple_size<S>::value>{});
   } else if constexpr (StackableMap<S>) {
     return stacked_map(samples, name);
+  } else if constexpr (std::same_as<S, FieldsBatch>) {
+    FieldsBatch batch;
+    batch.data = stacked(parts_of(samples, [](S const& s) { return s.data; }), name, "data");
+    // Where no sample has one, the batch has none.
+    if (std::any_of(samples.begin(), samples.end(), [](S const& s) { return s.target.defined(); }))
+      batch.target =
+          stacked(parts_of(samples, [](S const& s) { return s.target; }), name, "target");
+    batch.fields = stacked(parts_of(samples, [](S const& s) { return s.fields; }), name, "fields");
+    return batch;
   } else {
     auto data = stacked(parts_of(samples, [](S const& s) { return s.data; }), name, "data");
     if constexpr (TargetMember<S>) {
@@ -136,8 +147,8 @@ auto stacked(std::vector<S> const& samples, SampleNames const& name, std::string
 }  // namespace detail
 
 /// Stacks samples along a new first dimension, part by part: tensors become a tensor, numbers an
-/// int64 tensor (or one of their floating type), examples a Batch, pairs, tuples, arrays and maps
-/// such of what their entries become. The default.
+/// int64 tensor (or one of their floating type), examples a Batch, samples with fields a
+/// FieldsBatch, pairs, tuples, arrays and maps such of what their entries become. The default.
 ///
 /// Errors  ShapeError or DataError for samples of unlike shape, type or keys, naming both and the
 ///         sample; DataError for an undefined one.

@@ -14,6 +14,7 @@
 #include <frugal/data/batch.hpp>
 #include <frugal/data/host_counts.hpp>
 #include <frugal/data/labels.hpp>
+#include <frugal/data/named_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -30,6 +31,10 @@ struct PaddedBatch {
   at::Tensor lengths{};  ///< [B] int64 on the host: positions of each sample
   at::Tensor counts{};   ///< [B] int64 on the host: what of each sample counts in a loss
   bool target_padded = false;  ///< whether the target has positions, too
+  NamedTensors fields{};       ///< [B, T, ...] padded as the data are (Pad::fields), or [B, ...]
+
+  /// DataError if there is none of that name; says which there are.
+  at::Tensor const& field(std::string const& name) const { return detail::field_in(fields, name); }
 
   /// The weight of a loss: labels that are not -100, or the positions if there are no labels.
   std::int64_t counted() const { return detail::host_sum(counts); }
@@ -37,7 +42,7 @@ struct PaddedBatch {
   std::int64_t positions() const { return detail::host_sum(lengths); }
 
   /// The host's tensors are not among them: they do not move.
-  void each_tensor(auto&& f) { f(data, target, mask); }
+  void each_tensor(auto&& f) { f(data, target, mask, fields); }
 };
 
 /// Tokens are positions that are not padding; a part of it has that part of the host's tensors.

@@ -21,6 +21,40 @@
 
 namespace frugal {
 
+namespace detail {
+
+/// A tensor of a set that lies in memory whole, without its gradient.
+FRUGAL_INLINE at::Tensor resident(at::Tensor tensor, std::string const& name) {
+  if (!tensor.defined() || tensor.dim() == 0) {
+    throw ShapeError({.what = name + " has no first dimension to take samples from",
+                      .where = tensor.defined() ? "shape []" : "an undefined tensor",
+                      .why = "",
+                      .fix = "Give a tensor of shape [samples, ...]."});
+  }
+  if (tensor.requires_grad()) return tensor.detach();
+  return tensor;
+}
+
+/// Another tensor of such a set, `name`, has the data's samples and device.
+FRUGAL_INLINE void require_resident_alike(at::Tensor const& data, at::Tensor const& other,
+                                          std::string const& name) {
+  if (data.size(0) != other.size(0)) {
+    throw ShapeError({.what = "data and " + name + " differ in length",
+                      .where = "data " + shape_text(data) + ", " + name + " " + shape_text(other),
+                      .why = "the first dimension counts samples in both",
+                      .fix = "Give one " + name + " per sample."});
+  }
+  if (data.device() != other.device()) {
+    throw DataError(
+        {.what = "data and " + name + " are on two devices",
+         .where = "data on " + data.device().str() + ", " + name + " on " + other.device().str(),
+         .why = "",
+         .fix = "Move both to one of them."});
+  }
+}
+
+}  // namespace detail
+
 /// A data set that lies in memory whole, on any device: data [N, ...] and target [N, ...].
 ///
 /// Lever   idle device: no decoding, no copying sample by sample.
@@ -35,8 +69,8 @@ namespace frugal {
 class TensorDataset {
  public:
   TensorDataset(at::Tensor data, at::Tensor target, LoaderOptions loading = {})
-      : data_(checked(std::move(data), "data")),
-        target_(checked(std::move(target), "target")),
+      : data_(detail::resident(std::move(data), "data")),
+        target_(detail::resident(std::move(target), "target")),
         pass_(samples_of(data_.tensor(), target_.tensor()), loading,
               "resident data " + detail::shape_text(data_.tensor())) {}
 
@@ -79,32 +113,8 @@ class TensorDataset {
   at::Tensor const& target() const { return target_.tensor(); }
 
  private:
-  FRUGAL_INLINE static at::Tensor checked(at::Tensor tensor, char const* name) {
-    if (!tensor.defined() || tensor.dim() == 0) {
-      throw ShapeError({.what = std::string(name) + " has no first dimension to take samples from",
-                        .where = tensor.defined() ? "shape []" : "an undefined tensor",
-                        .why = "",
-                        .fix = "Give a tensor of shape [samples, ...]."});
-    }
-    if (tensor.requires_grad()) return tensor.detach();
-    return tensor;
-  }
-
-  FRUGAL_INLINE static std::uint64_t samples_of(at::Tensor const& data, at::Tensor const& target) {
-    if (data.size(0) != target.size(0)) {
-      throw ShapeError(
-          {.what = "data and target differ in length",
-           .where = "data " + detail::shape_text(data) + ", target " + detail::shape_text(target),
-           .why = "the first dimension counts samples in both",
-           .fix = "Give one target per sample."});
-    }
-    if (data.device() != target.device()) {
-      throw DataError(
-          {.what = "data and target are on two devices",
-           .where = "data on " + data.device().str() + ", target on " + target.device().str(),
-           .why = "",
-           .fix = "Move both to one of them."});
-    }
+  static std::uint64_t samples_of(at::Tensor const& data, at::Tensor const& target) {
+    detail::require_resident_alike(data, target, "target");
     return static_cast<std::uint64_t>(data.size(0));
   }
 

@@ -18,7 +18,7 @@
 namespace frugal {
 
 /// Which modules or parameters a policy is about: those whose dotted name matches one of the
-/// patterns (NamePattern). The pattern is part of the type, as in `Adapt<LoRA, Where<"encoder.*">>`.
+/// patterns (NamePattern). The pattern is part of the type: `Where<"encoder.*", "head.*">`.
 template <fixed_string... Patterns>
 struct Where {
   static_assert(sizeof...(Patterns) > 0,
@@ -45,8 +45,8 @@ class NamePatterns {
   }
   // Implicit on purpose: a function that takes patterns takes a Where as well.
   template <fixed_string... Patterns>
-  requires(sizeof...(Patterns) > 0)
-      NamePatterns(Where<Patterns...>)  // NOLINT(google-explicit-constructor)
+    requires(sizeof...(Patterns) > 0)
+  NamePatterns(Where<Patterns...>)  // NOLINT(google-explicit-constructor)
       : NamePatterns(std::vector<std::string>{std::string(std::string_view(Patterns))...}) {}
 
   bool matches(std::string_view name) const {

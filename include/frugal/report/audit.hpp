@@ -73,7 +73,7 @@ struct Audit {
 template <>
 struct Audit<BitExact> {
   FRUGAL_DIAGNOSTIC(not_fp32,
-                    "frugal: Audit<BitExact> needs FP32: 16-bit products depend on the machine. "
+                    "frugal: Audit<BitExact> needs FP32: products in fewer bits depend on the machine. "
                     "Remove Precision or Audit.");
 
   using kind = kinds::audit;

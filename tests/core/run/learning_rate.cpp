@@ -6,6 +6,8 @@
 
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace frugal_test::run_learning_rate {
 
@@ -43,10 +45,15 @@ TEST_CASE("another factor is refused with the step that would use it, and the ol
 TEST_CASE("the rate of the first group is its own times factor and scale, and is not saved") {
   LearningRate rate;
   CHECK_FALSE(rate.first());
-  rate.base = 0.5;
+  rate.groups = {{.name = "head", .own = 0.5}};
   rate.set_factor(0.25, Counters{});
   rate.scale = 0.5;
   CHECK(rate.first() == 0.0625);
+  CHECK(rate.each().empty());
+  rate.groups.push_back({.name = "body", .own = 2, .factor = 0.5});
+  CHECK(rate.first() == 0.0625);
+  CHECK(rate.each() ==
+        std::vector<std::pair<std::string, double>>{{"head", 0.0625}, {"body", 0.125}});
   std::string names;
   auto const archive = [&](char const* name, double) { names += std::string(name) + " "; };
   rate.persist(archive);

@@ -115,6 +115,17 @@ TEST_CASE("a prefix selects the parameters whose names begin with it") {
   CHECK_FALSE(group.selects("a.head.weight", {}));
 }
 
+TEST_CASE("a pattern selects the parameters whose whole names match it") {
+  auto const group = frugal::group_by_pattern("*.lora_B", {.lr_factor = 16});
+  CHECK(group.selects("encoder.0.lora_B", {}));
+  CHECK_FALSE(group.selects("encoder.0.lora_B.weight", {}));
+  CHECK(group.name == "*.lora_B");
+  CHECK(group.lr_factor == 16);
+  CHECK(frugal::group_by_pattern("*", {.name = "all"}).name == "all");
+  CHECK(frugal::group_by_prefix("head", {.lr = 2}).lr == 2);
+  CHECK_THROWS_AS(frugal::group_by_pattern(""), frugal::SettingsError);
+}
+
 TEST_CASE("a prefix selects by whole components of a name") {
   auto const layer = frugal::group_by_prefix("1");
   CHECK(layer.selects("1.weight", {}));
@@ -131,7 +142,7 @@ TEST_CASE("biases and norms have at most one dimension, and no weight decay") {
   CHECK(group.selects("bias", at::zeros({3})));
   CHECK(group.selects("scale", at::zeros({})));
   CHECK_FALSE(group.selects("weight", at::zeros({3, 1})));
-  CHECK(group.weight_decay == 0.0);
+  CHECK(group.weight_decay_factor == 0.0);
   CHECK_FALSE(group.lr.has_value());
 }
 

@@ -56,6 +56,14 @@ TEST_CASE("products have the operations that PyTorch counts, forward and backwar
   }
 }
 
+TEST_CASE("products of few bits count as those of FP32") {
+  at::Tensor const a = at::ones({16, 32}, at::kChar);
+  at::Tensor sums = at::empty({16, 48}, at::kInt);
+  CHECK(counted([&] { at::_int_mm(a, at::ones({32, 48}, at::kChar)); }) == 2 * 16 * 32 * 48);
+  CHECK(counted([&] { at::_int_mm_out(sums, a, at::ones({32, 48}, at::kChar)); }) ==
+        2 * 16 * 32 * 48);
+}
+
 TEST_CASE("a product of [M, K] and [K, N] is 2 M K N operations, and its gradients as many each") {
   at::Tensor const a = at::ones({4, 5}).requires_grad_();
   at::Tensor const b = at::ones({5, 7}).requires_grad_();

@@ -8,6 +8,7 @@
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
@@ -33,7 +34,7 @@ FRUGAL_INLINE void prepare(RunState& run) {
 }
 
 /// `seconds`: duration of this fit in this process.
-FRUGAL_INLINE Report report_of(RunState const& run, double seconds) {
+FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks const& memory) {
   return {.epochs = run.counters.epoch,
           .steps = run.counters.step,
           .samples = run.counters.sample,
@@ -50,7 +51,8 @@ FRUGAL_INLINE Report report_of(RunState const& run, double seconds) {
           .unsaved = run.status.unsaved,
           .interrupted = run.status.interrupted,
           .restored_step = run.restored_step,
-          .validation_count = run.judged.validations};
+          .validation_count = run.judged.validations,
+          .memory = memory};
 }
 
 /// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit

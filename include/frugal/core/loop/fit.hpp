@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,7 @@
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
@@ -56,9 +58,11 @@ class Fit {
 
   Report run() {
     auto const start = WallClock::now();
+    std::optional<MemoryMeter> memory;
     run_.attach(engine_, operations_);
     try {
       set_up_module();
+      memory.emplace(run_.settings.device);
       FitRun<Context> phase(run_);
       engine_.template surround<around::fit>(phase, [this] { fit(); });
     } catch (...) {
@@ -67,7 +71,7 @@ class Fit {
       throw;
     }
     std::chrono::duration<double> const spent = WallClock::now() - start;
-    return report_of(run_, spent.count());
+    return report_of(run_, spent.count(), memory->read());
   }
 
   /// Only the slots are set up: they have state to save, whereas observers would write files.

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/class_weights.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
@@ -46,7 +46,7 @@ struct BinaryCrossEntropy {
   template <class Module, class B = Batch>
     requires HasData<B> && detail::TensorTarget<B>
   Loss operator()(Module& module, B const& batch) const {
-    at::Tensor output = forward(module, batch_data(batch));
+    at::Tensor output = forward_batch(module, batch);
     at::Tensor const& target = batch_target(batch);
     at::Tensor const logits = detail::at_least_float(fitting(output, target));
     at::Tensor const labels = target.to(logits.scalar_type());

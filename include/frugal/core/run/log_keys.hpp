@@ -27,8 +27,10 @@ inline constexpr std::array<std::string_view, 17> log_keys{"event",
                                                            "utilisation",
                                                            "data_wait"};
 
+/// Those of parameter groups included, which begin with "lr/".
 constexpr bool is_log_key(std::string_view name) {
-  return std::find(log_keys.begin(), log_keys.end(), name) != log_keys.end();
+  return name.starts_with("lr/") ||
+         std::find(log_keys.begin(), log_keys.end(), name) != log_keys.end();
 }
 
 }  // namespace frugal::detail

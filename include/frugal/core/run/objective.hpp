@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/class_weights.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/masked_mean.hpp>
 #include <frugal/data/batch.hpp>
@@ -102,7 +102,7 @@ concept OfErrors = requires(O const& objective, at::Tensor const& tensor) {
 /// their number.
 template <OfErrors O, class Module, class B>
 Loss mean_error(O const& objective, Module& module, B const& batch) {
-  at::Tensor output = forward(module, batch_data(batch));
+  at::Tensor output = forward_batch(module, batch);
   at::Tensor const& target = batch_target(batch);
   require_one_shape(output, target, O::name);
   if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
@@ -142,7 +142,7 @@ struct CrossEntropy {
   template <class Module, class B = Batch>
     requires HasData<B> && detail::TensorTarget<B>
   Loss operator()(Module& module, B const& batch) const {
-    at::Tensor logits = forward(module, batch_data(batch));
+    at::Tensor logits = forward_batch(module, batch);
     at::Tensor const& target = batch_target(batch);
     bool const labels = detail::require_labels(logits, target);
     if (!class_weights.empty()) return weighted(std::move(logits), target, labels);

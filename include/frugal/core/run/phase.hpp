@@ -37,6 +37,10 @@ struct Phase {
   double learning_rate_factor() const { return run_->rate.factor * run_->rate.scale; }
   /// The first parameter group's learning rate; nothing if the optimizer tells none.
   std::optional<double> learning_rate() const { return run_->rate.first(); }
+  /// The learning rates of all parameter groups by their names; empty if there is only one.
+  std::vector<std::pair<std::string, double>> group_learning_rates() const {
+    return run_->rate.each();
+  }
   /// Wall time of training, including that before a resume.
   double seconds() const { return run_->seconds(); }
   /// Gives the user a one-line recommendation, once. Never throws.

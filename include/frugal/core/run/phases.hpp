@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,7 +57,11 @@ struct FitBegin : CheckpointPhase<Context> {
     this->run().rate.set_factor(factor, this->run().counters);
   }
   /// For optimizers: the first parameter group's own learning rate, for loggers.
-  void report_learning_rate(double own) { this->run().rate.base = own; }
+  void report_learning_rate(double own) { this->run().rate.groups = {{.own = own}}; }
+  /// The same of all groups. If there are several, loggers show each by its name.
+  void report_learning_rates(std::vector<GroupRate> groups) {
+    this->run().rate.groups = std::move(groups);
+  }
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> dry_run(std::size_t batches) { return this->run().loop->dry_run(batches); }
   /// Before the first step, when all policies have begun: measures some batches of each validation
@@ -64,6 +69,11 @@ struct FitBegin : CheckpointPhase<Context> {
   void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
   void finish_set_up() { this->run().loop->finish_set_up(); }
+  /// Called once, when a run that is resumed is restored (`run_state().resumed` says so), and before
+  /// anything is saved.
+  void when_restored(std::function<void()> then) {
+    this->run().when_restored.push_back(std::move(then));
+  }
   /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
   /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
   void leave_bad_losses() { this->run().ledger.leave_bad_losses(); }

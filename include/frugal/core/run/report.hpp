@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
@@ -34,6 +35,7 @@ struct [[nodiscard]] Report {
   /// The step of the best weights, if EarlyStop has restored them.
   std::optional<std::uint64_t> restored_step{};
   std::uint64_t validation_count = 0;  ///< of the whole run, those not in `validations` included
+  MemoryPeaks memory{};                ///< the most that this fit, and this process, have taken
 
   /// Wall time of the whole run, without steps lost by a kill. `samples` divided by it is the run's
   /// rate.

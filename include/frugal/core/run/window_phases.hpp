@@ -174,6 +174,12 @@ struct Update : Captured<Context> {
     }
   }
 
+  /// For an optimizer whose parameter groups have schedules of their own, and are as reported
+  /// (FitBegin::report_learning_rates): the factor of one of them in this step.
+  void report_group_factor(std::size_t group, double factor) {
+    this->run().rate.groups[group].factor = factor;
+  }
+
   GradientList const& gradients() const { return this->run().gradients; }
   /// The flag from report_overflow(); undefined if no policy skips windows.
   at::Tensor const& overflow() const { return this->run().overflow.found; }

@@ -13,6 +13,7 @@
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/loop/measure.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/refused_source.hpp>
@@ -78,7 +79,7 @@ class [[nodiscard]] FreshStatistics {
 struct ForwardData {
   template <class Module, HasData B>
   void operator()(Module& module, B const& batch) const {
-    forward(module, batch_data(batch));
+    forward_batch(module, batch);
   }
 };
 

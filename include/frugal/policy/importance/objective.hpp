@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
@@ -60,7 +61,7 @@ FRUGAL_INLINE at::Tensor means_of_samples(at::Tensor const& values, at::Tensor c
 template <class Module, class B>
 SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B const& batch) {
   if (!objective.class_weights.empty()) detail::refuse_class_weights();
-  at::Tensor logits = forward(module, batch_data(batch));
+  at::Tensor logits = forward_batch(module, batch);
   at::Tensor const& target = batch_target(batch);
   bool const labels = detail::require_labels(logits, target);
   at::Tensor const losses = at::cross_entropy_loss(
@@ -74,7 +75,7 @@ SampleLosses sample_losses(CrossEntropy const& objective, Module& module, B cons
 /// mean over the positions of the mask.
 template <detail::OfErrors O, class Module, class B>
 SampleLosses sample_losses(O const& objective, Module& module, B const& batch) {
-  at::Tensor output = forward(module, batch_data(batch));
+  at::Tensor output = forward_batch(module, batch);
   detail::require_one_shape(output, batch_target(batch), O::name);
   at::Tensor const losses = objective.errors(output, batch_target(batch), at::Reduction::None);
   at::Tensor mask;

@@ -17,9 +17,10 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/policy/optimize/groups.hpp>
+#include <frugal/policy/optimize/group_settings.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/policy/optimize/torch_state.hpp>
 
@@ -67,11 +68,13 @@ struct Optimize<Any> {
                              .fix = "Set make to a function that takes the parameters and "
                                     "returns a std::unique_ptr to a torch::optim optimizer."});
       }
+      std::vector<GroupRate> shown;
       for (auto const& group : optimizer_->param_groups()) {
         detail::require_learning_rate(group.options().get_lr(), "Optimize<Any>");
+        shown.push_back({"group_" + std::to_string(rates_.size()), group.options().get_lr()});
         rates_.push_back(group.options().get_lr());
       }
-      if (!rates_.empty()) phase.report_learning_rate(rates_.front());
+      phase.report_learning_rates(std::move(shown));
     }
 
     void on_update(Update<Context>& phase) {

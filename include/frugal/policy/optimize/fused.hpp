@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
@@ -14,7 +14,8 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/optimize/fused_bucket.hpp>
-#include <frugal/policy/optimize/groups.hpp>
+#include <frugal/policy/optimize/group_settings.hpp>
+#include <frugal/policy/optimize/rate_schedules.hpp>
 
 namespace frugal::detail {
 
@@ -28,32 +29,51 @@ FRUGAL_INLINE void require_dense(std::string const& name, at::Tensor const& para
                        .fix = "Register a copy: parameter.contiguous(), or clone()."});
 }
 
-struct FusedRates {
-  double lr;
-  double weight_decay;
-};
-
-/// The parameters, in the order in which each bucket has its first; `usual` is for those to which no
-/// group gives a rate or decay of their own.
-FRUGAL_INLINE std::vector<FusedBucket> buckets_of(Parameters const& parameters,
-                                                  std::vector<ParameterGroup> const& groups,
-                                                  FusedRates const& usual, std::size_t moments) {
-  std::vector<GroupSettings> const settings = group_settings(groups, parameters);
-  std::vector<FusedBucket> buckets;
+/// Which parameters one kernel call updates: those of equal settings, on one device, of one dtype.
+/// In the order in which each list has its first.
+FRUGAL_INLINE std::vector<std::vector<std::size_t>> buckets_of(
+    Parameters const& parameters, std::vector<ParameterSettings> const& settings) {
+  std::vector<std::vector<std::size_t>> buckets;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     at::Tensor const& parameter = parameters.tensors[i];
     require_dense(parameters.names[i], parameter);
-    double const rate = settings[i].lr.value_or(usual.lr);
-    double const decay = settings[i].weight_decay.value_or(usual.weight_decay);
-    auto const takes = [&](FusedBucket const& each) { return each.takes(rate, decay, parameter); };
+    auto const takes = [&](std::vector<std::size_t> const& bucket) {
+      at::Tensor const& first = parameters.tensors[bucket.front()];
+      return settings[i].same_update(settings[bucket.front()]) &&
+             parameter.device() == first.device() && parameter.scalar_type() == first.scalar_type();
+    };
     auto bucket = std::find_if(buckets.begin(), buckets.end(), takes);
-    if (bucket == buckets.end()) {
-      buckets.emplace_back(rate, decay, moments);
-      bucket = std::prev(buckets.end());
-    }
-    bucket->add(parameters.names[i], parameter);
+    if (bucket == buckets.end()) bucket = buckets.emplace(bucket);
+    bucket->push_back(i);
   }
   return buckets;
+}
+
+/// The settings of a policy that groups may change.
+template <class Rule>
+ParameterSettings settings_of(Rule const& rule) {
+  ParameterSettings usual{.lr = rule.lr, .weight_decay = rule.weight_decay};
+  if constexpr (requires { rule.beta1; }) {
+    usual.beta1 = rule.beta1;
+    usual.beta2 = rule.beta2;
+  }
+  if constexpr (requires { rule.momentum; }) usual.momentum = rule.momentum;
+  return usual;
+}
+
+/// The policy with the settings of some parameters in place of its own.
+template <class Rule>
+Rule with_settings(Rule rule, ParameterSettings const& own) {
+  rule.groups.clear();
+  rule.lr = *own.lr;
+  rule.weight_decay = *own.weight_decay;
+  if constexpr (requires { rule.beta1; }) {
+    rule.beta1 = *own.beta1;
+    rule.beta2 = *own.beta2;
+  }
+  if constexpr (requires { rule.momentum; }) rule.momentum = *own.momentum;
+  rule.check();
+  return rule;
 }
 
 /// The State of every fused optimizer. `Rule` is the policy's value: it validates its settings,
@@ -65,10 +85,22 @@ class FusedState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
-    buckets_ =
-        buckets_of(phase.parameters(), rule_.groups,
-                   {.lr = rule_.lr, .weight_decay = rule_.weight_decay}, rule_.moment_count());
-    if (!buckets_.empty()) phase.report_learning_rate(buckets_.front().rate());
+    Parameters const& parameters = phase.parameters();
+    GroupSettings groups = GroupResolver(rule_.groups, parameters, settings_of(rule_)).resolve();
+    parts_.clear();
+    for (auto const& bucket : buckets_of(parameters, groups.parameters)) {
+      ParameterSettings const& own = groups.parameters[bucket.front()];
+      Rule const rule = with_settings(rule_, own);
+      Part part{rule, FusedBucket(rule.lr, rule.weight_decay, rule.moment_count()), own.rate};
+      for (std::size_t const i : bucket) {
+        part.bucket.add(parameters.names[i], parameters.tensors[i]);
+      }
+      parts_.push_back(std::move(part));
+    }
+    schedules_ = RateSchedules(rule_.groups, groups, phase.horizon());
+    for (std::string const& outlook : schedules_.outlooks()) phase.warn(outlook);
+    if constexpr (captures_steps<typename Context::policies>) schedules_.require_none();
+    phase.report_learning_rates(std::move(groups.rates));
   }
 
   void on_update(Update<Context>& phase) {
@@ -77,10 +109,10 @@ class FusedState {
     at::Tensor const& overflow = phase.overflow();
     if constexpr (captures_steps<typename Context::policies>) {
       bool moved = false;
-      for (FusedBucket& each : buckets_) {
+      for (Part& each : parts_) {
         at::Tensor const& factor = phase.learning_rate_tensor();
-        each.step(rule_, phase.gradients(), factor, overflow);
-        if (each.moved()) moved = true;
+        each.bucket.step(each.rule, phase.gradients(), factor, overflow);
+        if (each.bucket.moved()) moved = true;
       }
       if (moved) phase.state_has_moved();
       return;
@@ -88,20 +120,40 @@ class FusedState {
     // In host memory the flag is a plain number, which no kernel needs to read.
     bool const on_host = overflow.defined() && overflow.is_cpu();
     if (on_host && host_scalar(overflow) != 0) return;
-    for (FusedBucket& each : buckets_) {
-      each.step(rule_, phase.gradients(), phase.learning_rate_factor(),
-                on_host ? at::Tensor() : overflow);
+    if (schedules_) [[unlikely]]
+      return update_on_schedules(phase, on_host ? at::Tensor() : overflow);
+    for (Part& each : parts_) {
+      each.bucket.step(each.rule, phase.gradients(), phase.learning_rate_factor(),
+                       on_host ? at::Tensor() : overflow);
     }
   }
 
   template <class Archive>
   void persist(Archive& archive) {
-    for (FusedBucket& each : buckets_) each.persist(rule_, archive);
+    for (Part& each : parts_) each.bucket.persist(each.rule, archive);
   }
 
  private:
+  /// Parameters of equal settings.
+  struct Part {
+    Rule rule;  ///< with these settings
+    FusedBucket bucket;
+    std::size_t rate;  ///< which of the reported ones is theirs
+  };
+
+  void update_on_schedules(Update<Context>& phase, at::Tensor const& overflow) {
+    // All of them before the first kernel: a factor may be refused.
+    std::vector<double> const factors = schedules_.factors(phase.counters().step);
+    for (std::size_t i = 0; i < factors.size(); ++i) phase.report_group_factor(i, factors[i]);
+    for (Part& each : parts_) {
+      each.bucket.step(each.rule, phase.gradients(),
+                       phase.learning_rate_factor() * factors[each.rate], overflow);
+    }
+  }
+
   Rule rule_;
-  std::vector<FusedBucket> buckets_;
+  std::vector<Part> parts_;
+  RateSchedules schedules_;
 };
 
 }  // namespace frugal::detail

@@ -19,7 +19,7 @@
 
 namespace frugal::detail {
 
-/// Parameters that one kernel call updates: one rate and weight decay, one device, one dtype.
+/// Parameters that one kernel call updates: the same settings, one device, one dtype.
 ///
 /// The kernels process parameter, gradient and moments in memory order, so all four must have the
 /// same layout.
@@ -33,15 +33,6 @@ class FusedBucket {
     parameters_.push_back(parameter);
     counters_.add(parameter);
     for (auto& moment : moments_) moment.emplace_back();
-  }
-
-  double rate() const { return lr_; }
-
-  /// Whether the parameter can be updated by the same call as those that are here.
-  bool takes(double lr, double weight_decay, at::Tensor const& parameter) const {
-    at::Tensor const& first = parameters_.front();
-    return lr == lr_ && weight_decay == weight_decay_ && parameter.device() == first.device() &&
-           parameter.scalar_type() == first.scalar_type();
   }
 
   /// One kernel call; two if only some parameters make their first step (SGD), or if only the

@@ -10,12 +10,12 @@
 namespace frugal {
 
 /// The number format of forward and backward; weights and optimizer stay FP32. `Format` is FP32,
-/// BF16, FP16, or FromEnv<...> of these.
+/// BF16, FP16, INT8, FP8, or FromEnv<...> of these.
 template <class Format>
 struct Precision {
   static_assert(detail::never<Format>,
-                "frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, FromEnv<...>. "
-                "frugal/policy/precision.hpp includes all.");
+                "frugal: Precision<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8, "
+                "FromEnv<...>. frugal/policy/precision.hpp includes all.");
 };
 
 struct FP32 {

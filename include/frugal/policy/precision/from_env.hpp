@@ -18,6 +18,8 @@
 #include <frugal/policy/precision/bf16.hpp>
 #include <frugal/policy/precision/fp16.hpp>
 #include <frugal/policy/precision/fp32.hpp>
+#include <frugal/policy/precision/fp8.hpp>
+#include <frugal/policy/precision/int8.hpp>
 
 namespace frugal {
 
@@ -44,7 +46,8 @@ struct precision_state<FP32, Context> {
 
 template <class Format>
 inline constexpr bool is_format =
-    std::is_same_v<Format, FP32> || std::is_same_v<Format, BF16> || std::is_same_v<Format, FP16>;
+    std::is_same_v<Format, FP32> || std::is_same_v<Format, BF16> ||
+    std::is_same_v<Format, FP16> || std::is_same_v<Format, INT8> || std::is_same_v<Format, FP8>;
 
 }  // namespace detail
 
@@ -59,7 +62,7 @@ inline constexpr bool is_format =
 template <class First, class... Rest>
 struct Precision<FromEnv<First, Rest...>> {
   static_assert(detail::is_format<First> && (detail::is_format<Rest> && ...),
-                "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16.");
+                "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8.");
 
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;

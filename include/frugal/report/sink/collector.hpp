@@ -45,6 +45,7 @@ class MetricCollector {
     MetricRecord record = at(RecordKind::step, "step", phase);
     record.add("loss", phase.last_loss()).add("lr_factor", phase.learning_rate_factor());
     if (auto const rate = phase.learning_rate()) record.add("learning_rate", *rate);
+    for (auto const& [name, rate] : phase.group_learning_rates()) record.add("lr/" + name, rate);
     if (phase.gradient_norm().known()) record.add("gradient_norm", phase.gradient_norm().value());
     if (phase.counters().non_finite_windows != 0)
       record.add("skipped", phase.counters().non_finite_windows);

@@ -112,6 +112,7 @@ inline constexpr std::array counted_operators{
     CountedOperator{"aten::bmm", of_product<0>},
     CountedOperator{"aten::baddbmm", of_product<1>},
     CountedOperator{"aten::_scaled_mm", of_product<0>},
+    CountedOperator{"aten::_int_mm", of_product<0>},
     CountedOperator{"aten::convolution", of_convolution},
     CountedOperator{"aten::convolution_backward", of_convolution_backward},
     CountedOperator{"aten::_scaled_dot_product_flash_attention", of_attention},
@@ -130,7 +131,8 @@ inline constexpr std::array counted_operators{
 
 /// Counts the floating-point operations of matrix products, convolutions and attention that a
 /// thread submits, autograd's threads included. Follows torch.utils.flop_counter, except for the
-/// backward pass of grouped convolutions, which that counts as if they had one group.
+/// backward pass of grouped convolutions, which that counts as if they had one group, and products
+/// of INT8, which it leaves out.
 ///
 /// Only one counter per process is active at a time: LibTorch's callbacks carry no data.
 class [[nodiscard]] FlopCounter {

@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
-/// The global state that a computation depends on, besides its inputs: generator states and
-/// autocast.
+/// The global state that a computation depends on, besides its inputs: generator states, autocast,
+/// and whose layer hooks act.
 class Surroundings {
  public:
   /// Captures the current state, of the CPU and of these devices.
@@ -41,6 +42,7 @@ class Surroundings {
       at::autocast::set_autocast_dtype(each.device.type(), each.type);
     }
     at::autocast::set_autocast_cache_enabled(cached_);
+    acting = acting_;
   }
 
  private:
@@ -65,6 +67,7 @@ class Surroundings {
 
   std::vector<OfDevice> devices_;
   bool cached_ = at::autocast::is_autocast_cache_enabled();
+  void const* acting_ = acting;
 };
 
 /// For its lifetime the state is as it was `then`; afterwards as it was before.

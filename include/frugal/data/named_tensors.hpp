@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include <frugal/data/fields.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal {
+
+/// Tensors of a sample or a batch in addition to its data and target: an attention mask, the output
+/// of a teacher.
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+namespace detail {
+
+/// DataError if there is none of that name; says which there are.
+FRUGAL_INLINE at::Tensor const& field_in(NamedTensors const& fields, std::string const& name) {
+  auto const found = fields.find(name);
+  if (found != fields.end()) return found->second;
+  std::string known;
+  for (auto const& [key, tensor] : fields) known += (known.empty() ? "'" : ", '") + key + "'";
+  throw DataError({.what = "the batch has no field '" + name + "'",
+                   .where = "field",
+                   .why = known.empty() ? "it has none" : "its fields are " + known,
+                   .fix = "Give every sample an entry of that name."});
+}
+
+/// A sample or a batch with a member for fields.
+template <class B>
+concept FieldsMember = DataMember<B> && requires(B const& batch) {
+  requires std::same_as<std::remove_cvref_t<decltype(batch.fields)>, NamedTensors>;
+};
+
+/// A map of tensors, whose entries besides the data and the target are fields.
+template <class S>
+concept MapOfTensors = Keyed<S> && IsTensor<typename S::mapped_type>;
+
+template <class S>
+concept HasFields = FieldsMember<S> || MapOfTensors<S>;
+
+template <HasFields S>
+NamedTensors fields_of(S const& sample) {
+  if constexpr (FieldsMember<S>) {
+    return sample.fields;
+  } else {
+    NamedTensors fields;
+    auto const* const data = entry_if(sample, "data", "input_ids");
+    auto const* const target = entry_if(sample, "target", "labels");
+    for (auto const& entry : sample) {
+      if (&entry.second == data || &entry.second == target) continue;
+      fields.emplace(std::string(entry.first), entry.second);
+    }
+    return fields;
+  }
+}
+
+}  // namespace detail
+}  // namespace frugal

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/quantise/quantised_layers.hpp>
+#include <frugal/model/quantise/quantised_weight.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// What a BatchNorm does to each channel in evaluation mode.
+struct ChannelMap {
+  at::Tensor factor, shift;
+};
+
+template <class Norm>
+ChannelMap map_of(Norm const& norm) {
+  at::Tensor factor = norm.running_var.add(norm.options.eps()).rsqrt();
+  if (norm.weight.defined()) factor.mul_(norm.weight);
+  at::Tensor shift = norm.running_mean.mul(factor).neg_();
+  if (norm.bias.defined()) shift.add_(norm.bias);
+  return {factor, shift};
+}
+
+/// How many layers have each parameter.
+using Owners = std::map<at::TensorImpl const*, int>;
+
+/// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it too.
+template <class Layer>
+bool fold_into(Layer& layer, ChannelMap const& map, Owners const& owners) {
+  auto const shared = [&](at::Tensor const& each) {
+    auto const found = owners.find(each.unsafeGetTensorImpl());
+    return found != owners.end() && found->second > 1;
+  };
+  bool const fits = layer.weight.size(0) == map.factor.size(0);
+  if (!fits || shared(layer.weight) || shared(layer.bias)) return false;
+  std::shared_ptr<torch::nn::Module> const* const child =
+      layer.named_children().find(quantised_child);
+  if (child != nullptr) {
+    auto const quantised = std::dynamic_pointer_cast<Int8Weight>(*child);
+    if (!quantised) return false;
+    quantised->multiply_outputs(map.factor);
+  } else {
+    std::vector<std::int64_t> along(static_cast<std::size_t>(layer.weight.dim()), 1);
+    along[0] = -1;
+    layer.weight.mul_(map.factor.view(along));
+  }
+  if (layer.bias.defined()) {
+    layer.bias.mul_(map.factor).add_(map.shift);
+  } else {
+    layer.bias = map.shift.detach().clone().set_requires_grad(layer.weight.requires_grad());
+    own_parameters(layer)["bias"] = layer.bias;
+    layer.options.bias(true);
+  }
+  return true;
+}
+
+template <class Layer, class Norm>
+bool fold_pair(torch::nn::Module& first, torch::nn::Module& second, Owners const& owners) {
+  auto* const layer = first.as<Layer>();
+  auto* const norm = second.as<Norm>();
+  if (layer == nullptr || norm == nullptr || !norm->running_mean.defined()) return false;
+  return fold_into(*layer, map_of(*norm), owners);
+}
+
+FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers, Owners const& owners) {
+  std::vector<std::string> const names = layers.named_children().keys();
+  int folded = 0;
+  torch::nn::AnyModule* before = nullptr;
+  std::size_t at = 0;
+  for (torch::nn::AnyModule& layer : layers) {
+    std::string const& name = names[at++];
+    using torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::Conv2dImpl,
+        torch::nn::LinearImpl;
+    if (before != nullptr &&
+        (fold_pair<Conv2dImpl, BatchNorm2dImpl>(*before->ptr(), *layer.ptr(), owners) ||
+         fold_pair<LinearImpl, BatchNorm1dImpl>(*before->ptr(), *layer.ptr(), owners))) {
+      auto const nothing = std::make_shared<torch::nn::IdentityImpl>();
+      nothing->train(layer.ptr()->is_training());
+      layer = torch::nn::AnyModule(nothing);
+      layers.replace_module(name, nothing);
+      ++folded;
+    }
+    before = &layer;
+  }
+  return folded;
+}
+
+}  // namespace detail
+
+/// Folds each BatchNorm that follows a Conv2d, or a Linear on rows, in a Sequential into that layer:
+/// its running statistics become part of weight and bias, and an Identity takes its place. For
+/// inference: the module computes in training mode what it computes in evaluation mode. Returns how
+/// many it has folded.
+template <class Module>
+int fold_batch_norm(Module& module) {
+  at::NoGradGuard const no_gradients;
+  detail::Owners owners;
+  base_module(module).apply([&](torch::nn::Module& part) {
+    for (auto const& item : part.named_parameters(/*recurse=*/false)) {
+      ++owners[item.value().unsafeGetTensorImpl()];
+    }
+  });
+  int folded = 0;
+  base_module(module).apply([&](torch::nn::Module& part) {
+    if (auto* const layers = part.as<torch::nn::SequentialImpl>()) {
+      folded += detail::fold_in_sequence(*layers, owners);
+    }
+  });
+  return folded;
+}
+
+}  // namespace frugal

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/options.hpp>
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/modes.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/range.hpp>
+#include <frugal/data/refused_source.hpp>
+#include <frugal/data/source.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/quantise/quantised_layers.hpp>
+#include <frugal/model/quantise/quantised_weight.hpp>
+#include <frugal/model/quantise/ranges.hpp>
+#include <frugal/model/where.hpp>
+
+namespace frugal {
+
+/// Which layers quantise() takes; all by default.
+struct QuantiseOptions {
+  std::optional<NamePatterns> only{};    ///< layers with these names
+  std::optional<NamePatterns> except{};  ///< not those with these, such as an output layer
+};
+
+/// What quantise() did.
+struct QuantisedModule {
+  std::vector<std::string> layers{};  ///< quantised, by name
+  std::uint64_t bytes_before = 0;     ///< of parameters and buffers
+  std::uint64_t bytes = 0;
+
+  friend std::ostream& operator<<(std::ostream& out, QuantisedModule const& made) {
+    return out << made.layers.size() << " layers quantised: " << made.bytes << " of "
+               << made.bytes_before << " bytes";
+  }
+};
+
+namespace detail {
+
+/// Bytes of the storages that a module's parameters and buffers keep.
+FRUGAL_INLINE std::uint64_t stored_bytes(torch::nn::Module& module) {
+  std::unordered_set<void const*> seen;
+  std::uint64_t bytes = 0;
+  auto const add = [&](at::Tensor const& tensor) {
+    if (!tensor.defined() || !seen.insert(tensor.storage().unsafeGetStorageImpl()).second) return;
+    bytes += tensor.storage().nbytes();
+  };
+  for (at::Tensor const& each : module.parameters()) add(each);
+  for (at::Tensor const& each : module.buffers()) add(each);
+  return bytes;
+}
+
+/// The layers that the options name.
+FRUGAL_INLINE std::vector<WeightedLayer> chosen_layers(torch::nn::Module& module,
+                                                       QuantiseOptions const& options,
+                                                       std::string const& where) {
+  std::vector<WeightedLayer> layers = weighted_layers(module);
+  std::vector<std::string> names;
+  for (WeightedLayer const& each : layers) names.push_back(each.name);
+  for (auto const& patterns : {options.only, options.except}) {
+    if (patterns) patterns->require_in(names, where, "linear and convolutional layers");
+  }
+  std::erase_if(layers, [&](WeightedLayer const& each) {
+    return (options.only && !options.only->matches(each.name)) ||
+           (options.except && options.except->matches(each.name)) ||
+           each.weight.scalar_type() != at::kFloat;
+  });
+  return layers;
+}
+
+FRUGAL_INLINE void require_layers(std::vector<WeightedLayer> const& layers, char const* format,
+                                  char const* takes) {
+  if (!layers.empty()) return;
+  throw SettingsError({.what = "no layer of this module can be quantised",
+                       .where = "quantise<" + std::string(format) + ">",
+                       .why = std::string("it takes ") + takes +
+                              " in FP32 that share no weight and are not quantised yet",
+                       .fix = "Name such layers, or leave the module as it is."});
+}
+
+/// The INT8 weight of a layer.
+FRUGAL_INLINE std::shared_ptr<Int8Weight> int8_weight_of(WeightedLayer const& layer,
+                                                         std::optional<InputGrid> grid) {
+  at::NoGradGuard const no_gradients;
+  at::Tensor const weight = layer.weight.detach().contiguous();
+  Quantised const made = Int8Format::rows(weight.flatten(1));
+  return std::make_shared<Int8Weight>(made.values.view(weight.sizes()), made.scales, grid);
+}
+
+/// The layers that the options name and the format can quantise; not none.
+template <class Format>
+std::vector<WeightedLayer> layers_for(torch::nn::Module& module, QuantiseOptions const& options) {
+  static_assert(std::is_same_v<Format, INT8> || std::is_same_v<Format, INT4>,
+                "frugal: quantise<...>: unknown format. Options: INT8, INT4.");
+  std::vector<WeightedLayer> layers =
+      chosen_layers(module, options, "quantise<" + std::string(Format::name) + ">");
+  if constexpr (std::is_same_v<Format, INT4>) {
+    std::erase_if(layers, [](auto const& each) { return !Int4Weight::takes(each.weight); });
+    require_layers(layers, Format::name,
+                   "linear layers on the CPU whose inputs and outputs are multiples of 64,");
+  } else {
+    require_layers(layers, Format::name, "linear layers and 2-D convolutions of one group");
+  }
+  return layers;
+}
+
+/// The weight of a layer in a format; an input's scale follows its numbers.
+template <class Format>
+std::shared_ptr<QuantisedWeight> quantised_weight(WeightedLayer const& layer) {
+  if constexpr (std::is_same_v<Format, INT4>) {
+    return std::make_shared<Int4Weight>(layer.weight.detach());
+  } else {
+    return int8_weight_of(layer, std::nullopt);
+  }
+}
+
+/// The layer computes with this weight from now on; its own is gone.
+FRUGAL_INLINE void put_in(WeightedLayer const& layer, std::shared_ptr<QuantisedWeight> weight) {
+  weight->train(layer.module->is_training());
+  layer.module->register_module(quantised_child, weight);
+  drop_weight(*layer.module, layer.weight);
+  intercept(layer.weight, std::make_shared<QuantisedLayer>(std::move(weight)));
+}
+
+/// Shows a layer's input to `look`.
+class LooksAtInput final : public LayerHook {
+ public:
+  explicit LooksAtInput(std::function<void(at::Tensor const&)> look) : look_(std::move(look)) {}
+  Place place() const override { return Place::observe; }
+  at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    look_(call.input);
+    return rest(call);
+  }
+
+ private:
+  std::function<void(at::Tensor const&)> look_;
+};
+
+/// Shows the inputs of layers while it lives.
+class [[nodiscard]] ObservedInputs {
+ public:
+  template <class Look>
+  ObservedInputs(std::vector<WeightedLayer> const& layers, Look const& look) {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      hooks_.emplace_back(layers[i].weight, std::make_shared<LooksAtInput>(
+                                                [look, i](at::Tensor const& x) { look(i, x); }));
+      intercept(hooks_.back().first, hooks_.back().second);
+    }
+  }
+  ObservedInputs(ObservedInputs const&) = delete;
+  ObservedInputs& operator=(ObservedInputs const&) = delete;
+  ~ObservedInputs() {
+    for (auto const& [weight, hook] : hooks_) release(weight, *hook);
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, std::shared_ptr<LayerHook>>> hooks_;
+};
+
+/// Applies the module to the data of a batch.
+struct PassesData {
+  template <class Module, class B>
+  void operator()(Module& module, B const& batch) const {
+    if constexpr (std::is_convertible_v<B const&, at::Tensor>) {
+      forward(module, at::Tensor(batch));
+    } else {
+      forward(module, batch_data(batch));
+    }
+  }
+};
+
+/// Runs a module over a source, in evaluation mode and without gradients.
+template <class Module, class Source, class Pass>
+void run_over(Module& module, Source& source, Pass& pass) {
+  torch::nn::Module& base = base_module(module);
+  at::NoGradGuard const no_gradients;
+  EvaluationMode const mode(base);
+  Parameters const parameters = Parameters::of(base);
+  c10::Device const device =
+      parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
+  source.seek(Cursor{.in_order = true});
+  bool any = false;
+  while (auto batch = source.next()) {
+    batch_to(*batch, device);
+    pass(module, std::as_const(*batch));
+    any = true;
+  }
+  if (!any) refuse_empty_source("calibration", 0);
+}
+
+FRUGAL_INLINE void require_seen(WeightedLayer const& layer, SeenInput const& seen) {
+  if (seen.any() && seen.finite()) return;
+  throw StateError({.what = seen.any() ? "the input of layer '" + layer.name + "' is not finite"
+                                       : "layer '" + layer.name + "' was not called",
+                    .where = "quantise<INT8>",
+                    .why = "its range is that of its input over the source",
+                    .fix = seen.any() ? "Check the source and the weights."
+                                      : "Leave it out with QuantiseOptions::except, or give a pass "
+                                        "that calls it."});
+}
+
+}  // namespace detail
+
+/// Quantises the linear and convolutional layers of a trained module where it is: INT8 with a scale
+/// for each output, and inputs by the scale of their moment (dynamic); INT4 for weights alone. Fits,
+/// evaluations and predictions then work as before; the weights take a quarter or an eighth of the
+/// memory, and are not trained any more.
+///
+/// Errors  SettingsError for a module without such a layer, and for a pattern without a layer.
+/// Source  torchao's Int8DynamicActivationInt8Weight and Int4WeightOnly configurations.
+template <class Format, class Module>
+QuantisedModule quantise(Module& module, QuantiseOptions const& options = {}) {
+  static_assert(std::is_same_v<Format, INT8> || std::is_same_v<Format, INT4>,
+                "frugal: quantise<...>: unknown format. Options: INT8, INT4.");
+  torch::nn::Module& base = base_module(module);
+  QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
+  for (detail::WeightedLayer const& layer : detail::layers_for<Format>(base, options)) {
+    detail::put_in(layer, detail::quantised_weight<Format>(layer));
+    made.layers.push_back(layer.name);
+  }
+  made.bytes = detail::stored_bytes(base);
+  return made;
+}
+
+/// The same with ranges of inputs that are found once, over a source (static): MinMax, Percentile or
+/// Entropy. `pass(module, batch)` runs the module on a batch. The source is read twice for the last
+/// two.
+///
+/// Errors  also StateError for a layer that the source does not reach, or whose input is not finite.
+template <class Format, class Module, class Data, class Ranges = MinMax,
+          class Pass = detail::PassesData>
+  requires(!std::is_same_v<std::remove_cvref_t<Data>, QuantiseOptions>)
+QuantisedModule quantise(Module& module, Data&& data, Ranges const& ranges = {},
+                         QuantiseOptions const& options = {}, Pass&& pass = {}) {
+  static_assert(std::is_same_v<Format, INT8>,
+                "frugal: quantise<Format>(module, source) calibrates inputs, which only INT8 "
+                "quantises. Write quantise<INT4>(module).");
+  torch::nn::Module& base = base_module(module);
+  std::vector<detail::WeightedLayer> const layers = detail::layers_for<INT8>(base, options);
+  auto&& source = as_source(std::forward<Data>(data));
+  std::vector<detail::SeenInput> seen(layers.size());
+  {
+    detail::ObservedInputs const all(
+        layers, [&](std::size_t i, at::Tensor const& input) { seen[i].extend(input); });
+    detail::run_over(module, source, pass);
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) detail::require_seen(layers[i], seen[i]);
+  if constexpr (Ranges::bins != 0) {
+    detail::ObservedInputs const all(layers, [&](std::size_t i, at::Tensor const& input) {
+      seen[i].count(input, Ranges::bins, Ranges::symmetric);
+    });
+    detail::run_over(module, source, pass);
+  }
+  std::vector<detail::InputGrid> grids;
+  for (detail::SeenInput const& each : seen) {
+    grids.push_back(detail::InputGrid::of(each.range(ranges)));
+  }
+  QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    detail::put_in(layers[i], detail::int8_weight_of(layers[i], grids[i]));
+    made.layers.push_back(layers[i].name);
+  }
+  made.bytes = detail::stored_bytes(base);
+  return made;
+}
+
+}  // namespace frugal

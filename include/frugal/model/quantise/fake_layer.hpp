@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/quantise/quantised_layers.hpp>
+#include <frugal/model/quantise/quantised_weight.hpp>
+
+namespace frugal::detail {
+
+/// The name under which a layer has the ranges of its fake quantisation.
+inline constexpr char const* fake_child = "fake_quantised";
+
+/// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding
+/// (straight-through estimator). A child of the layer, so that ranges move and save with it.
+class FakeQuantised : public torch::nn::Module {
+ public:
+  explicit FakeQuantised(char const* name) : torch::nn::Module(name) {}
+  virtual at::Tensor input(at::Tensor const& input) = 0;
+  virtual at::Tensor weight(at::Tensor const& weight) = 0;
+
+  /// The integers that the converted layer has, with their scales, and its grid of inputs. False
+  /// before the first training step has seen an input.
+  virtual bool ranged() const = 0;
+  virtual Quantised integers(at::Tensor const& weight_N) const = 0;
+  virtual InputGrid grid() const = 0;
+
+  std::shared_ptr<LayerHook> hook{};  ///< that uses this
+
+ protected:
+  static constexpr std::int64_t low = 0, high = 255;                 ///< of inputs
+  static constexpr std::int64_t weight_low = -127, weight_high = 127;
+};
+
+/// Inputs between moving averages of their least and largest numbers, weights by their largest
+/// magnitude of the moment.
+class MovingRanges final : public FakeQuantised {
+ public:
+  FRUGAL_INLINE explicit MovingRanges(double averaging)
+      : FakeQuantised("MovingRanges"),
+        averaging_(averaging),
+        least_(register_buffer("least", at::full({}, infinity))),
+        largest_(register_buffer("largest", at::full({}, -infinity))),
+        scale_(register_buffer("scale", at::ones({1}))),
+        zero_point_(register_buffer("zero_point", at::zeros({1}, at::kInt))) {}
+
+  at::Tensor input(at::Tensor const& input) override {
+    at::Tensor const yes = at::ones({1}, zero_point_.options().dtype(at::kLong));
+    at::Tensor const observes = is_training() ? yes : at::zeros_like(yes);
+    // Before the first step there is no range.
+    at::Tensor const rounds = is_training() || ranged() ? yes : at::zeros_like(yes);
+    return at::fused_moving_avg_obs_fake_quant(input, observes, rounds, least_, largest_, scale_,
+                                               zero_point_, averaging_, low, high, /*ch_axis=*/0,
+                                               /*per_row_fake_quant=*/false,
+                                               /*symmetric_quant=*/false);
+  }
+
+  at::Tensor weight(at::Tensor const& weight) override {
+    at::Tensor scales;
+    {
+      at::NoGradGuard const no_gradients;
+      // Rows of zeros have a scale of 0, by which nothing can be divided.
+      scales = weight.detach().flatten(1).abs().amax(1).div_(127).clamp_min_(1e-12);
+    }
+    return at::fake_quantize_per_channel_affine(weight, scales, at::zeros_like(scales, at::kInt), 0,
+                                                weight_low, weight_high);
+  }
+
+  bool ranged() const override { return std::isfinite(least_.item<double>()); }
+  Quantised integers(at::Tensor const& weight_N) const override {
+    return Int8Format::rows(weight_N.detach().contiguous().flatten(1));
+  }
+  InputGrid grid() const override {
+    return {scale_.item<double>(), zero_point_.item<std::int64_t>()};
+  }
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  double averaging_;
+  at::Tensor least_, largest_, scale_, zero_point_;
+};
+
+/// Scales that the optimizer trains (LSQ): of each output of the weight, and of the input.
+class LearnedRanges final : public FakeQuantised {
+ public:
+  FRUGAL_INLINE explicit LearnedRanges(at::Tensor const& weight)
+      : FakeQuantised("LearnedRanges"),
+        weight_scale_(register_parameter(
+            "weight_scale",
+            weight.detach().flatten(1).abs().amax(1).div_(127).clamp_min_(smallest))),
+        scale_(register_parameter("scale", at::ones({1}, weight.options()))),
+        zero_point_(register_parameter("zero_point", at::zeros({1}, weight.options()))),
+        begun_(register_buffer("begun", at::zeros({}, weight.options().dtype(at::kBool)))) {}
+
+  at::Tensor input(at::Tensor const& input) override {
+    if (!ranged()) {
+      if (!is_training()) return input;
+      begin(input);
+    }
+    keep_positive(scale_);
+    return at::_fake_quantize_learnable_per_tensor_affine(input, scale_, zero_point_, low, high,
+                                                          step(input.numel(), high));
+  }
+
+  at::Tensor weight(at::Tensor const& weight) override {
+    keep_positive(weight_scale_);
+    return at::_fake_quantize_learnable_per_channel_affine(
+        weight, weight_scale_, at::zeros_like(weight_scale_).detach(), 0, weight_low, weight_high,
+        step(weight.numel() / weight.size(0), weight_high));
+  }
+
+  bool ranged() const override { return begun_.item<bool>(); }
+  Quantised integers(at::Tensor const& weight_N) const override {
+    at::NoGradGuard const no_gradients;
+    at::Tensor const rows = weight_N.detach().flatten(1);
+    at::Tensor const inverse = weight_scale_.reciprocal().unsqueeze(1);
+    return {rows.mul(inverse).round_().clamp_(weight_low, weight_high).to(at::kChar),
+            weight_scale_.detach().clone()};
+  }
+  InputGrid grid() const override {
+    double const zero = std::nearbyint(zero_point_.item<double>());
+    return {scale_.item<double>(),
+            static_cast<std::int64_t>(std::clamp(zero, double{low}, double{high}))};
+  }
+
+ private:
+  static constexpr double smallest = 1e-9;
+
+  /// The weight of the gradients of scales: LSQ, section 2.2.
+  static double step(std::int64_t count, std::int64_t levels) {
+    return 1 / std::sqrt(static_cast<double>(count) * static_cast<double>(levels));
+  }
+  static void keep_positive(at::Tensor const& scale) {
+    at::NoGradGuard const no_gradients;
+    scale.detach().clamp_min_(smallest);
+  }
+  FRUGAL_INLINE void begin(at::Tensor const& input) {
+    at::NoGradGuard const no_gradients;
+    auto const [least, largest] = at::aminmax(input.detach());
+    InputGrid const grid = InputGrid::of({least.item<double>(), largest.item<double>()});
+    scale_.fill_(grid.scale);
+    zero_point_.fill_(static_cast<double>(grid.zero_point));
+    begun_.fill_(true);
+  }
+
+  at::Tensor weight_scale_, scale_, zero_point_, begun_;
+};
+
+/// Computes a layer with rounded input and weight.
+class FakeLayer final : public LayerHook {
+ public:
+  /// Its owner, which has this hook.
+  explicit FakeLayer(FakeQuantised* fake) : fake_(fake) {}
+
+  Place place() const override { return Place::compute; }
+
+  at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    LayerCall rounded = call;
+    rounded.input = fake_->input(call.input.to(at::kFloat));
+    rounded.weight = fake_->weight(call.weight);
+    return rest(rounded);
+  }
+
+ private:
+  FakeQuantised* fake_;
+};
+
+}  // namespace frugal::detail

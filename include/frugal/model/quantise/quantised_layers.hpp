@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/quantise/quantised_weight.hpp>
+
+namespace frugal::detail {
+
+/// A layer with a weight that can be quantised.
+struct WeightedLayer {
+  std::string name;
+  torch::nn::Module* module;
+  at::Tensor weight;
+};
+
+/// The name under which a layer has its quantised weight.
+inline constexpr char const* quantised_child = "quantised";
+
+/// Whether the kernels compute it: one group, and padding in numbers.
+FRUGAL_INLINE bool is_plain(torch::nn::Conv2dImpl const& layer) {
+  auto const& padding = layer.options.padding();
+  return layer.options.groups() == 1 && !std::holds_alternative<torch::enumtype::kSame>(padding);
+}
+
+/// Linear layers and plain Conv2d ones, by name. Not those whose weight another layer has as well: that
+/// one needs its numbers.
+FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root) {
+  std::map<at::TensorImpl const*, int> owners;
+  std::vector<WeightedLayer> found;
+  auto const look = [&](std::string const& name, torch::nn::Module& module) {
+    for (auto const& item : module.named_parameters(/*recurse=*/false)) {
+      ++owners[item.value().unsafeGetTensorImpl()];
+    }
+    if (auto const* const linear = module.as<torch::nn::LinearImpl>()) {
+      found.push_back({name, &module, linear->weight});
+    } else if (auto const* const convolution = module.as<torch::nn::Conv2dImpl>()) {
+      if (is_plain(*convolution)) found.push_back({name, &module, convolution->weight});
+    }
+  };
+  // A module may be on the stack, and then has no pointer of itself.
+  for (auto const& item : root.named_modules(/*name_prefix=*/{}, /*include_self=*/false)) {
+    look(item.key(), *item.value());
+  }
+  look("", root);
+  std::erase_if(found, [&](WeightedLayer const& each) {
+    return owners[each.weight.unsafeGetTensorImpl()] != 1;
+  });
+  return found;
+}
+
+/// Computes a layer with its quantised weight.
+class QuantisedLayer final : public LayerHook {
+ public:
+  explicit QuantisedLayer(std::shared_ptr<QuantisedWeight> weight) : weight_(std::move(weight)) {}
+
+  Place place() const override { return Place::compute; }
+
+  at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    // The weight of an embedding or of another layer that was tied to it later.
+    bool const known = call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
+    if (!known) return rest(call);
+    // A gradient of the input passes through the weight: of adapters in earlier layers, for example.
+    bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();
+    bool const fits = call.input.scalar_type() == at::kFloat && call.input.numel() != 0;
+    return trains || !fits ? weight_->plain(call) : weight_->compute(call);
+  }
+
+ private:
+  std::shared_ptr<QuantisedWeight> weight_;
+};
+
+/// The layer computes with this weight while this lives.
+class [[nodiscard]] TriedWeight {
+ public:
+  TriedWeight(WeightedLayer const& layer, std::shared_ptr<QuantisedWeight> weight)
+      : weight_(layer.weight), hook_(std::make_shared<QuantisedLayer>(std::move(weight))) {
+    intercept(weight_, hook_);
+  }
+  TriedWeight(TriedWeight const&) = delete;
+  TriedWeight& operator=(TriedWeight const&) = delete;
+  ~TriedWeight() { release(weight_, *hook_); }
+
+ private:
+  at::Tensor weight_;
+  std::shared_ptr<LayerHook> hook_;
+};
+
+/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor defined.
+FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(torch::nn::Module& module) {
+  struct Access : torch::nn::Module {
+    static auto& of(torch::nn::Module& each) { return each.*(&Access::parameters_); }
+  };
+  return Access::of(module);
+}
+
+/// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What reads
+/// it in another way than by its layer gets NaN.
+FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
+  at::NoGradGuard const no_gradients;
+  own_parameters(layer).erase("weight");
+  weight.mutable_grad().reset();
+  weight.set_requires_grad(false);
+  weight.set_data(
+      at::full({}, std::numeric_limits<float>::quiet_NaN(), weight.options()).expand(weight.sizes()));
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: M rows of the input, K inputs and N outputs of a layer.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/libtorch/interception.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/quantise/patches.hpp>
+#include <frugal/model/quantise/ranges.hpp>
+#include <frugal/policy/precision/int8.hpp>
+
+namespace frugal {
+
+/// Weights in 4 bits; inputs and products stay in floating point.
+struct INT4 {
+  static constexpr char const* name = "INT4";
+};
+
+namespace detail {
+
+/// The weight of a layer in few bits: a child of the layer, so that it moves and saves with it.
+class QuantisedWeight : public torch::nn::Module {
+ public:
+  QuantisedWeight() : torch::nn::Module("QuantisedWeight") {}
+  /// The layer's result; `call.weight` has no numbers any more.
+  virtual at::Tensor compute(LayerCall const& call) = 0;
+  /// The weight as the layer uses it, in FP32.
+  virtual at::Tensor weight() const = 0;
+
+  /// The same in FP32, with the quantised weight: differentiable in the input.
+  at::Tensor plain(LayerCall call) const {
+    call.weight = weight();
+    return call.plain();
+  }
+};
+
+/// The quantisation of inputs: 8 bits, of which `zero_point` is 0.
+struct InputGrid {
+  double scale;
+  std::int64_t zero_point;
+
+  /// As torch chooses it, in 0 to 255.
+  FRUGAL_INLINE static InputGrid of(Range range) {
+    auto const [scale, zero_point] = at::_choose_qparams_per_tensor(
+        at::tensor({range.low, range.high}, at::kFloat), /*reduce_range=*/false);
+    return {scale, zero_point};
+  }
+};
+
+/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products are
+/// those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored: others
+/// keep the weight a second time, in a layout of their own.
+class Int8Weight final : public QuantisedWeight {
+ public:
+  static bool takes(LayerCall const& call) {
+    return call.input.is_cpu() && call.groups == 1 && !call.same_padding;
+  }
+
+  /// Without a grid the scales of inputs follow their numbers.
+  FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
+                           std::optional<InputGrid> grid)
+      : values_(register_buffer("values", values)), scales_(register_buffer("scales", scales)) {
+    if (!grid) return;
+    grid_ = register_buffer(
+        "input_grid", at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
+    sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
+  }
+
+  at::Tensor weight() const override {
+    std::vector<std::int64_t> along(static_cast<std::size_t>(values_.dim()), 1);
+    along[0] = -1;
+    return values_.to(at::kFloat).mul_(scales_.view(along));
+  }
+
+  /// Multiplies each output by a factor.
+  void multiply_outputs(at::Tensor const& factors) { scales_.mul_(factors); }
+
+  at::Tensor compute(LayerCall const& call) override {
+    bool const convolves = call.op == LayerCall::Operator::conv2d;
+    if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
+    if (convolves) return convolved(call);
+    at::Tensor const input_MK = call.input.reshape({-1, values_.size(1)}).contiguous();
+    std::vector<std::int64_t> sizes = call.input.sizes().vec();
+    sizes.back() = values_.size(0);
+    Quantised const factor{values_.t(), scales_};
+    at::Tensor output;
+    if (!grid_.defined()) {
+      output = Int8Format::multiply(Int8Format::rows(input_MK), factor, sizes);
+    } else if (!input_MK.is_cpu()) {
+      return plain(call);
+    } else {
+      output = at::empty(sizes, input_MK.options());
+      Int8Format::multiply_into(output.view({-1, values_.size(0)}), on_grid(input_MK), factor,
+                                {.rows = {}, .columns = offsets()});
+    }
+    return call.bias.defined() ? output.add_(call.bias) : output;
+  }
+
+ private:
+  InputGrid input_grid() const {
+    double const* const at = grid_.const_data_ptr<double>();
+    return {at[0], static_cast<std::int64_t>(at[1])};
+  }
+  /// In signed bytes, for the product: 128 less than torch's.
+  Quantised on_grid(at::Tensor const& rows) const {
+    InputGrid const grid = input_grid();
+    return Int8Format::on_grid(rows, grid.scale, grid.zero_point, -128);
+  }
+  at::Tensor offsets() const { return sums_.mul(input_grid().zero_point - 128); }
+
+  FRUGAL_INLINE at::Tensor convolved(LayerCall const& call) const {
+    at::Tensor const input = call.input.dim() == 3 ? call.input.unsqueeze(0) : call.input;
+    at::Tensor const images = input.reshape({input.size(0), -1}).contiguous();
+    Quantised const bytes = grid_.defined() ? on_grid(images) : Int8Format::rows(images);
+    auto const zero =
+        static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
+    PatchShape const shape = PatchShape::of(call, input.sizes(), values_.sizes());
+    at::Tensor const output =
+        at::empty({input.size(0), values_.size(0), shape.out_height, shape.out_width},
+                  images.options());
+    at::Tensor const patches = at::empty({shape.rows(), shape.positions()}, values_.options());
+    Quantised const factor{values_.flatten(1), scales_};
+    at::Tensor const less = grid_.defined() ? offsets() : at::Tensor();
+    for (std::int64_t i = 0; i < input.size(0); ++i) {
+      shape.gather(bytes.values[i].const_data_ptr<std::int8_t>(), zero,
+                   patches.data_ptr<std::int8_t>());
+      Int8Format::multiply_into(output[i].flatten(1), factor,
+                                {patches, bytes.scales[i].expand({shape.positions()}).contiguous()},
+                                {.rows = less, .columns = {}});
+    }
+    if (call.bias.defined()) output.add_(call.bias.view({-1, 1, 1}));
+    return call.input.dim() == 3 ? output.squeeze(0) : output;
+  }
+
+  at::Tensor values_;  ///< [N, K], or [N, channels, height, width]
+  at::Tensor scales_;  ///< [N]
+  at::Tensor grid_;    ///< scale and zero point of the input
+  at::Tensor sums_;    ///< [N], of each output's integers: what the input's zero point adds
+};
+
+/// INT4, with a scale and a least number for each group of inputs, packed as LibTorch's kernel takes it.
+class Int4Weight final : public QuantisedWeight {
+ public:
+  static constexpr std::int64_t group = 64;
+
+  static bool takes(at::Tensor const& weight) {
+    return weight.dim() == 2 && weight.is_cpu() && weight.size(0) % 64 == 0 && weight.size(1) % group == 0;
+  }
+
+  /// As torchao's int4 weights: 16 steps from the least to the largest number of a group.
+  FRUGAL_INLINE explicit Int4Weight(at::Tensor const& weight_NK) {
+    at::Tensor const groups = weight_NK.reshape({weight_NK.size(0), -1, group});
+    at::Tensor const low = groups.amin(-1, /*keepdim=*/true);
+    at::Tensor const scale = groups.amax(-1, true).sub_(low).div_(15).clamp_min_(1e-6);
+    at::Tensor const zero = scale.mul(8).add_(low);
+    at::Tensor const steps = groups.sub(low).div_(scale).round_().clamp_(0, 15).to(at::kInt);
+    values_ = register_buffer("values", at::_convert_weight_to_int4pack_for_cpu(
+                                            steps.view(weight_NK.sizes()), /*innerKTiles=*/2));
+    scales_ = register_buffer(
+        "scales", at::cat({scale, zero}, -1).transpose(0, 1).contiguous().to(at::kBFloat16));
+  }
+
+  at::Tensor compute(LayerCall const& call) override {
+    at::Tensor const input_MK = call.input.reshape({-1, call.input.size(-1)}).to(at::kBFloat16);
+    std::vector<std::int64_t> sizes = call.input.sizes().vec();
+    sizes.back() = values_.size(0);
+    at::Tensor const output =
+        at::_weight_int4pack_mm_for_cpu(input_MK.contiguous(), values_, group, scales_)
+            .to(at::kFloat)
+            .view(sizes);
+    return call.bias.defined() ? output.add(call.bias) : output;
+  }
+
+  at::Tensor weight() const override {
+    // The kernel knows the layout: what it makes of the identity.
+    std::int64_t const inputs = values_.size(1) * 2;
+    at::Tensor const identity = at::eye(inputs, at::kBFloat16);
+    return at::_weight_int4pack_mm_for_cpu(identity, values_, group, scales_).t().to(at::kFloat);
+  }
+
+ private:
+  at::Tensor values_;  ///< [N, K / 2], packed
+  at::Tensor scales_;  ///< [K / group, N, 2]: scale, and the number of step 8
+};
+
+}  // namespace detail
+}  // namespace frugal

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/learning_rate.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/policy/optimize/groups.hpp>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void require_at_least_zero(char const* name, double value, std::string const& where) {
+  if (value >= 0) return;  // also refuses NaN
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = where,
+                       .why = "it cannot be negative or NaN",
+                       .fix = "Give 0 or more."});
+}
+FRUGAL_INLINE void require_learning_rate(double value, std::string const& where,
+                                         char const* name = "lr") {
+  if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = where,
+                       .why = "a learning rate must be finite and 0 or more",
+                       .fix = "Give a finite number, such as 1e-3."});
+}
+FRUGAL_INLINE void require_fraction(char const* name, double value, std::string const& where) {
+  if (value >= 0 && value < 1) return;
+  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+                       .where = where,
+                       .why = "it is a decay rate",
+                       .fix = "Give a number from 0 up to, but not including, 1."});
+}
+
+/// The settings of one parameter; nothing: the optimizer has no such setting.
+struct ParameterSettings {
+  std::optional<double> lr{}, weight_decay{}, beta1{}, beta2{}, momentum{};
+  std::vector<std::size_t> schedules{};  ///< of these groups
+  std::size_t rate = 0;                  ///< place in GroupSettings::rates
+
+  /// Whether one kernel call can update both parameters.
+  FRUGAL_INLINE bool same_update(ParameterSettings const& other) const {
+    auto const all = [](ParameterSettings const& of) {
+      return std::tie(of.lr, of.weight_decay, of.beta1, of.beta2, of.momentum, of.schedules);
+    };
+    return all(*this) == all(other);
+  }
+};
+
+/// A setting of which a parameter can have one value.
+struct OneValue {
+  char const* name;
+  std::optional<double> ParameterGroup::* in;
+  std::optional<double> ParameterSettings::* to;
+};
+inline constexpr std::array one_values{
+    OneValue{"lr", &ParameterGroup::lr, &ParameterSettings::lr},
+    OneValue{"weight_decay", &ParameterGroup::weight_decay, &ParameterSettings::weight_decay},
+    OneValue{"beta1", &ParameterGroup::beta1, &ParameterSettings::beta1},
+    OneValue{"beta2", &ParameterGroup::beta2, &ParameterSettings::beta2},
+    OneValue{"momentum", &ParameterGroup::momentum, &ParameterSettings::momentum}};
+
+/// The settings of each parameter, and the distinct learning rates.
+struct GroupSettings {
+  std::vector<ParameterSettings> parameters;
+  std::vector<GroupRate> rates;                     ///< in the order of their first parameters
+  std::vector<std::vector<std::size_t>> schedules;  ///< of each rate, as in ParameterSettings
+};
+
+/// Combines the rules of all groups. An object for one call.
+class GroupResolver {
+ public:
+  /// `usual` is what the optimizer gives a parameter that no group selects.
+  FRUGAL_INLINE GroupResolver(std::vector<ParameterGroup> const& groups,
+                              Parameters const& parameters, ParameterSettings usual)
+      : groups_(groups),
+        parameters_(parameters),
+        usual_(std::move(usual)),
+        own_(parameters.size()),
+        factors_(parameters.size()),
+        rate_rules_(parameters.size()) {
+    for (auto& each : value_from_) each.resize(parameters.size());
+  }
+
+  /// SettingsError for a group that selects nothing, which is usually a misspelt name, for two
+  /// groups that give a parameter two values of a setting, and for settings that are out of range
+  /// or that the optimizer does not have.
+  FRUGAL_INLINE GroupSettings resolve() {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      require_in_range(g);
+      require_known(g);
+      apply(g);
+    }
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      for (OneValue const& each : one_values) {
+        if (!(own_[i].*each.to)) own_[i].*each.to = usual_.*each.to;
+      }
+      *own_[i].lr *= factors_[i].lr;
+      *own_[i].weight_decay *= factors_[i].weight_decay;
+    }
+    return with_rates();
+  }
+
+ private:
+  /// The groups that change a parameter's rate, and what each calls it.
+  using RateRules = std::vector<std::pair<std::size_t, std::string>>;
+
+  static std::string where(std::size_t g) { return "Optimize::groups[" + std::to_string(g) + "]"; }
+
+  FRUGAL_INLINE void require_in_range(std::size_t g) const {
+    ParameterGroup const& group = groups_[g];
+    std::string const at = where(g);
+    require_learning_rate(group.lr.value_or(0), at);
+    require_learning_rate(group.lr_factor.value_or(0), at, "lr_factor");
+    require_at_least_zero("weight_decay", group.weight_decay.value_or(0), at);
+    require_at_least_zero("weight_decay_factor", group.weight_decay_factor.value_or(0), at);
+    require_fraction("beta1", group.beta1.value_or(0), at);
+    require_fraction("beta2", group.beta2.value_or(0), at);
+    require_at_least_zero("momentum", group.momentum.value_or(0), at);
+  }
+
+  FRUGAL_INLINE void require_known(std::size_t g) const {
+    for (OneValue const& each : one_values) {
+      if (!(groups_[g].*each.in) || usual_.*each.to) continue;
+      throw SettingsError({.what = "parameter group '" + groups_[g].name + "' sets " + each.name,
+                           .where = where(g),
+                           .why = "this optimizer has none",
+                           .fix = "Set beta1 and beta2 for Adam and AdamW, and momentum for SGD."});
+    }
+  }
+
+  FRUGAL_INLINE void apply(std::size_t g) {
+    ParameterGroup const& group = groups_[g];
+    std::vector<NamedFactor> const factors = factors_of(g);
+    bool used = false;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      bool const all = !group.selects && group.lr_factors;
+      bool const some =
+          group.selects && group.selects(parameters_.names[i], parameters_.tensors[i]);
+      if (!all && !some) continue;
+      used = true;
+      for (std::size_t v = 0; v < one_values.size(); ++v) give(v, g, i);
+      factors_[i].lr *= group.lr_factor.value_or(1.0);
+      factors_[i].weight_decay *= group.weight_decay_factor.value_or(1.0);
+      if (group.schedule) own_[i].schedules.push_back(g);
+      if (group.lr || group.lr_factor || group.schedule) {
+        rate_rules_[i].emplace_back(g,
+                                    group.name.empty() ? "group_" + std::to_string(g) : group.name);
+      }
+      if (!group.lr_factors) continue;
+      factors_[i].lr *= factors[i].factor;
+      rate_rules_[i].emplace_back(g, factors[i].name);
+    }
+    if (!used) refuse_unused(g);
+  }
+
+  FRUGAL_INLINE std::vector<NamedFactor> factors_of(std::size_t g) const {
+    if (!groups_[g].lr_factors) return {};
+    std::vector<NamedFactor> factors = groups_[g].lr_factors(parameters_.names);
+    if (factors.size() != parameters_.size()) {
+      throw SettingsError({.what = "parameter group '" + groups_[g].name + "' gives " +
+                                   std::to_string(factors.size()) + " factors for " +
+                                   std::to_string(parameters_.size()) + " parameters",
+                           .where = where(g),
+                           .why = "lr_factors must return one for each name",
+                           .fix = "Return a factor of 1 where nothing is to change."});
+    }
+    for (NamedFactor const& each : factors) {
+      require_learning_rate(each.factor, where(g), "a factor of lr_factors");
+    }
+    return factors;
+  }
+
+  FRUGAL_INLINE void give(std::size_t v, std::size_t g, std::size_t i) {
+    std::optional<double> const& value = groups_[g].*one_values[v].in;
+    std::optional<double>& to = own_[i].*one_values[v].to;
+    if (!value) return;
+    if (to && *to != *value) refuse_two(v, i, value_from_[v][i], *to, g, *value);
+    to = value;
+    value_from_[v][i] = g;
+  }
+
+  /// One rate for each combination of rules that change it, with a name made of theirs.
+  FRUGAL_INLINE GroupSettings with_rates() {
+    GroupSettings all;
+    std::map<std::pair<RateRules, double>, std::size_t> known;
+    std::map<std::string, int> times;
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      auto const [entry, is_new] =
+          known.emplace(std::pair(rate_rules_[i], *own_[i].lr), all.rates.size());
+      own_[i].rate = entry->second;
+      if (!is_new) continue;
+      std::string name;
+      for (auto const& rule : rate_rules_[i]) name += (name.empty() ? "" : "+") + rule.second;
+      if (name.empty()) name = "default";
+      int const count = ++times[name];
+      if (count > 1) name += "_" + std::to_string(count);
+      all.rates.push_back({name, *own_[i].lr});
+      all.schedules.push_back(own_[i].schedules);
+    }
+    all.parameters = std::move(own_);
+    return all;
+  }
+
+  [[noreturn]] FRUGAL_INLINE void refuse_two(std::size_t v, std::size_t i, std::size_t first,
+                                             double one, std::size_t second, double other) const {
+    throw SettingsError({.what = "parameter groups '" + groups_[first].name + "' and '" +
+                                 groups_[second].name + "' both give '" + parameters_.names[i] +
+                                 "' its " + one_values[v].name,
+                         .where = "Optimize::groups",
+                         .why = "they are " + std::to_string(one) + " and " + std::to_string(other),
+                         .fix = "Let only one of them select it, or set it in one of them alone."});
+  }
+
+  [[noreturn]] FRUGAL_INLINE void refuse_unused(std::size_t g) const {
+    std::string known;
+    for (std::string const& name : parameters_.names) known += " " + name;
+    throw SettingsError({.what = "parameter group '" + groups_[g].name + "' selects nothing",
+                         .where = where(g),
+                         .why = "the module's parameters are:" + known,
+                         .fix = "Fix its `selects`, or remove the group."});
+  }
+
+  std::vector<ParameterGroup> const& groups_;
+  Parameters const& parameters_;
+  ParameterSettings usual_;
+  std::vector<ParameterSettings> own_;  // of each parameter
+  struct Factors {
+    double lr = 1.0, weight_decay = 1.0;
+  };
+  std::vector<Factors> factors_;                                        // likewise
+  std::array<std::vector<std::size_t>, one_values.size()> value_from_;  // the groups that gave them
+  std::vector<RateRules> rate_rules_;                                   // likewise
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
+
+#include <frugal/model/fold_batch_norm.hpp>
+#include <frugal/model/quantise.hpp>
+
+#include "support/reference.hpp"
+
+namespace frugal_test::model_fold_batch_norm {
+
+using namespace frugal_test::support;
+using torch::nn::BatchNorm1d;
+using torch::nn::BatchNorm2d;
+using torch::nn::Conv2d;
+using torch::nn::Conv2dOptions;
+using torch::nn::Linear;
+using torch::nn::Sequential;
+
+/// A network whose statistics and affine parameters are those of no beginner.
+Sequential network() {
+  torch::manual_seed(30);
+  Sequential net(Conv2d(Conv2dOptions(3, 8, 3).bias(false)), BatchNorm2d(8), torch::nn::ReLU(),
+                 Conv2d(Conv2dOptions(8, 8, 3).groups(2)), BatchNorm2d(torch::nn::BatchNormOptions(8).affine(false)),
+                 torch::nn::Flatten(), Linear(128, 16), BatchNorm1d(16));
+  at::NoGradGuard const no_gradients;
+  for (auto& item : net->named_parameters()) {
+    if (item.value().dim() == 1) item.value().normal_();
+  }
+  for (auto& item : net->named_buffers()) {
+    if (item.value().dim() == 1) item.value().uniform_(0.3, 2);
+  }
+  net->eval();
+  return net;
+}
+
+at::Tensor input() { return torch::randn({4, 3, 8, 8}); }
+
+TEST_CASE("a folded module computes what it computed, without BatchNorm") {
+  Sequential net = network();
+  at::NoGradGuard const no_gradients;
+  at::Tensor const images = input();
+  at::Tensor const before = net->forward(images).clone();
+  CHECK(frugal::fold_batch_norm(net) == 3);
+  CHECK(distance(net->forward(images), before) <= 1e-5 * before.abs().max().item<double>());
+  CHECK(net->named_parameters().contains("0.bias"));
+  CHECK_FALSE(net->named_parameters().contains("1.weight"));
+  CHECK(frugal::fold_batch_norm(net) == 0);
+}
+
+TEST_CASE("a quantised layer takes the factor into its scales, and no integer changes") {
+  Sequential net = network();
+  at::NoGradGuard const no_gradients;
+  frugal::quantise<frugal::INT8>(net);
+  at::Tensor const images = input();
+  at::Tensor const before = net->forward(images).clone();
+  at::Tensor const integers = net->named_buffers()["0.quantised.values"].clone();
+  CHECK(frugal::fold_batch_norm(net) == 3);
+  CHECK(at::equal(net->named_buffers()["0.quantised.values"], integers));
+  CHECK(distance(net->forward(images), before) <= 2e-2 * before.abs().max().item<double>());
+}
+
+TEST_CASE("what cannot be folded stays: a weight that two layers have, and statistics of no one") {
+  Sequential net(Linear(16, 16), BatchNorm1d(16), Linear(16, 16),
+                 BatchNorm1d(torch::nn::BatchNormOptions(16).track_running_stats(false)));
+  auto& first = *net[0]->as<Linear>();
+  auto& second = *net[2]->as<Linear>();
+  second.weight = first.weight;
+  // Registered under the name by which it is found.
+  frugal::detail::own_parameters(second)["weight"] = first.weight;
+  CHECK(frugal::fold_batch_norm(net) == 0);
+}
+
+}  // namespace frugal_test::model_fold_batch_norm

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// expect: frugal: Where<"">: no name matches an empty pattern. Write Where<"*"> for everything.
+#include <frugal/model/where.hpp>
+
+using namespace frugal;
+
+static_assert(Where<"*">::matches("head.weight"));
+#ifdef FRUGAL_REJECT
+static_assert(!Where<"">::matches("head.weight"));
+#endif
