@@ -132,6 +132,8 @@ TEST_CASE("the outputs of a batch are those of its samples, wherever it is sough
     while (auto const batch = source.next()) {
       CHECK(batch->teacher.select(1, 0).equal(job.teacher->says(batch->data)));
       CHECK(batch_samples(*batch) == batch->data.size(0));
+      CHECK(batch->field("teacher").is_same(batch->teacher));
+      CHECK_THROWS_WITH_AS(batch->field("techer"), doctest::Contains("teacher"), DataError);
       auto const part = batch_narrow(*batch, 1, batch->data.size(0) - 1);
       CHECK(part.teacher.size(0) == part.target.size(0));
       ++batches;
@@ -175,7 +177,7 @@ TEST_CASE("each part of the key makes another cache") {
     job.teacher->first += 1;
   }
   CHECK(folder(Rows{}, job.settings()) != first);
-  // What nobody uses any more.
+  // What is not used any more.
   CachedTeacher const used(Rows{}, job.distil, job.settings());
   RemovedKeys const removed = remove_unused_keys(job.folder.path());
   CHECK(removed.in_use == 2);
@@ -194,7 +196,7 @@ TEST_CASE("a fill that fails, or that was killed, leaves nothing that is used") 
   };
   CHECK_THROWS_AS(CachedTeacher(Failing{}, job.distil, job.settings()), DataError);
   CHECK(entries(job.folder.path()) == 0);
-  // What a killed process leaves: a folder that nobody has locked.
+  // What a killed process leaves: a folder without a lock.
   CachedTeacher const other(Rows{"others"}, job.distil, job.settings());
   auto const name = [&] {
     TemporaryFolder elsewhere;

@@ -211,21 +211,25 @@ class CachedTeacher {
   }
   /// With the teachers of a Distil, and its temperature.
   template <class D>
-    requires requires(D const& distil) { distil.teachers, D::temperature; }
+    requires requires(D const& distil) {
+      distil.teachers;
+      D::temperature;
+    }
   CachedTeacher(Set set, D const& distil, TeacherCacheSettings settings, Collate collate = {})
       : CachedTeacher(std::move(set), distil.teachers, for_distil<D>(std::move(settings)),
                       std::move(collate)) {}
 
   /// The set in batches that have the teacher's outputs.
   auto source(LoaderOptions loading = {}, LoaderSettings settings = {}) const {
-    return loader(set_, loading, CollateThen{collate_, rows()}, std::move(settings));
+    return loader(set_, loading, CollateThen<Collate, TeacherRows<Set>>{collate_, rows()},
+                  std::move(settings));
   }
   /// For a loader in another order: `loader(set, order, CollateThen{Stack{}, taught.rows()})`.
   TeacherRows<Set> const& rows() const { return *rows_; }
 
   /// Whether the teacher was asked; false if another object or run has.
   bool filled() const { return filled_; }
-  /// The folder of this key. remove_unused_keys() removes it when nobody uses it.
+  /// The folder of this key. remove_unused_keys() removes unused ones.
   std::filesystem::path const& folder() const { return folder_->path(); }
 
  private:
@@ -325,5 +329,9 @@ class CachedTeacher {
   std::optional<TeacherRows<Set>> rows_;
   bool filled_ = false;
 };
+template <class Set, class Teachers>
+CachedTeacher(Set, Teachers const&, TeacherCacheSettings) -> CachedTeacher<Set>;
+template <class Set, class Teachers, class Collate>
+CachedTeacher(Set, Teachers const&, TeacherCacheSettings, Collate) -> CachedTeacher<Set, Collate>;
 
 }  // namespace frugal

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/core/libtorch/meta_fallback.hpp>
 #include <frugal/data/batch.hpp>
 
 #include <torch/nn/modules/batchnorm.h>
@@ -85,6 +86,7 @@ TEST_CASE("a plan of memory on shapes alone leaves the teacher its weights") {
   auto module = net();
   auto const state = module_identity(*module);
   Teacher const teacher(module);
+  frugal::detail::MetaFallback const fallback;  // as plan_memory installs it, for BatchNorm
   Batch const meta{batch().data.to(at::kMeta), batch().target.to(at::kMeta)};
   CHECK(teacher(meta, at::kMeta).sizes() == at::IntArrayRef{5, 3});
   CHECK(module_identity(*module) == state);

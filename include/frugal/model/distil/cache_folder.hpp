@@ -29,12 +29,12 @@ namespace frugal::detail {
 
 /// The folder of one key in a folder of caches: key.txt, and record shards. It is written under
 /// another name, and gets its own when it is complete. As with every cache, a lock says that it is
-/// used, and remove_unused_keys() removes those of which nobody has one.
+/// used, and remove_unused_keys() removes those without one.
 class TeacherCacheFolder {
  public:
   /// Creates the folder of all caches. StoreError if that fails; DataError if the folder of this
   /// key has another one of the same hash.
-  TeacherCacheFolder(std::filesystem::path const& all, std::string key)
+  FRUGAL_INLINE TeacherCacheFolder(std::filesystem::path const& all, std::string key)
       : key_(std::move(key)), path_(all / hex_of(Hash::of(std::as_bytes(std::span(key_))))) {
     create_folders(all);
     std::error_code ignored;
@@ -92,7 +92,7 @@ class TeacherCacheFolder {
     return path_.string() + "-" + hex_of(drawn) + partial_suffix_of_folders;
   }
 
-  /// What killed processes have left of this key: nobody has a lock of it.
+  /// What killed processes have left of this key: folders without a lock.
   FRUGAL_INLINE void remove_abandoned() const {
     std::string const begin = path_.filename().string() + "-";
     for (auto const& each : entries_of(path_.parent_path())) {

@@ -92,7 +92,7 @@ class LayerOutputs {
                        .why = hook.calls == 0
                                   ? "what is called instead of the layer cannot be seen: a fused "
                                     "operator, or another weight"
-                                  : "its outputs cannot be told apart",
+                                  : "its outputs cannot be distinguished",
                        .fix = "Name a layer that every forward pass calls once."});
   }
 

@@ -102,8 +102,8 @@ class LessonPlan {
     lesson_.settings = std::move(settings);
   }
 
-  [[noreturn]] static void refuse(std::string what, std::string where, std::string why,
-                                  std::string fix) {
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string what, std::string where,
+                                                std::string why, std::string fix) {
     throw SettingsError({.what = std::move(what),
                          .where = std::move(where),
                          .why = std::move(why),

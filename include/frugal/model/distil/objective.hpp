@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ namespace frugal {
 template <auto T>
 struct Temperature {
   static constexpr double value = [] {
-    if constexpr (std::same_as<decltype(T), Rational>) {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(T)>, Rational>) {
       return T.value();
     } else {
       return static_cast<double>(T);

@@ -14,6 +14,7 @@
 
 #include <frugal/data/batch.hpp>
 #include <frugal/data/fields.hpp>
+#include <frugal/data/named_tensors.hpp>
 
 namespace frugal {
 
@@ -36,6 +37,17 @@ struct TaughtBatch : B {
 
   B& untaught() { return *this; }
   B const& untaught() const { return *this; }
+
+  /// "teacher", "classes", or a field that the batch had before.
+  at::Tensor const& field(std::string const& name) const {
+    if (name == "teacher") return teacher;
+    if (name == "classes" && classes.defined()) return classes;
+    if constexpr (requires { untaught().field(name); }) {
+      return untaught().field(name);
+    } else {
+      return detail::field_in({{"teacher", teacher}}, name);  // throws
+    }
+  }
 
   void each_tensor(auto&& f) { f(untaught(), teacher, classes); }
 };
