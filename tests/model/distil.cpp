@@ -336,7 +336,7 @@ Ended run(double scale, Frozen const* from = nullptr) {
 
 TEST_CASE("a resumed run ends with the same bits, and with another teacher it is refused") {
   Ended const whole = run(1);
-  for (std::uint64_t const step : {1, 4, 5}) {
+  for (std::uint64_t const step : {1U, 4U, 5U}) {
     CHECK(same_bits(run(1, &whole.saved.at(step)).module, whole.module));
   }
   CHECK_THROWS_WITH_AS(run(1.5, &whole.saved.at(3)), doctest::Contains("another teacher"),

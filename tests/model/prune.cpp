@@ -299,7 +299,7 @@ void resumes_bitwise(Policies const&... policies) {
   };
   auto const whole = run(make(), {.after_step = &after_step});
   REQUIRE(after_step.size() == 15);
-  for (std::uint64_t const step : {1, 4, 7, 11}) {
+  for (std::uint64_t const step : {1U, 4U, 7U, 11U}) {
     CAPTURE(step);
     CHECK(same_bits(run(make(), {.from = &after_step.at(step)}), whole));
   }

@@ -92,7 +92,7 @@ TEST_CASE("weights that the folder has are replaced, and other files stay") {
   TemporaryFolder const folder;
   Net net;
   write_text(folder / "config.json", "{}");
-  for (std::uint64_t const bytes : {1000, 10, 100000, 1000, 100000}) {
+  for (std::uint64_t const bytes : {1000U, 10U, 100000U, 1000U, 100000U}) {
     CAPTURE(bytes);
     {
       at::NoGradGuard const no_gradients;
