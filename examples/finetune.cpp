@@ -106,7 +106,8 @@ struct Job {
 
 /// Trains one way, and prints a line of the table.
 template <class... Policies>
-void train(Job const& job, char const* way, bool pretrained, double rate, Policies const&... policies) {
+void train(Job const& job, char const* way, bool pretrained, double rate,
+           Policies const&... policies) {
   torch::manual_seed(2);
   Classifier net(job.sizes);
   if (pretrained) {
@@ -129,7 +130,8 @@ void train(Job const& job, char const* way, bool pretrained, double rate, Polici
                       policies...};
   fr::Report const report = trainer.fit(training, test);
   std::int64_t trained = 0;
-  for (at::Tensor const& each : net->parameters()) trained += each.requires_grad() ? each.numel() : 0;
+  for (at::Tensor const& each : net->parameters())
+    trained += each.requires_grad() ? each.numel() : 0;
   std::printf("%-10s %12ld %9.1f %10.1f %9.3f\n", way, static_cast<long>(trained), report.seconds,
               static_cast<double>(job.trained_on * 2) / report.seconds,
               report.validations.back().metrics["accuracy"]);
@@ -159,7 +161,8 @@ int main(int count, char** arguments) {
       return words.size() < 4 || std::ranges::count(words, way) != 0;
     };
     std::printf("%-10s %12s %9s %10s %9s\n", "way", "trained", "seconds", "verses/s", "accuracy");
-    using Adapters = fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"query", "value">, fr::AlsoTrain<"head.*">>;
+    using Adapters =
+        fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"query", "value">, fr::AlsoTrain<"head.*">>;
     if (wanted("whole")) train(job, "whole", true, 1e-4);
     if (wanted("head")) train(job, "head", true, 1e-2, fr::Freeze<fr::Where<"encoder.*">>{});
     if (wanted("lora")) train(job, "lora", true, 2e-3, Adapters{});

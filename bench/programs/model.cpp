@@ -73,7 +73,8 @@ struct Clocks {
 std::int64_t bytes_of(torch::nn::Module const& module) {
   std::int64_t all = 0;
   for (at::Tensor const& each : module.parameters()) {
-    all += std::min<std::int64_t>(each.nbytes(), static_cast<std::int64_t>(each.storage().nbytes()));
+    all +=
+        std::min<std::int64_t>(each.nbytes(), static_cast<std::int64_t>(each.storage().nbytes()));
   }
   for (at::Tensor const& each : module.buffers()) all += static_cast<std::int64_t>(each.nbytes());
   return all;
@@ -85,11 +86,15 @@ void measure(Setting const& setting, Policies const&... policies) {
   fr::detail::HostMeter::install();
   Classifier net;
   std::int64_t const rows = setting.batch * static_cast<std::int64_t>(setting.steps);
-  fr::TensorDataset data(torch::randint(5, 30000, {rows, setting.tokens}), torch::randint(0, 6, {rows}),
-                         {.batch = setting.batch, .shuffle = false});
+  fr::TensorDataset data(torch::randint(5, 30000, {rows, setting.tokens}),
+                         torch::randint(0, 6, {rows}), {.batch = setting.batch, .shuffle = false});
   std::vector<double> seconds;
-  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.steps = setting.steps},
-                      fr::Optimize<fr::AdamW>{}, Clocks{&seconds}, policies...};
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.steps = setting.steps},
+                      fr::Optimize<fr::AdamW>{},
+                      Clocks{&seconds},
+                      policies...};
   trainer.adapt();
   fr::detail::HostMeter::forget_peak();
   static_cast<void>(trainer.fit(data));
@@ -98,12 +103,14 @@ void measure(Setting const& setting, Policies const&... policies) {
     all += each.numel();
     trained += each.requires_grad() ? each.numel() : 0;
   }
-  std::printf("{\"way\": \"%s\", \"peak\": %lld, \"weights\": %lld, \"trained\": %lld, \"all\": %lld, "
-              "\"seconds\": [", setting.way.c_str(),
-              static_cast<long long>(fr::detail::HostMeter::peak()),
-              static_cast<long long>(bytes_of(*net)), static_cast<long long>(trained),
-              static_cast<long long>(all));
-  for (std::size_t i = 0; i < seconds.size(); ++i) std::printf("%s%.6f", i == 0 ? "" : ", ", seconds[i]);
+  std::printf(
+      "{\"way\": \"%s\", \"peak\": %lld, \"weights\": %lld, \"trained\": %lld, \"all\": %lld, "
+      "\"seconds\": [",
+      setting.way.c_str(), static_cast<long long>(fr::detail::HostMeter::peak()),
+      static_cast<long long>(bytes_of(*net)), static_cast<long long>(trained),
+      static_cast<long long>(all));
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    std::printf("%s%.6f", i == 0 ? "" : ", ", seconds[i]);
   std::printf("]}\n");
 }
 
@@ -126,10 +133,17 @@ int main(int count, char** arguments) {
     } else if (setting.way == "lora") {
       measure(setting, fr::Lora<fr::Rank<8>, fr::Alpha<32>, Layers, Head>{});
     } else if (setting.way == "lora-all") {
-      measure(setting, fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"*.layer.*.query", "*.layer.*.key", "*.layer.*.value", "*.layer.*.dense">, Head>{});
+      measure(
+          setting,
+          fr::Lora<fr::Rank<8>, fr::Alpha<32>,
+                   fr::On<"*.layer.*.query", "*.layer.*.key", "*.layer.*.value", "*.layer.*.dense">,
+                   Head>{});
     } else if (setting.way == "nf4-all") {
-      measure(setting, fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"*.layer.*.query", "*.layer.*.key", "*.layer.*.value", "*.layer.*.dense">, Head,
-                                fr::Base<fr::NF4>>{});
+      measure(
+          setting,
+          fr::Lora<fr::Rank<8>, fr::Alpha<32>,
+                   fr::On<"*.layer.*.query", "*.layer.*.key", "*.layer.*.value", "*.layer.*.dense">,
+                   Head, fr::Base<fr::NF4>>{});
     } else {
       throw std::invalid_argument("there is no way '" + setting.way + "'");
     }

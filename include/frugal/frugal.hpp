@@ -31,10 +31,10 @@
 #include <frugal/metrics/regression.hpp>
 #include <frugal/metrics/roc_auc.hpp>
 #include <frugal/metrics/top_k.hpp>
+#include <frugal/model/load_weights.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/activations.hpp>
-#include <frugal/model/load_weights.hpp>
 #include <frugal/policy/auto_batch.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>

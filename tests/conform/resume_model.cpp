@@ -17,9 +17,9 @@ TEST_CASE("a run resumed with adapters ends with the same bits, and the same par
 }
 
 TEST_CASE("a run resumed with layers that are unfrozen later ends with the same bits") {
-  resumes(frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Freeze<frugal::Where<"norm.*">>,
-                       frugal::Unfreeze<frugal::Where<"first.weight", "first.bias">,
-                                        frugal::Every<7>>>{});
+  resumes(frugal::list<
+          frugal::Optimize<frugal::AdamW>, frugal::Freeze<frugal::Where<"norm.*">>,
+          frugal::Unfreeze<frugal::Where<"first.weight", "first.bias">, frugal::Every<7>>>{});
 }
 
 }  // namespace frugal_test::conform_resume

@@ -25,8 +25,8 @@ struct Outcome {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, bool> trained;  ///< requires_grad of each parameter
-  std::vector<double> losses;        ///< of every micro-batch
-  std::vector<double> epoch_losses;  ///< mean of every completed epoch
+  std::vector<double> losses;           ///< of every micro-batch
+  std::vector<double> epoch_losses;     ///< mean of every completed epoch
   std::vector<frugal::Validation> validations;
   std::map<std::uint64_t, Frozen> after_step;
   std::map<std::uint64_t, Frozen> after_epoch;
@@ -66,7 +66,8 @@ std::vector<T> last(std::vector<T> const& all, std::size_t count) {
   return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
 }
 
-inline bool same(std::vector<frugal::Validation> const& a, std::vector<frugal::Validation> const& b) {
+inline bool same(std::vector<frugal::Validation> const& a,
+                 std::vector<frugal::Validation> const& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].epoch != b[i].epoch || a[i].step != b[i].step || a[i].metrics != b[i].metrics) {

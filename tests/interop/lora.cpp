@@ -58,7 +58,8 @@ void save(std::filesystem::path const& folder) {
   torch::manual_seed(7);
   Net net;
   std::map<std::string, at::Tensor> base;
-  for (auto const& item : net->named_parameters()) base.emplace(item.key(), item.value().detach().clone());
+  for (auto const& item : net->named_parameters())
+    base.emplace(item.key(), item.value().detach().clone());
   write(folder / "base.safetensors", base);
   fr::TensorDataset data(some_rows(64), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 3},
@@ -93,7 +94,8 @@ int main(int count, char** arguments) {
       using Names = fr::On<"q_proj", "conv", "embed">;
       using Head = fr::AlsoTrain<"head.*">;
       if (words[2] == "dora") {
-        save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, fr::Dora, fr::On<"q_proj", "conv">, Head>>(words[1]);
+        save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, fr::Dora, fr::On<"q_proj", "conv">, Head>>(
+            words[1]);
       } else if (words[2] == "rslora") {
         save<fr::Lora<fr::Rank<4>, fr::Alpha<0.5_r>, fr::RankStabilised, Names>>(words[1]);
       } else {

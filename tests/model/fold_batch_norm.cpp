@@ -26,8 +26,9 @@ using torch::nn::Sequential;
 Sequential network() {
   torch::manual_seed(30);
   Sequential net(Conv2d(Conv2dOptions(3, 8, 3).bias(false)), BatchNorm2d(8), torch::nn::ReLU(),
-                 Conv2d(Conv2dOptions(8, 8, 3).groups(2)), BatchNorm2d(torch::nn::BatchNormOptions(8).affine(false)),
-                 torch::nn::Flatten(), Linear(128, 16), BatchNorm1d(16));
+                 Conv2d(Conv2dOptions(8, 8, 3).groups(2)),
+                 BatchNorm2d(torch::nn::BatchNormOptions(8).affine(false)), torch::nn::Flatten(),
+                 Linear(128, 16), BatchNorm1d(16));
   at::NoGradGuard const no_gradients;
   for (auto& item : net->named_parameters()) {
     if (item.value().dim() == 1) item.value().normal_();

@@ -336,11 +336,8 @@ std::string why(std::function<at::Tensor(at::Tensor const&)> between, std::int64
 
 TEST_CASE("a group that cannot be traced stays whole, and the report says why") {
   CHECK(why([](at::Tensor const& x) { return x; }).empty());
-  CHECK(why(
-            [](at::Tensor const& x) {
-              return at::cat({x, x}, 1);
-            },
-            16) == "aten::cat joins it with another");
+  CHECK(why([](at::Tensor const& x) { return at::cat({x, x}, 1); }, 16) ==
+        "aten::cat joins it with another");
   CHECK(why([](at::Tensor const& x) { return x.cumsum(1); }) == "aten::cumsum is not traced");
   CHECK(why([](at::Tensor const& x) { return x.softmax(1); }) == "softmax goes over it");
   CHECK(why([](at::Tensor const& x) { return x - x.mean(1, true); }) == "aten::mean goes over it");

@@ -605,7 +605,8 @@ TEST_CASE("each runs a list by segments, and plainly without Recompute") {
   CHECK(same(plain, train(List(), fr::Recompute<fr::Segments<2>>{})));
   CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<nn::Sequential>>>{})));
   // Both Sequentials and their members: the inner ones are part of what the outer ones recompute.
-  CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<nn::Sequential, Block>>>{})));
+  CHECK(
+      same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<nn::Sequential, Block>>>{})));
   // The inner ones alone, in an unsegmented outer list.
   CHECK(same(plain, train(List(), fr::Recompute<fr::Modules<fr::OfType<Block>>>{})));
   CHECK(same(plain, train(by_hand(), fr::Recompute<fr::Modules<fr::OfType<Block>>>{})));

@@ -43,10 +43,11 @@ FRUGAL_INLINE void require_trainable(WeightedLayer const& layer) {
 FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
   for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
     if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) == nullptr) continue;
-    throw SettingsError({.what = "'" + item.key() + "' is quantised already, and its range is fixed",
-                         .where = "Qat<INT8>",
-                         .why = "there is no FP32 weight left to train",
-                         .fix = "Use Qat on the module before quantise or convert."});
+    throw SettingsError(
+        {.what = "'" + item.key() + "' is quantised already, and its range is fixed",
+         .where = "Qat<INT8>",
+         .why = "there is no FP32 weight left to train",
+         .fix = "Use Qat on the module before quantise or convert."});
   }
 }
 
@@ -112,9 +113,10 @@ FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
 
 template <class Format = INT8, class Ranges = Moving>
 struct Qat {
-  static_assert(detail::never<Format>,
-                "frugal: Qat<...>: unknown option. Options: Qat<INT8>, Qat<INT8, Moving>, Qat<INT8, "
-                "Learned>.");
+  static_assert(
+      detail::never<Format>,
+      "frugal: Qat<...>: unknown option. Options: Qat<INT8>, Qat<INT8, Moving>, Qat<INT8, "
+      "Learned>.");
 };
 
 /// Quantisation-aware training: forward passes round inputs and weights of linear and convolutional

@@ -33,8 +33,7 @@ class MappedZip final : public caffe2::serialize::ReadAdapterInterface {
  public:
   explicit MappedZip(std::span<std::byte const> bytes) : bytes_(bytes) {}
   std::size_t size() const override { return bytes_.size(); }
-  std::size_t read(std::uint64_t at, void* to, std::size_t count,
-                                 char const*) const override {
+  std::size_t read(std::uint64_t at, void* to, std::size_t count, char const*) const override {
     if (at > bytes_.size()) return 0;
     std::size_t const there = std::min<std::uint64_t>(count, bytes_.size() - at);
     if (there != 0) std::memcpy(to, bytes_.data() + at, there);

@@ -72,9 +72,10 @@ struct Audit {
 ///         the data.
 template <>
 struct Audit<BitExact> {
-  FRUGAL_DIAGNOSTIC(not_fp32,
-                    "frugal: Audit<BitExact> needs FP32: products in fewer bits depend on the machine. "
-                    "Remove Precision or Audit.");
+  FRUGAL_DIAGNOSTIC(
+      not_fp32,
+      "frugal: Audit<BitExact> needs FP32: products in fewer bits depend on the machine. "
+      "Remove Precision or Audit.");
 
   using kind = kinds::audit;
   using listens = list<on::fit_begin, on::epoch_begin, on::epoch_end, on::fit_end>;

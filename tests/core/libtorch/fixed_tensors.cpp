@@ -24,9 +24,8 @@ torch::nn::Sequential network() {
 
 std::vector<std::string> visited(torch::nn::Sequential net) {
   std::vector<std::string> names;
-  fr::detail::visit_tensors(*net, [&](std::string const& name, at::Tensor const&) {
-    names.push_back(name);
-  });
+  fr::detail::visit_tensors(
+      *net, [&](std::string const& name, at::Tensor const&) { names.push_back(name); });
   return names;
 }
 
@@ -96,8 +95,8 @@ TEST_CASE("a run notices a write to a fixed tensor, and fixed tensors that are n
   CHECK(fixed.identify(*net) == identity);
   fixed.require(*net, identity);
   CHECK_THROWS_WITH_AS(fixed.require(*net, ""), doctest::Contains("had none"), fr::StateError);
-  CHECK_THROWS_WITH_AS(fixed.require(*net, "0123456789abcdef"), doctest::Contains("0123456789abcdef there"),
-                       fr::StateError);
+  CHECK_THROWS_WITH_AS(fixed.require(*net, "0123456789abcdef"),
+                       doctest::Contains("0123456789abcdef there"), fr::StateError);
   at::NoGradGuard const no_gradients;
   weight.mul_(2);
   CHECK_THROWS_WITH_AS(fixed.identify(*net), doctest::Contains("was written to"), fr::StateError);

@@ -156,10 +156,11 @@ void check_runs(std::vector<Run> const& all, std::vector<int> const& workers, Ma
   frugal::Cursor const cursor{.seed = 7, .epoch = 2};
   auto const outcome = [&](Run const& run, int threads) {
     auto const make = [&](Life const& life, int rank) {
-      return frugal::loader(
-          Case::set(),
-          frugal::Shared(order(samples, life), frugal::ProcessRank{.rank = rank, .world = life.world}),
-          IdsOfSamples<Case>{}, frugal::LoaderSettings{.workers = threads, .depth = 3});
+      return frugal::loader(Case::set(),
+                            frugal::Shared(order(samples, life),
+                                           frugal::ProcessRank{.rank = rank, .world = life.world}),
+                            IdsOfSamples<Case>{},
+                            frugal::LoaderSettings{.workers = threads, .depth = 3});
     };
     return outcome_of(run, cursor, make, ids_in);
   };

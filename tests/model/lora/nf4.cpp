@@ -31,11 +31,12 @@ at::Tensor unpacked(Nf4Weight& packed) {
 
 TEST_CASE("a packed weight is the nearest of 16 values in each block, but for the scales' 8 bits") {
   torch::manual_seed(1);
-  at::Tensor const weight = torch::randn({96, 100});  // blocks end within rows, and the last one early
+  at::Tensor const weight =
+      torch::randn({96, 100});  // blocks end within rows, and the last one early
   Nf4Weight packed(weight);
   at::Tensor const found = unpacked(packed);
-  at::Tensor const values = at::tensor(std::vector<float>(
-      frugal::detail::nf4_values.begin(), frugal::detail::nf4_values.end()));
+  at::Tensor const values = at::tensor(
+      std::vector<float>(frugal::detail::nf4_values.begin(), frugal::detail::nf4_values.end()));
   at::Tensor const blocks = weight.flatten().view({-1, 64});
   at::Tensor const scales = blocks.abs().amax(1, /*keepdim=*/true);
   at::Tensor const nearest = ((blocks / scales).unsqueeze(-1) - values).abs().argmin(-1);
@@ -77,7 +78,8 @@ TEST_CASE("outputs and gradients are those of a layer with the unpacked weight")
     auto& first = dynamic_cast<Nf4Weight&>(*net->children()[0]->named_children()["nf4"]);
     other->named_parameters()["0.weight"].copy_(unpacked(first));
   }
-  for (auto const& shape : {std::vector<std::int64_t>{7, 16}, std::vector<std::int64_t>{2, 7, 16}}) {
+  for (auto const& shape :
+       {std::vector<std::int64_t>{7, 16}, std::vector<std::int64_t>{2, 7, 16}}) {
     at::Tensor const input = torch::randn(shape, torch::requires_grad());
     at::Tensor const found = net->forward(input);
     at::Tensor const expected = other->forward(input);

@@ -274,9 +274,8 @@ struct InterceptedKernels {
 FRUGAL_INLINE void Interceptions::register_kernels() {
   static bool const once = [] {
     using K = InterceptedKernels;
-    static_cast<void>(
-        new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerFallback(
-            interception_key, c10::KernelFunction::makeFallthrough(), "frugal")));
+    static_cast<void>(new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerFallback(
+        interception_key, c10::KernelFunction::makeFallthrough(), "frugal")));
     K::add("aten::linear", "", &K::linear);
     K::add("aten::addmm", "", &K::addmm);
     K::add("aten::matmul", "", &K::matmul);

@@ -28,7 +28,8 @@ class FixedIdentity {
       throw StateError(
           {.what = "a fixed tensor of the module was written to during the run",
            .where = "checkpoint",
-           .why = "checkpoints do not include fixed tensors (Freeze, Lora): the change would be lost",
+           .why =
+               "checkpoints do not include fixed tensors (Freeze, Lora): the change would be lost",
            .fix = "Do not write to fixed tensors during a fit, or do not fix them."});
     }
     return identity_;

@@ -45,11 +45,12 @@ class Shared {
 
   Shared(O order, ProcessRank rank) : order_(std::move(order)) {
     if (rank.world < 1 || rank.rank < 0 || rank.rank >= rank.world) {
-      throw SettingsError({.what = "rank " + std::to_string(rank.rank) + " of a world of " +
-                                   std::to_string(rank.world),
-                           .where = "Shared",
-                           .why = "ranks are numbered from 0 to the world size - 1",
-                           .fix = "Set ProcessRank::rank and ProcessRank::world to those of this process."});
+      throw SettingsError(
+          {.what =
+               "rank " + std::to_string(rank.rank) + " of a world of " + std::to_string(rank.world),
+           .where = "Shared",
+           .why = "ranks are numbered from 0 to the world size - 1",
+           .fix = "Set ProcessRank::rank and ProcessRank::world to those of this process."});
     }
     rank_ = static_cast<std::uint64_t>(rank.rank);
     world_ = static_cast<std::uint64_t>(rank.world);

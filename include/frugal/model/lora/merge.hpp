@@ -21,11 +21,12 @@ FRUGAL_INLINE std::vector<FoundAdapter> require_adapters(torch::nn::Module& modu
                                                          std::string_view name, char const* where) {
   std::vector<FoundAdapter> found = find_adapters(module, name);
   if (!found.empty()) return found;
-  throw SettingsError({.what = name.empty() ? std::string("the module has no adapter")
-                                            : "the module has no adapter '" + std::string(name) + "'",
-                       .where = where,
-                       .why = "adapt(module, Lora<...>{}) or a fit adds them",
-                       .fix = "Adapt the module first, or give the name of an adapter that it has."});
+  throw SettingsError(
+      {.what = name.empty() ? std::string("the module has no adapter")
+                            : "the module has no adapter '" + std::string(name) + "'",
+       .where = where,
+       .why = "adapt(module, Lora<...>{}) or a fit adds them",
+       .fix = "Adapt the module first, or give the name of an adapter that it has."});
 }
 
 }  // namespace detail

@@ -28,9 +28,9 @@ namespace detail {
 /// The 16 values of NormalFloat: quantiles of the normal distribution, scaled to [-1, 1], with an
 /// exact zero (Dettmers et al., "QLoRA", 2023, appendix E).
 inline constexpr std::array<float, 16> nf4_values{
-    -1.0F,         -0.6961928F,  -0.52507305F, -0.3949175F, -0.28444138F, -0.18477343F,
-    -0.091050036F, 0.0F,         0.0795803F,   0.1609302F,  0.2461123F,   0.33791524F,
-    0.44070983F,   0.562617F,    0.72295684F,  1.0F};
+    -1.0F,         -0.6961928F, -0.52507305F, -0.3949175F, -0.28444138F, -0.18477343F,
+    -0.091050036F, 0.0F,        0.0795803F,   0.1609302F,  0.2461123F,   0.33791524F,
+    0.44070983F,   0.562617F,   0.72295684F,  1.0F};
 
 inline constexpr std::int64_t nf4_block = 64;    ///< weights that share a scale
 inline constexpr std::int64_t nf4_scales = 256;  ///< scales that share a scale of their own
@@ -171,7 +171,8 @@ struct Nf4Product : torch::autograd::Function<Nf4Product> {
     context->saved_data["rows"] = rows;
     context->saved_data["columns"] = input.size(-1);
     std::array<std::int64_t, 2> const sizes{rows, input.size(-1)};
-    return product(input, Nf4Weight::unpack({codes, scales, spread, mean}, sizes, type_of(input)).t());
+    return product(input,
+                   Nf4Weight::unpack({codes, scales, spread, mean}, sizes, type_of(input)).t());
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list const& gradients) {

@@ -35,8 +35,9 @@ struct Alpha {
 /// (On<"q_proj"> is every layer with that name), or by patterns over whole names ("encoder.*.query").
 template <fixed_string... Names>
 struct On {
-  static_assert(sizeof...(Names) > 0,
-                "frugal: On<> adapts nothing. Write the layers' names: On<\"q_proj\", \"v_proj\">.");
+  static_assert(
+      sizeof...(Names) > 0,
+      "frugal: On<> adapts nothing. Write the layers' names: On<\"q_proj\", \"v_proj\">.");
   static constexpr std::array<std::string_view, sizeof...(Names)> names{Names...};
 };
 

@@ -61,8 +61,9 @@ FRUGAL_INLINE std::vector<std::pair<std::string, at::Tensor>> peft_tensors(LoraA
   throw FormatError({.what = "this adapter cannot be loaded",
                      .where = file.string(),
                      .why = std::move(why),
-                     .fix = "Give a folder that PEFT's save_pretrained or save_adapter has written, "
-                            "of LoRA without the option that is named."});
+                     .fix =
+                         "Give a folder that PEFT's save_pretrained or save_adapter has written, "
+                         "of LoRA without the option that is named."});
 }
 
 /// The settings that a config names. FormatError for options that frugal does not compute.
@@ -72,7 +73,8 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
   if (!json || !json->is(Json::Kind::object)) refuse_peft(file, "it is no JSON object");
   auto const* const type = json->find("peft_type");
   if (type == nullptr || type->text() != "LORA") {
-    refuse_peft(file, "its peft_type is " + (type == nullptr ? "missing" : "'" + type->text() + "'"));
+    refuse_peft(file,
+                "its peft_type is " + (type == nullptr ? "missing" : "'" + type->text() + "'"));
   }
   auto const truth = [&](char const* key) {
     auto const* const value = json->find(key);
@@ -82,7 +84,8 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
     auto const* const value = json->find(key);
     if (value == nullptr && otherwise) return *otherwise;
     auto const found = value == nullptr ? std::nullopt : value->as_double();
-    if (!found || *found < 0) refuse_peft(file, std::string("'") + key + "' is no number of 0 or more");
+    if (!found || *found < 0)
+      refuse_peft(file, std::string("'") + key + "' is no number of 0 or more");
     return *found;
   };
   for (char const* key : {"fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora"}) {
@@ -102,7 +105,8 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
   auto const* const begin = json->find("init_lora_weights");
   std::string const how = begin == nullptr ? "" : begin->text();
   for (char const* changes_base : {"olora", "corda", "eva", "loftq", "lora_ga"}) {
-    if (how == changes_base) refuse_peft(file, "its init_lora_weights '" + how + "' changes the base");
+    if (how == changes_base)
+      refuse_peft(file, "its init_lora_weights '" + how + "' changes the base");
   }
   double const rank = number("r", std::nullopt);
   if (rank < 1 || rank != static_cast<double>(static_cast<std::int64_t>(rank))) {
@@ -165,7 +169,8 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   json.add("peft_type", "LORA");
   json.add("r", settings.rank);
   // Whole alphas as integers, as PEFT writes them.
-  bool const whole = settings.alpha == static_cast<double>(static_cast<std::int64_t>(settings.alpha));
+  bool const whole =
+      settings.alpha == static_cast<double>(static_cast<std::int64_t>(settings.alpha));
   if (whole) json.add("lora_alpha", static_cast<std::int64_t>(settings.alpha));
   if (!whole) json.add("lora_alpha", settings.alpha);
   json.add("lora_dropout", settings.dropout);
@@ -244,7 +249,8 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
   auto const all = detail::adaptable_layers(root);
   for (auto& [layer_name, tensors] : parts) {
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
-    if (layer == all.end()) refuse("it adapts '" + layer_name + "', and the module has no such layer");
+    if (layer == all.end())
+      refuse("it adapts '" + layer_name + "', and the module has no such layer");
     LoraAdapter like(settings, layer->op, layer->weight, layer->name);
     auto const expected = detail::peft_tensors(like);
     for (auto const& [part, tensor] : expected) {
@@ -255,7 +261,8 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
                " there and " + detail::type_and_shape(tensor) + " here");
       }
     }
-    if (tensors.size() != expected.size()) refuse("it has more of '" + layer_name + "' than LoRA has");
+    if (tensors.size() != expected.size())
+      refuse("it has more of '" + layer_name + "' than LoRA has");
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");

@@ -38,7 +38,7 @@ class FakeQuantised : public torch::nn::Module {
   std::shared_ptr<LayerHook> hook{};  ///< that uses this
 
  protected:
-  static constexpr std::int64_t low = 0, high = 255;                 ///< of inputs
+  static constexpr std::int64_t low = 0, high = 255;  ///< of inputs
   static constexpr std::int64_t weight_low = -127, weight_high = 127;
 };
 

@@ -75,7 +75,8 @@ class QuantisedLayer final : public LayerHook {
 
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
     // The weight of an embedding or of another layer that was tied to it later.
-    bool const known = call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
+    bool const known =
+        call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
     if (!known) return rest(call);
     // A gradient of the input passes through the weight: of adapters in earlier layers, for example.
     bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();
@@ -104,7 +105,8 @@ class [[nodiscard]] TriedWeight {
 };
 
 /// The parameters of a module itself, which LibTorch lets be added, but neither removed nor defined.
-FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(torch::nn::Module& module) {
+FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
+    torch::nn::Module& module) {
   struct Access : torch::nn::Module {
     static auto& of(torch::nn::Module& each) { return each.*(&Access::parameters_); }
   };
@@ -118,8 +120,8 @@ FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
   own_parameters(layer).erase("weight");
   weight.mutable_grad().reset();
   weight.set_requires_grad(false);
-  weight.set_data(
-      at::full({}, std::numeric_limits<float>::quiet_NaN(), weight.options()).expand(weight.sizes()));
+  weight.set_data(at::full({}, std::numeric_limits<float>::quiet_NaN(), weight.options())
+                      .expand(weight.sizes()));
 }
 
 }  // namespace frugal::detail

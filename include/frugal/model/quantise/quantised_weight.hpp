@@ -76,7 +76,8 @@ class Int8Weight final : public QuantisedWeight {
       : values_(register_buffer("values", values)), scales_(register_buffer("scales", scales)) {
     if (!grid) return;
     grid_ = register_buffer(
-        "input_grid", at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
+        "input_grid",
+        at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
     sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
   }
 
@@ -126,12 +127,10 @@ class Int8Weight final : public QuantisedWeight {
     at::Tensor const input = call.input.dim() == 3 ? call.input.unsqueeze(0) : call.input;
     at::Tensor const images = input.reshape({input.size(0), -1}).contiguous();
     Quantised const bytes = grid_.defined() ? on_grid(images) : Int8Format::rows(images);
-    auto const zero =
-        static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
+    auto const zero = static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
     PatchShape const shape = PatchShape::of(call, input.sizes(), values_.sizes());
-    at::Tensor const output =
-        at::empty({input.size(0), values_.size(0), shape.out_height, shape.out_width},
-                  images.options());
+    at::Tensor const output = at::empty(
+        {input.size(0), values_.size(0), shape.out_height, shape.out_width}, images.options());
     at::Tensor const patches = at::empty({shape.rows(), shape.positions()}, values_.options());
     Quantised const factor{values_.flatten(1), scales_};
     at::Tensor const less = grid_.defined() ? offsets() : at::Tensor();
@@ -158,7 +157,8 @@ class Int4Weight final : public QuantisedWeight {
   static constexpr std::int64_t group = 64;
 
   static bool takes(at::Tensor const& weight) {
-    return weight.dim() == 2 && weight.is_cpu() && weight.size(0) % 64 == 0 && weight.size(1) % group == 0;
+    return weight.dim() == 2 && weight.is_cpu() && weight.size(0) % 64 == 0 &&
+           weight.size(1) % group == 0;
   }
 
   /// As torchao's int4 weights: 16 steps from the least to the largest number of a group.

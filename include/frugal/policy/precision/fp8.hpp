@@ -44,7 +44,9 @@ struct Fp8Format {
     return input.is_cuda() && input.numel() / input.size(-1) % multiple == 0;
   }
 
-  static Quantised rows(at::Tensor const& matrix) { return quantise(matrix, 1, at::kFloat8_e4m3fn); }
+  static Quantised rows(at::Tensor const& matrix) {
+    return quantise(matrix, 1, at::kFloat8_e4m3fn);
+  }
   static Quantised columns(at::Tensor const& matrix) {
     return quantise(matrix, 0, at::kFloat8_e4m3fn);
   }
@@ -60,9 +62,9 @@ struct Fp8Format {
     // Kernels of GPUs take the first factor by rows and the second by columns. Those with a scale
     // for each row round the result to BF16, so rows are scaled afterwards.
     at::Tensor const one = by_row ? at::ones({}, a.scales.options()) : at::Tensor();
-    at::Tensor product = at::_scaled_mm(
-        a.values.contiguous(), b.values.t().contiguous().t(), by_row ? one : a.scales,
-        by_row ? one : b.scales, /*bias=*/{}, /*scale_result=*/{}, at::kFloat);
+    at::Tensor product = at::_scaled_mm(a.values.contiguous(), b.values.t().contiguous().t(),
+                                        by_row ? one : a.scales, by_row ? one : b.scales,
+                                        /*bias=*/{}, /*scale_result=*/{}, at::kFloat);
     if (by_row) product.mul_(b.scales).mul_(a.scales);
     return at::_unsafe_view(product, sizes);
   }

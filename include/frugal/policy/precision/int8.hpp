@@ -69,13 +69,13 @@ struct Int8Format {
     auto* const inverses = work.data_ptr<float>();
     // Threads take whole registers of columns.
     std::int64_t const parts = (columns + int8_lanes - 1) / int8_lanes;
-    at::parallel_for(
-        0, parts, grain / (matrix.size(0) * int8_lanes) + 1, [&](auto begin, auto end) {
-          std::int64_t const from = begin * int8_lanes;
-          std::int64_t const width = std::min(end * int8_lanes, columns) - from;
-          run_widest<QuantiseColumns>(in + from, matrix.size(0), columns, width, out + from,
-                                      scales + from, inverses + from);
-        });
+    at::parallel_for(0, parts, grain / (matrix.size(0) * int8_lanes) + 1,
+                     [&](auto begin, auto end) {
+                       std::int64_t const from = begin * int8_lanes;
+                       std::int64_t const width = std::min(end * int8_lanes, columns) - from;
+                       run_widest<QuantiseColumns>(in + from, matrix.size(0), columns, width,
+                                                   out + from, scales + from, inverses + from);
+                     });
     return made;
   }
 
@@ -139,10 +139,9 @@ struct Int8Format {
     auto const* const row_offsets = of(offsets.rows);
     auto const* const column_offsets = of(offsets.columns);
     at::parallel_for(0, product.size(0), grain / columns + 1, [&](auto begin, auto end) {
-      run_widest<ScaleProduct>(at + begin * columns * std::int64_t{sizeof(float)}, end - begin, columns,
-                               of_rows + begin, of_columns,
-                               row_offsets == nullptr ? nullptr : row_offsets + begin,
-                               column_offsets);
+      run_widest<ScaleProduct>(
+          at + begin * columns * std::int64_t{sizeof(float)}, end - begin, columns, of_rows + begin,
+          of_columns, row_offsets == nullptr ? nullptr : row_offsets + begin, column_offsets);
     });
   }
 
@@ -156,7 +155,7 @@ struct Int8Format {
 
   FRUGAL_INLINE static Quantised by_operators(at::Tensor const& matrix, std::int64_t along) {
     at::Tensor const scales = matrix.abs().amax(along, /*keepdim=*/true).div_(127);
-    at::Tensor const values = 
+    at::Tensor const values =
         matrix.mul(scales.clamp_min(1e-12).reciprocal_()).round_().to(at::kChar);
     return {values, scales.reshape({-1})};
   }

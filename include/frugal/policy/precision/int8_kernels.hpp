@@ -168,7 +168,8 @@ struct QuantiseOnGrid {
         float number = in[at] * inverse;
         number = number > low ? number : low;
         number = number < high ? number : high;
-        out[at] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(number + 12582912.0F) + shift);
+        out[at] =
+            static_cast<std::int8_t>(std::bit_cast<std::int32_t>(number + 12582912.0F) + shift);
       }
       for (int lane = 0; lane < int8_lanes; ++lane) bad = bad || unordered[lane] != 0;
       if (bad) scales[row] = std::numeric_limits<float>::quiet_NaN();

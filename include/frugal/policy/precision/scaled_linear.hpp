@@ -134,8 +134,8 @@ FRUGAL_INLINE std::vector<at::Tensor> linear_weights(torch::nn::Module& module,
     auto const* const linear = part.as<torch::nn::LinearImpl>();
     if (linear == nullptr || !linear->weight.defined()) return;
     at::Tensor const& weight = linear->weight;
-    bool const known = std::ranges::any_of(
-        found, [&](at::Tensor const& other) { return other.is_same(weight); });
+    bool const known =
+        std::ranges::any_of(found, [&](at::Tensor const& other) { return other.is_same(weight); });
     bool const fits = weight.size(0) % multiple == 0 && weight.size(1) % multiple == 0;
     if (fits && !known) found.push_back(weight);
   });
