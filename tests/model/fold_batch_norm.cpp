@@ -10,6 +10,8 @@
 #include <frugal/model/fold_batch_norm.hpp>
 #include <frugal/model/quantise.hpp>
 
+#include <memory>
+
 #include "support/reference.hpp"
 
 namespace frugal_test::model_fold_batch_norm {
@@ -26,8 +28,9 @@ using torch::nn::Sequential;
 Sequential network() {
   torch::manual_seed(30);
   Sequential net(Conv2d(Conv2dOptions(3, 8, 3).bias(false)), BatchNorm2d(8), torch::nn::ReLU(),
-                 Conv2d(Conv2dOptions(8, 8, 3).groups(2)), BatchNorm2d(torch::nn::BatchNormOptions(8).affine(false)),
-                 torch::nn::Flatten(), Linear(128, 16), BatchNorm1d(16));
+                 Conv2d(Conv2dOptions(8, 8, 3).groups(2)),
+                 BatchNorm2d(torch::nn::BatchNormOptions(8).affine(false)), torch::nn::Flatten(),
+                 Linear(128, 16), BatchNorm1d(16));
   at::NoGradGuard const no_gradients;
   for (auto& item : net->named_parameters()) {
     if (item.value().dim() == 1) item.value().normal_();
@@ -74,6 +77,10 @@ TEST_CASE("what cannot be folded stays: a weight that two layers have, and stati
   // Registered under the name by which it is found.
   frugal::detail::own_parameters(second)["weight"] = first.weight;
   CHECK(frugal::fold_batch_norm(net) == 0);
+  // An adapter adds to the outputs, and would not be folded.
+  Sequential adapted = network();
+  adapted[0]->register_module("lora", std::make_shared<torch::nn::Module>("Lora"));
+  CHECK(frugal::fold_batch_norm(adapted) == 2);
 }
 
 }  // namespace frugal_test::model_fold_batch_norm

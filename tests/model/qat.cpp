@@ -9,6 +9,7 @@
 
 #include <frugal/model/qat.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/recompute.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cstdint>
@@ -41,7 +42,8 @@ struct File {
   at::Tensor weight(Json const& values) const { return tensor_in(values, {outputs, inputs}); }
 };
 
-TEST_CASE("moving ranges of inputs have the bits of torch.ao's fake quantisation, and its gradients") {
+TEST_CASE(
+    "moving ranges of inputs have the bits of torch.ao's fake quantisation, and its gradients") {
   File const which;
   Json const& of = which.file.at("moving");
   MovingRanges fake(of.at("averaging"));
@@ -118,15 +120,19 @@ Sequential network() {
   return Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 8, 3).padding(1).bias(false)),
                     torch::nn::BatchNorm2d(8), torch::nn::ReLU(),
                     torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 8, 3).stride(2)),
-                    torch::nn::BatchNorm2d(8), torch::nn::ReLU(), torch::nn::Flatten(), Linear(72, 16),
-                    torch::nn::ReLU(), Linear(16, 4));
+                    torch::nn::BatchNorm2d(8), torch::nn::ReLU(), torch::nn::Flatten(),
+                    Linear(72, 16), torch::nn::ReLU(), Linear(16, 4));
 }
 
-template <class Ranges>
-Sequential trained(Ranges, int epochs = 2) {
+template <class Ranges, class... Ps>
+Sequential trained(Ranges, int epochs = 2, Ps const&... policies) {
   Sequential net = network();
-  frugal::Trainer trainer{net, Classes{}, frugal::Settings{.epochs = static_cast<std::uint64_t>(epochs)},
-                          Optimize<SGD>{.lr = 0.01}, Qat<INT8, Ranges>{.averaging = 0.1}};
+  frugal::Trainer trainer{net,
+                          Classes{},
+                          frugal::Settings{.epochs = static_cast<std::uint64_t>(epochs)},
+                          Optimize<SGD>{.lr = 0.01},
+                          Qat<INT8, Ranges>{.averaging = 0.1},
+                          policies...};
   auto const report = trainer.fit(batches());
   CHECK(report.steps == static_cast<std::uint64_t>(8 * epochs));
   net->eval();
@@ -149,8 +155,7 @@ void converts() {
   std::map<std::string, std::int64_t> zero_points;
   std::map<std::string, double> scales;
   for (auto const& item : net->named_modules()) {
-    auto const child =
-        std::dynamic_pointer_cast<frugal::detail::FakeQuantised>(item.value());
+    auto const child = std::dynamic_pointer_cast<frugal::detail::FakeQuantised>(item.value());
     if (!child) continue;
     std::string const layer = item.key().substr(0, item.key().find('.'));
     at::NoGradGuard const no_gradients;
@@ -160,7 +165,6 @@ void converts() {
     scales[layer] = child->grid().scale;
   }
   REQUIRE(rounded.size() == 4);
-  Sequential unfolded = net;
   auto const made = frugal::convert(net);
   CHECK(made.layers == std::vector<std::string>{"0", "3", "7", "9"});
   auto const buffers = net->named_buffers();
@@ -171,7 +175,8 @@ void converts() {
     at::Tensor const numbers = expected.flatten(1);
     at::Tensor const integers = values.flatten(1).to(at::kFloat);
     at::Tensor const scale = numbers.abs().amax(1) / integers.abs().amax(1);
-    CHECK(distance(integers * scale.unsqueeze(1), numbers) <= 1e-6 * numbers.abs().max().item<double>());
+    CHECK(distance(integers * scale.unsqueeze(1), numbers) <=
+          1e-6 * numbers.abs().max().item<double>());
     CHECK(integers.abs().max().item<double>() > 100);
     // The input's, by the grid that the converted layer has.
     at::Tensor const grid = buffers[layer + ".quantised.input_grid"];
@@ -179,9 +184,10 @@ void converts() {
     CHECK(grid[1].item<std::int64_t>() == zero_points[layer]);
     auto const on_grid = frugal::detail::Int8Format::on_grid(
         input.flatten(1), grid[0].item<double>(), grid[1].item<std::int64_t>(), 0);
-    at::Tensor const again =
-        on_grid.values.view(at::kByte).to(at::kFloat).sub_(zero_points[layer]).mul_(
-            static_cast<float>(scales[layer]));
+    at::Tensor const again = on_grid.values.view(at::kByte)
+                                 .to(at::kFloat)
+                                 .sub_(zero_points[layer])
+                                 .mul_(static_cast<float>(scales[layer]));
     CHECK(at::equal(again, rounded_inputs[layer].flatten(1)));
   }
   // BatchNorm is part of the scales.
@@ -238,6 +244,20 @@ TEST_CASE("a frozen weight, a module that is quantised, and one without ranges a
   CHECK_THROWS_AS(frugal::adapt(quantised, Qat<INT8>{}), frugal::SettingsError);
   Sequential plain = network();
   CHECK_THROWS_AS(frugal::convert(plain), frugal::StateError);
+  frugal::adapt(plain, Qat<INT8>{});
+  CHECK_THROWS_AS(frugal::quantise<INT8>(plain), frugal::SettingsError);
+}
+
+TEST_CASE("recomputation sees each batch once in the ranges") {
+  Sequential const plain = trained(Moving{});
+  Sequential const recomputed = trained(Moving{}, 2, frugal::Recompute<>{});
+  for (auto const& item : plain->named_buffers()) {
+    CAPTURE(item.key());
+    CHECK(at::equal(item.value(), recomputed->named_buffers()[item.key()]));
+  }
+  for (auto const& item : plain->named_parameters()) {
+    CHECK(at::equal(item.value(), recomputed->named_parameters()[item.key()]));
+  }
 }
 
 }  // namespace frugal_test::model_qat

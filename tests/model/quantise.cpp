@@ -68,8 +68,8 @@ TEST_CASE("a static layer has torch's integers, of weight and input, and their e
   Linear layer = which.layer();
   std::vector<at::Tensor> const batches{which.input};
   quantise<INT8>(layer, batches);
-  at::Tensor const expected = tensor_in(which.file.at("weights").at("integers"),
-                                        {which.outputs, which.inputs}, at::kChar);
+  at::Tensor const expected =
+      tensor_in(which.file.at("weights").at("integers"), {which.outputs, which.inputs}, at::kChar);
   auto const buffers = layer->named_buffers();
   CHECK(at::equal(buffers["quantised.values"], expected));
   double const scale = which.of.at("scale");
@@ -151,10 +151,9 @@ TEST_CASE("convolutions have the product of their integers, padding and stride i
         rounded = (images / scales).round() * scales;
       }
       at::Tensor const scales = weight.flatten(1).abs().amax(1).div_(127).view({-1, 1, 1, 1});
-      at::Tensor const expected =
-          at::conv2d(rounded, (weight / scales).round() * scales, layer->bias,
-                     layer->options.stride(), std::get<torch::ExpandingArray<2>>(layer->options.padding()),
-                     layer->options.dilation());
+      at::Tensor const expected = at::conv2d(
+          rounded, (weight / scales).round() * scales, layer->bias, layer->options.stride(),
+          std::get<torch::ExpandingArray<2>>(layer->options.padding()), layer->options.dilation());
       at::Tensor const found = layer->forward(images);
       CHECK(found.is_contiguous());
       CHECK(distance(found, expected) < 1e-4);
@@ -213,9 +212,9 @@ TEST_CASE("layers in front of a quantised one are trained through it") {
                             net->named_buffers()["2.quantised.scales"].unsqueeze(1);
   at::Tensor const input = rows();
   at::Tensor const hidden = net[0]->as<Linear>()->forward(input).relu();
-  at::Tensor const by_hand = torch::autograd::grad(
-      {at::linear(hidden, weight, net[2]->as<Linear>()->bias).square().sum()},
-      {net[0]->as<Linear>()->weight})[0];
+  at::Tensor const by_hand =
+      torch::autograd::grad({at::linear(hidden, weight, net[2]->as<Linear>()->bias).square().sum()},
+                            {net[0]->as<Linear>()->weight})[0];
   net->forward(input).square().sum().backward();
   CHECK(distance(net[0]->as<Linear>()->weight.grad(), by_hand) <=
         1e-5 * by_hand.abs().max().item<double>());
@@ -236,7 +235,8 @@ TEST_CASE("patterns choose layers, and one that matches nothing is an error that
   CHECK_THROWS_AS(quantise<INT8>(net), frugal::SettingsError);
 }
 
-TEST_CASE("a weight that two layers have, convolutions in groups and other formats stay as they are") {
+TEST_CASE(
+    "a weight that two layers have, convolutions in groups and other formats stay as they are") {
   struct Tied : torch::nn::Module {
     torch::nn::Embedding words = register_module("words", torch::nn::Embedding(32, 64));
     Linear head = register_module("head", Linear(64, 32));

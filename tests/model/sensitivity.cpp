@@ -26,7 +26,8 @@ struct Job {
 
   Job() {
     torch::manual_seed(40);
-    net = Sequential(Linear(64, 64), torch::nn::ReLU(), Linear(64, 64), torch::nn::ReLU(), Linear(64, 64));
+    net = Sequential(Linear(64, 64), torch::nn::ReLU(), Linear(64, 64), torch::nn::ReLU(),
+                     Linear(64, 64));
     input = torch::randn({64, 64});
     at::NoGradGuard const no_gradients;
     // One weight so large that all others of its row become 0.

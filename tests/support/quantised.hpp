@@ -42,8 +42,8 @@ void check_layer(Json const& which, double tolerance) {
   output.backward(tensor_in(which.at("gradient"), sides));
   CHECK(relative(output, tensor_in(which.at("output"), sides)) <= tolerance);
   CHECK(relative(input.grad(), tensor_in(which.at("of_input"), sizes)) <= tolerance);
-  CHECK(relative(layer->weight.grad(),
-                 tensor_in(which.at("of_weight"), {outputs, sizes.back()})) <= tolerance);
+  CHECK(relative(layer->weight.grad(), tensor_in(which.at("of_weight"), {outputs, sizes.back()})) <=
+        tolerance);
   CHECK(relative(layer->bias.grad(), tensor_in(which.at("of_bias"), {outputs})) <= tolerance);
 }
 

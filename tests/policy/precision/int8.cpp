@@ -4,9 +4,9 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/embedding.h>
 
-#include <frugal/policy/precision.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/precision.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>
@@ -88,8 +88,8 @@ TEST_CASE("every instruction set gives the same integers") {
 }
 
 TEST_CASE("a number that is not finite makes the results that depend on it so") {
-  for (float const bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity()}) {
+  for (float const bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (std::int64_t const at : {2, 16}) {  // in a register, and after the last whole one
       at::Tensor const matrix = torch::randn({3, 17});
       matrix[1][at] = bad;
@@ -108,8 +108,9 @@ TEST_CASE("a number that is not finite makes the results that depend on it so") 
 }
 
 torch::nn::Sequential network() {
-  return torch::nn::Sequential(torch::nn::Linear(8, 16), torch::nn::ReLU(), torch::nn::Linear(16, 32),
-                               torch::nn::ReLU(), torch::nn::Linear(32, 3));
+  return torch::nn::Sequential(torch::nn::Linear(8, 16), torch::nn::ReLU(),
+                               torch::nn::Linear(16, 32), torch::nn::ReLU(),
+                               torch::nn::Linear(32, 3));
 }
 
 struct Classes {
@@ -133,8 +134,8 @@ template <class... Ps>
 std::map<std::string, at::Tensor> trained(Ps const&... policies) {
   torch::manual_seed(6);
   torch::nn::Sequential net = network();
-  frugal::Trainer trainer{net, Classes{}, frugal::Settings{.epochs = 3},
-                          Optimize<SGD>{.lr = 0.5}, policies...};
+  frugal::Trainer trainer{net, Classes{}, frugal::Settings{.epochs = 3}, Optimize<SGD>{.lr = 0.5},
+                          policies...};
   static_cast<void>(trainer.fit(batches()));
   return tensors_of(*net);
 }
@@ -171,7 +172,8 @@ TEST_CASE("a validation, an evaluation and a prediction compute in INT8 too") {
             .item<double>() == doctest::Approx(in_fp32).epsilon(1e-7));
 }
 
-TEST_CASE("layers whose sides are no multiples of 8, and embeddings that share a weight, stay FP32") {
+TEST_CASE(
+    "layers whose sides are no multiples of 8, and embeddings that share a weight, stay FP32") {
   torch::manual_seed(7);
   torch::nn::Sequential net{torch::nn::Linear(6, 16), torch::nn::Linear(16, 9)};
   auto const weights = frugal::detail::linear_weights(*net, 8);
@@ -187,9 +189,20 @@ TEST_CASE("layers whose sides are no multiples of 8, and embeddings that share a
   CHECK_FALSE(at::equal(head->forward(rows), plain));
 }
 
+TEST_CASE("a product whose sums could exceed 32 bits stays FP32") {
+  auto const of = [](std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+    at::Tensor const one = at::empty({1});
+    return Int8Format::takes(one.expand({rows, inputs}), one.expand({outputs, inputs}));
+  };
+  CHECK(of(132104, 8, 8));
+  CHECK_FALSE(of(132105, 8, 8));
+  CHECK_FALSE(of(8, 133152, 8));
+  CHECK_FALSE(of(8, 8, 200000));
+}
+
 TEST_CASE("a module without a layer for INT8 is a note in the report") {
-  frugal::Trainer trainer{torch::nn::Linear(8, 3), Classes{}, frugal::Settings{},
-                          Optimize<SGD>{}, Precision<INT8>{}};
+  frugal::Trainer trainer{torch::nn::Linear(8, 3), Classes{}, frugal::Settings{}, Optimize<SGD>{},
+                          Precision<INT8>{}};
   auto const report = trainer.fit(batches(1));
   REQUIRE_FALSE(report.warnings.empty());
   CHECK(report.warnings.front().find("multiples of 8, and this module has none") !=

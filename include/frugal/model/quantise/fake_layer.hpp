@@ -5,21 +5,19 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
 namespace frugal::detail {
-
-/// The name under which a layer has the ranges of its fake quantisation.
-inline constexpr char const* fake_child = "fake_quantised";
 
 /// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding
 /// (straight-through estimator). A child of the layer, so that ranges move and save with it.
@@ -38,7 +36,7 @@ class FakeQuantised : public torch::nn::Module {
   std::shared_ptr<LayerHook> hook{};  ///< that uses this
 
  protected:
-  static constexpr std::int64_t low = 0, high = 255;                 ///< of inputs
+  static constexpr std::int64_t low = 0, high = 255;  ///< of inputs
   static constexpr std::int64_t weight_low = -127, weight_high = 127;
 };
 
@@ -54,9 +52,10 @@ class MovingRanges final : public FakeQuantised {
         scale_(register_buffer("scale", at::ones({1}))),
         zero_point_(register_buffer("zero_point", at::zeros({1}, at::kInt))) {}
 
-  FRUGAL_INLINE at::Tensor input(at::Tensor const& input) override {
+  at::Tensor input(at::Tensor const& input) override {
     at::Tensor const yes = at::ones({1}, zero_point_.options().dtype(at::kLong));
-    at::Tensor const observes = is_training() ? yes : at::zeros_like(yes);
+    bool const follows = is_training() && !recomputing;
+    at::Tensor const observes = follows ? yes : at::zeros_like(yes);
     // Before the first step there is no range.
     at::Tensor const rounds = is_training() || ranged() ? yes : at::zeros_like(yes);
     return at::fused_moving_avg_obs_fake_quant(input, observes, rounds, least_, largest_, scale_,
@@ -65,7 +64,7 @@ class MovingRanges final : public FakeQuantised {
                                                /*symmetric_quant=*/false);
   }
 
-  FRUGAL_INLINE at::Tensor weight(at::Tensor const& weight) override {
+  at::Tensor weight(at::Tensor const& weight) override {
     at::Tensor scales;
     {
       at::NoGradGuard const no_gradients;
@@ -102,7 +101,7 @@ class LearnedRanges final : public FakeQuantised {
         zero_point_(register_parameter("zero_point", at::zeros({1}, weight.options()))),
         begun_(register_buffer("begun", at::zeros({}, weight.options().dtype(at::kBool)))) {}
 
-  FRUGAL_INLINE at::Tensor input(at::Tensor const& input) override {
+  at::Tensor input(at::Tensor const& input) override {
     if (!ranged()) {
       if (!is_training()) return input;
       begin(input);
@@ -112,7 +111,7 @@ class LearnedRanges final : public FakeQuantised {
                                                           step(input.numel(), high));
   }
 
-  FRUGAL_INLINE at::Tensor weight(at::Tensor const& weight) override {
+  at::Tensor weight(at::Tensor const& weight) override {
     keep_positive(weight_scale_);
     return at::_fake_quantize_learnable_per_channel_affine(
         weight, weight_scale_, at::zeros_like(weight_scale_).detach(), 0, weight_low, weight_high,
@@ -120,14 +119,14 @@ class LearnedRanges final : public FakeQuantised {
   }
 
   bool ranged() const override { return begun_.item<bool>(); }
-  FRUGAL_INLINE Quantised integers(at::Tensor const& weight_N) const override {
+  Quantised integers(at::Tensor const& weight_N) const override {
     at::NoGradGuard const no_gradients;
     at::Tensor const rows = weight_N.detach().flatten(1);
     at::Tensor const inverse = weight_scale_.reciprocal().unsqueeze(1);
     return {rows.mul(inverse).round_().clamp_(weight_low, weight_high).to(at::kChar),
             weight_scale_.detach().clone()};
   }
-  FRUGAL_INLINE InputGrid grid() const override {
+  InputGrid grid() const override {
     double const zero = std::nearbyint(zero_point_.item<double>());
     return {scale_.item<double>(),
             static_cast<std::int64_t>(std::clamp(zero, double{low}, double{high}))};

@@ -61,26 +61,23 @@ struct InputGrid {
   }
 };
 
-/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products are
-/// those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored: others
-/// keep the weight a second time, in a layout of their own.
+/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products
+/// are those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored:
+/// others keep the weight a second time, in a layout of their own.
 class Int8Weight final : public QuantisedWeight {
  public:
-  static bool takes(LayerCall const& call) {
-    return call.input.is_cpu() && call.groups == 1 && !call.same_padding;
-  }
-
   /// Without a grid the scales of inputs follow their numbers.
   FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
                            std::optional<InputGrid> grid)
       : values_(register_buffer("values", values)), scales_(register_buffer("scales", scales)) {
     if (!grid) return;
     grid_ = register_buffer(
-        "input_grid", at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
+        "input_grid",
+        at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
     sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
   }
 
-  FRUGAL_INLINE at::Tensor weight() const override {
+  at::Tensor weight() const override {
     std::vector<std::int64_t> along(static_cast<std::size_t>(values_.dim()), 1);
     along[0] = -1;
     return values_.to(at::kFloat).mul_(scales_.view(along));
@@ -89,9 +86,11 @@ class Int8Weight final : public QuantisedWeight {
   /// Multiplies each output by a factor.
   void multiply_outputs(at::Tensor const& factors) { scales_.mul_(factors); }
 
-  FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
+  at::Tensor compute(LayerCall const& call) override {
     bool const convolves = call.op == LayerCall::Operator::conv2d;
-    if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
+    if (convolves ? !convolves_here(call) : !Int8Format::takes(call.input, call.weight)) {
+      return plain(call);
+    }
     if (convolves) return convolved(call);
     at::Tensor const input_MK = call.input.reshape({-1, values_.size(1)}).contiguous();
     std::vector<std::int64_t> sizes = call.input.sizes().vec();
@@ -111,6 +110,10 @@ class Int8Weight final : public QuantisedWeight {
   }
 
  private:
+  bool convolves_here(LayerCall const& call) const {
+    bool const fits = values_.numel() / values_.size(0) <= Int8Format::most_terms;
+    return fits && call.input.is_cpu() && call.groups == 1 && !call.same_padding;
+  }
   InputGrid input_grid() const {
     double const* const at = grid_.const_data_ptr<double>();
     return {at[0], static_cast<std::int64_t>(at[1])};
@@ -126,12 +129,10 @@ class Int8Weight final : public QuantisedWeight {
     at::Tensor const input = call.input.dim() == 3 ? call.input.unsqueeze(0) : call.input;
     at::Tensor const images = input.reshape({input.size(0), -1}).contiguous();
     Quantised const bytes = grid_.defined() ? on_grid(images) : Int8Format::rows(images);
-    auto const zero =
-        static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
+    auto const zero = static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
     PatchShape const shape = PatchShape::of(call, input.sizes(), values_.sizes());
-    at::Tensor const output =
-        at::empty({input.size(0), values_.size(0), shape.out_height, shape.out_width},
-                  images.options());
+    at::Tensor const output = at::empty(
+        {input.size(0), values_.size(0), shape.out_height, shape.out_width}, images.options());
     at::Tensor const patches = at::empty({shape.rows(), shape.positions()}, values_.options());
     Quantised const factor{values_.flatten(1), scales_};
     at::Tensor const less = grid_.defined() ? offsets() : at::Tensor();
@@ -152,13 +153,15 @@ class Int8Weight final : public QuantisedWeight {
   at::Tensor sums_;    ///< [N], of each output's integers: what the input's zero point adds
 };
 
-/// INT4, with a scale and a least number for each group of inputs, packed as LibTorch's kernel takes it.
+/// INT4, with a scale and a least number for each group of inputs, packed as LibTorch's kernel
+/// takes it.
 class Int4Weight final : public QuantisedWeight {
  public:
   static constexpr std::int64_t group = 64;
 
   static bool takes(at::Tensor const& weight) {
-    return weight.dim() == 2 && weight.is_cpu() && weight.size(0) % 64 == 0 && weight.size(1) % group == 0;
+    return weight.dim() == 2 && weight.is_cpu() && weight.size(0) % 64 == 0 &&
+           weight.size(1) % group == 0;
   }
 
   /// As torchao's int4 weights: 16 steps from the least to the largest number of a group.
@@ -174,7 +177,7 @@ class Int4Weight final : public QuantisedWeight {
         "scales", at::cat({scale, zero}, -1).transpose(0, 1).contiguous().to(at::kBFloat16));
   }
 
-  FRUGAL_INLINE at::Tensor compute(LayerCall const& call) override {
+  at::Tensor compute(LayerCall const& call) override {
     at::Tensor const input_MK = call.input.reshape({-1, call.input.size(-1)}).to(at::kBFloat16);
     std::vector<std::int64_t> sizes = call.input.sizes().vec();
     sizes.back() = values_.size(0);

@@ -39,12 +39,14 @@ struct Fp8Format {
   static constexpr std::int64_t multiple = 16;
   static constexpr bool by_row = scaled == Scales::per_row;
 
-  static bool takes(at::Tensor const& input) {
+  static bool takes(at::Tensor const& input, at::Tensor const&) {
     if (input.is_cpu()) return true;
     return input.is_cuda() && input.numel() / input.size(-1) % multiple == 0;
   }
 
-  static Quantised rows(at::Tensor const& matrix) { return quantise(matrix, 1, at::kFloat8_e4m3fn); }
+  static Quantised rows(at::Tensor const& matrix) {
+    return quantise(matrix, 1, at::kFloat8_e4m3fn);
+  }
   static Quantised columns(at::Tensor const& matrix) {
     return quantise(matrix, 0, at::kFloat8_e4m3fn);
   }
@@ -60,9 +62,9 @@ struct Fp8Format {
     // Kernels of GPUs take the first factor by rows and the second by columns. Those with a scale
     // for each row round the result to BF16, so rows are scaled afterwards.
     at::Tensor const one = by_row ? at::ones({}, a.scales.options()) : at::Tensor();
-    at::Tensor product = at::_scaled_mm(
-        a.values.contiguous(), b.values.t().contiguous().t(), by_row ? one : a.scales,
-        by_row ? one : b.scales, /*bias=*/{}, /*scale_result=*/{}, at::kFloat);
+    at::Tensor product = at::_scaled_mm(a.values.contiguous(), b.values.t().contiguous().t(),
+                                        by_row ? one : a.scales, by_row ? one : b.scales,
+                                        /*bias=*/{}, /*scale_result=*/{}, at::kFloat);
     if (by_row) product.mul_(b.scales).mul_(a.scales);
     return at::_unsafe_view(product, sizes);
   }
@@ -85,8 +87,8 @@ struct Fp8Format {
 
 /// Computes linear layers in FP8, forward and backward, with dynamic scales; all else in FP32.
 ///
-/// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU it
-///         computes the same values, slowly.
+/// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU
+///         it computes the same values, slowly.
 /// Cost    per layer and pass operators that quantise weight, input and gradient. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without FP8; ModuleError for a second derivative of a layer;

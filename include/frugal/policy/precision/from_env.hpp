@@ -46,8 +46,8 @@ struct precision_state<FP32, Context> {
 
 template <class Format>
 inline constexpr bool is_format =
-    std::is_same_v<Format, FP32> || std::is_same_v<Format, BF16> ||
-    std::is_same_v<Format, FP16> || std::is_same_v<Format, INT8> || std::is_same_v<Format, FP8>;
+    std::is_same_v<Format, FP32> || std::is_same_v<Format, BF16> || std::is_same_v<Format, FP16> ||
+    std::is_same_v<Format, INT8> || std::is_same_v<Format, FP8>;
 
 }  // namespace detail
 

@@ -42,8 +42,9 @@ inline bool cpu_has_int8() {
 /// A recommendation for a CPU whose INT8 products are no faster; empty for others.
 FRUGAL_INLINE std::string int8_caution(bool has_int8, bool has_bf16) {
   if (has_int8) return {};
-  return std::string("Precision<INT8> gains nothing on this CPU, which has no dot products of INT8 "
-                     "(VNNI); Precision<") +
+  return std::string(
+             "Precision<INT8> gains nothing on this CPU, which has no dot products of INT8 "
+             "(VNNI); Precision<") +
          (has_bf16 ? "BF16" : "FP32") + "> is faster on it";
 }
 

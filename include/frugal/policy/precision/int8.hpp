@@ -36,11 +36,13 @@ struct Int8Format {
   static constexpr char const* name = INT8::name;
   static constexpr std::int64_t multiple = 8;
 
-  /// The product's sums fit into 32 bits up to this many rows, and cuBLAS has kernels from 17 on.
-  FRUGAL_INLINE static bool takes(at::Tensor const& input) {
+  /// As many products of two bytes always fit into 32 bits.
+  static constexpr std::int64_t most_terms = 0x7fffffff / (128 * 127);
+
+  /// Whether all three sums fit; and cuBLAS has kernels from 17 rows on.
+  FRUGAL_INLINE static bool takes(at::Tensor const& input, at::Tensor const& weight) {
     std::int64_t const rows = input.numel() / input.size(-1);
-    constexpr std::int64_t most = 0x7fffffff / (127 * 127);
-    if (rows > most || input.size(-1) > most) return false;
+    if (std::max({rows, weight.size(0), weight.size(1)}) > most_terms) return false;
     return input.is_cpu() || (input.is_cuda() && rows > 16 && rows % multiple == 0);
   }
 
@@ -69,13 +71,13 @@ struct Int8Format {
     auto* const inverses = work.data_ptr<float>();
     // Threads take whole registers of columns.
     std::int64_t const parts = (columns + int8_lanes - 1) / int8_lanes;
-    at::parallel_for(
-        0, parts, grain / (matrix.size(0) * int8_lanes) + 1, [&](auto begin, auto end) {
-          std::int64_t const from = begin * int8_lanes;
-          std::int64_t const width = std::min(end * int8_lanes, columns) - from;
-          run_widest<QuantiseColumns>(in + from, matrix.size(0), columns, width, out + from,
-                                      scales + from, inverses + from);
-        });
+    at::parallel_for(0, parts, grain / (matrix.size(0) * int8_lanes) + 1,
+                     [&](auto begin, auto end) {
+                       std::int64_t const from = begin * int8_lanes;
+                       std::int64_t const width = std::min(end * int8_lanes, columns) - from;
+                       run_widest<QuantiseColumns>(in + from, matrix.size(0), columns, width,
+                                                   out + from, scales + from, inverses + from);
+                     });
     return made;
   }
 
@@ -139,10 +141,9 @@ struct Int8Format {
     auto const* const row_offsets = of(offsets.rows);
     auto const* const column_offsets = of(offsets.columns);
     at::parallel_for(0, product.size(0), grain / columns + 1, [&](auto begin, auto end) {
-      run_widest<ScaleProduct>(at + begin * columns * sizeof(float), end - begin, columns,
-                               of_rows + begin, of_columns,
-                               row_offsets == nullptr ? nullptr : row_offsets + begin,
-                               column_offsets);
+      run_widest<ScaleProduct>(
+          at + begin * columns * sizeof(float), end - begin, columns, of_rows + begin, of_columns,
+          row_offsets == nullptr ? nullptr : row_offsets + begin, column_offsets);
     });
   }
 
@@ -156,7 +157,7 @@ struct Int8Format {
 
   FRUGAL_INLINE static Quantised by_operators(at::Tensor const& matrix, std::int64_t along) {
     at::Tensor const scales = matrix.abs().amax(along, /*keepdim=*/true).div_(127);
-    at::Tensor const values = 
+    at::Tensor const values =
         matrix.mul(scales.clamp_min(1e-12).reciprocal_()).round_().to(at::kChar);
     return {values, scales.reshape({-1})};
   }
@@ -164,11 +165,11 @@ struct Int8Format {
 
 }  // namespace detail
 
-/// Computes linear layers in INT8, forward and backward, with scales that follow the numbers of each
-/// row; all else in FP32, weights, gradients and the optimizer's state included.
+/// Computes linear layers in INT8, forward and backward, with scales that follow the numbers of
+/// each row; all else in FP32, weights, gradients and the optimizer's state included.
 ///
-/// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times as
-///         fast as FP32, and so do matrix units of GPUs. The inputs of these layers are kept for
+/// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times
+///         as fast as FP32, and so do matrix units of GPUs. The inputs of these layers are kept for
 ///         backward in INT8, a quarter of FP32's memory.
 /// Cost    per layer and pass one reading of weight, input and gradient to quantise each. No host
 ///         sync.
