@@ -123,7 +123,7 @@ void train(Job const& job, char const* way, bool pretrained, double rate, Polici
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},
                       fr::Optimize<fr::AdamW>{.lr = rate},
-                      fr::Schedule<fr::Warmup<10>, fr::Linear<>>{},
+                      fr::Schedule<fr::Warmup<10>, fr::Linear>{},
                       fr::ClipNorm<1.0_r>{},
                       fr::Validate<fr::Every<2, fr::Epoch>, fr::Accuracy>{},
                       policies...};
@@ -147,8 +147,14 @@ int main(int count, char** arguments) {
   try {
     Job job;
     job.model = words[0];
+    fr::ModelConfig const config = fr::ModelConfig::read(job.model);
+    job.sizes = {.vocabulary = config.get<std::int64_t>("vocab_size"),
+                 .width = config.get<std::int64_t>("hidden_size"),
+                 .layers = config.get<std::int64_t>("num_hidden_layers"),
+                 .heads = config.get<std::int64_t>("num_attention_heads"),
+                 .intermediate = config.get<std::int64_t>("intermediate_size")};
     if (words.size() > 2) job.trained_on = std::stoll(words[2]);
-    job.verses = read(words[1], fr::Wordpiece(fr::Vocabulary()));
+    job.verses = read(words[1], fr::read_tokenizer(job.model));
     auto const wanted = [&](char const* way) {
       return words.size() < 4 || std::ranges::count(words, way) != 0;
     };

@@ -10,6 +10,7 @@
 
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/model.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
 // All of compare.hpp but itself, which needs Boost.Hana.

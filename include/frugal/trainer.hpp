@@ -283,9 +283,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
   /// Does to the module what policies of the recipe do to it for good, such as Freeze and Lora. Every
   /// call that uses the module does this first; call it to load weights into the adapted module.
-  void adapt() {
-    if constexpr (recipe::legal) detail::adapt_module(policies_, ordered{}, base_module(module_));
-  }
+  void adapt() { adapt_for(nullptr); }
 
   /// The value of the policy of a kind, for reading it and changing its run-time settings. Of a
   /// repeatable kind that of number I, in the order of the recipe. `optimizer()`, `checkpoint()`
@@ -301,6 +299,13 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
 
  private:
   friend struct detail::TrainerAccess;
+
+  /// `fit`: see detail::adapt_module().
+  void adapt_for(Settings const* fit) {
+    if constexpr (recipe::legal) {
+      detail::adapt_module(policies_, ordered{}, base_module(module_), fit);
+    }
+  }
   using Kind = detail::CallInProgress::Kind;
 
   template <class Source>
@@ -340,6 +345,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
+    static_assert(detail::require_objective<Objective>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::after_fit, ordered>) {
       provider<service::after_fit>().after_fit(report);
@@ -352,7 +358,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     Settings const settings = resolved_settings();
     auto const call =
         begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
-    adapt();
+    adapt_for(&settings);
     auto const seed_before = std::exchange(fitted_with_, settings.seed);
     Report report = placed_fit<Train, Valid>(settings, train, valid);
     detail::advise_of_earlier_fit(report, seed_before == settings.seed);

@@ -179,6 +179,12 @@ TEST_CASE("a field that does not fit is refused, and the field and the sample ar
   CHECK(refusal(samples, pads) ==
         "a field does not have the length of its data; field 'attention_mask' of sample 1 of the "
         "batch");
+  samples[1]["attention_mask"] = longs({1});
+  samples[0]["attention_mask"] = longs({1, 1});
+  CHECK(refusal(samples, pads) ==
+        "a field does not have the length of its data; field 'attention_mask' of sample 0 of the "
+        "batch");
+  samples = texts();
   samples[1].erase("attention_mask");
   CHECK(refusal(samples, pads) == "a sample has no field 'attention_mask'; sample 1 of the batch");
   // A field of positions that is not named cannot be stacked.

@@ -43,7 +43,8 @@ TensorDataset batches() {
 }
 std::map<std::string, at::Tensor> tensors(torch::nn::Sequential const& net) {
   std::map<std::string, at::Tensor> all;
-  for (auto const& item : net->named_parameters()) all.emplace(item.key(), item.value().detach().clone());
+  for (auto const& item : net->named_parameters())
+    all.emplace(item.key(), item.value().detach().clone());
   for (auto const& item : net->named_buffers()) all.emplace(item.key(), item.value().clone());
   return all;
 }
@@ -59,8 +60,12 @@ std::vector<std::string> changed(std::map<std::string, at::Tensor> const& before
 TEST_CASE("frozen layers keep parameters and statistics, whatever calls train()") {
   torch::nn::Sequential net = network();
   auto const before = tensors(net);
-  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 2}, Optimize<AdamW>{},
-                  Freeze<Where<"0.*", "1.*", "3.*">>{}, Average<Ema<>>{}};
+  Trainer trainer{net,
+                  CrossEntropy{},
+                  Settings{.epochs = 2},
+                  Optimize<AdamW>{},
+                  Freeze<Where<"0.*", "1.*", "3.*">>{},
+                  Average<Ema<>>{}};
   static_cast<void>(trainer.fit(batches()));
   CHECK(changed(before, net) == std::vector<std::string>{"4.bias", "4.num_batches_tracked",
                                                          "4.running_mean", "4.running_var",
@@ -74,7 +79,8 @@ TEST_CASE("frozen layers keep parameters and statistics, whatever calls train()"
   CHECK(averaged.contains("6.weight"));
 }
 
-TEST_CASE("what is trained equals what PyTorch's recipe trains: no gradient, and eval() of the layer") {
+TEST_CASE(
+    "what is trained equals what PyTorch's recipe trains: no gradient, and eval() of the layer") {
   torch::nn::Sequential net = network();
   Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 1}, Optimize<AdamW>{.lr = 1e-2},
                   Freeze<Where<"0.*", "1.*">>{}};
@@ -183,8 +189,12 @@ TEST_CASE("layers are unfrozen one after the other, and a resumed run freezes wh
 
 TEST_CASE("an evaluation between two fits leaves what is unfrozen as it is") {
   auto net = network();
-  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 2}, Optimize<AdamW>{},
-                  Freeze<Where<"0.*", "3.*">>{}, Unfreeze<Where<"3.*">>{}};
+  Trainer trainer{net,
+                  CrossEntropy{},
+                  Settings{.epochs = 2},
+                  Optimize<AdamW>{},
+                  Freeze<Where<"0.*", "3.*">>{},
+                  Unfreeze<Where<"3.*">>{}};
   static_cast<void>(trainer.fit(batches()));
   CHECK(net->named_parameters()["3.weight"].requires_grad());
   static_cast<void>(trainer.evaluate(batches()));

@@ -158,7 +158,8 @@ TEST_CASE("PiSSA begins with the base's largest singular values, up to their sig
   }
 }
 
-TEST_CASE("the adaptation belongs to the module: every call has it, and only adapters are trained") {
+TEST_CASE(
+    "the adaptation belongs to the module: every call has it, and only adapters are trained") {
   File const file;
   using Policy = Lora<Rank<2>, Alpha<32>, On<"q_proj", "v_proj">>;
   Net net = file.network();
@@ -168,7 +169,8 @@ TEST_CASE("the adaptation belongs to the module: every call has it, and only ada
     names.push_back(item.key());
     base.push_back(item.value().detach().clone());
   }
-  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 20}, Optimize<AdamW>{.lr = 0.02}, Policy{}};
+  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 20}, Optimize<AdamW>{.lr = 0.02},
+                  Policy{}};
   double const before = trainer.evaluate(file.batches())["loss"];
   Report const report = trainer.fit(file.batches());
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -189,8 +191,10 @@ TEST_CASE("the adaptation belongs to the module: every call has it, and only ada
   CHECK(trainer.evaluate(file.batches())["loss"] == after);
 }
 
-TEST_CASE("checkpoints hold the adapters alone, resume to the same bits, and only over their base") {
-  using Policy = Lora<Rank<2>, Alpha<4>, AdapterDropout<0.2_r>, On<"q_proj", "conv">, AlsoTrain<"v_proj.*">>;
+TEST_CASE(
+    "checkpoints hold the adapters alone, resume to the same bits, and only over their base") {
+  using Policy =
+      Lora<Rank<2>, Alpha<4>, AdapterDropout<0.2_r>, On<"q_proj", "conv">, AlsoTrain<"v_proj.*">>;
   File const file;
   auto const trained = [&](Net net, std::filesystem::path const& run, std::uint64_t steps) {
     Trainer trainer{net,
@@ -224,8 +228,8 @@ TEST_CASE("checkpoints hold the adapters alone, resume to the same bits, and onl
     at::NoGradGuard const no_gradients;
     other->q_proj->weight += 1e-6;
   }
-  CHECK_THROWS_WITH_AS(trained(other, folder / "cut", 35), doctest::Contains("fixed tensors': their hash is"),
-                       StateError);
+  CHECK_THROWS_WITH_AS(trained(other, folder / "cut", 35),
+                       doctest::Contains("fixed tensors': their hash is"), StateError);
 }
 
 TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
@@ -239,8 +243,8 @@ TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
   CHECK(net->named_parameters().keys() == names);
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});
-  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<4>, On<"q_proj">>{}), doctest::Contains("other settings"),
-                       SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<4>, On<"q_proj">>{}),
+                       doctest::Contains("other settings"), SettingsError);
   merge(net);
   CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, On<"q_proj">>{}), doctest::Contains("merged"),
                        SettingsError);

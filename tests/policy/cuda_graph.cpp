@@ -130,9 +130,21 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipAdaptive<0.1_r>{},
        Accumulate<2>{});
   same(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1});
-  same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms()}},
+  same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms(),
+                                  frugal::group_by_pattern("second.*",
+                                                           {.lr_factor = 2, .beta1 = 0.8})}},
        frugal::Precision<frugal::BF16>{}, Accumulate<2>{});
   same(Optimize<AdamW>{.lr = 0.01}, frugal::Activations<frugal::BF16>{});
+}
+
+TEST_CASE("a schedule of a parameter group is refused: a captured step has one factor") {
+  RecorderLog log;
+  frugal::ParameterGroup const group = frugal::group_by_pattern(
+      "*", {.schedule = frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{}});
+  CHECK_THROWS_WITH_AS(
+      run(Mlp::Shape{}, samples(62), Optimize<AdamW>{.groups = {group}}, replayed(log, 2)),
+      doctest::Contains("CudaGraph replays a step with one factor"), frugal::SettingsError);
+  CHECK(log.count("capture") == 0);
 }
 
 TEST_CASE("clipping by operators does not change gradients below the limit") {

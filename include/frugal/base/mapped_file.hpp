@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -73,6 +74,18 @@ class MappedFile {
   }
   ~MappedFile() {
     if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+
+  /// Gives the memory of bytes of a mapped file back: they are read from the file again when they
+  /// are next touched. Whoever reads a large file once keeps one part of it in memory that way.
+  FRUGAL_INLINE static void release(std::span<std::byte const> bytes) noexcept {
+    auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+    auto const end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
+    // Advice only: a private mapping that is never written to loses nothing.
+    if (!bytes.empty()) {
+      (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    }
   }
 
   /// The address is stable for the lifetime of this object, moves included.

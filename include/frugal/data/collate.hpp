@@ -147,8 +147,8 @@ auto stacked(std::vector<S> const& samples, SampleNames const& name, std::string
 }  // namespace detail
 
 /// Stacks samples along a new first dimension, part by part: tensors become a tensor, numbers an
-/// int64 tensor (or one of their floating type), examples a Batch, samples with fields a FieldsBatch,
-/// pairs, tuples, arrays and maps such of what their entries become. The default.
+/// int64 tensor (or one of their floating type), examples a Batch, samples with fields a
+/// FieldsBatch, pairs, tuples, arrays and maps such of what their entries become. The default.
 ///
 /// Errors  ShapeError or DataError for samples of unlike shape, type or keys, naming both and the
 ///         sample; DataError for an undefined one.

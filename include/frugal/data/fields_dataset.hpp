@@ -23,8 +23,8 @@
 
 namespace frugal {
 
-/// A TensorDataset with fields: data [N, ...], target [N, ...] and each field [N, ...] lie in memory
-/// whole, on one device. Cost, order and errors are those of TensorDataset, per tensor.
+/// A TensorDataset with fields: data [N, ...], target [N, ...] and each field [N, ...] lie in
+/// memory whole, on one device. The target may be undefined. Cost, order and errors are those of TensorDataset, per tensor.
 class FieldsDataset {
  public:
   FRUGAL_INLINE explicit FieldsDataset(FieldsBatch set, LoaderOptions loading = {})

@@ -14,8 +14,8 @@
 
 namespace frugal {
 
-/// Tensors of a sample or a batch in addition to its data and target: an attention mask, a teacher's
-/// output.
+/// Tensors of a sample or a batch in addition to its data and target: an attention mask, the output
+/// of a teacher.
 using NamedTensors = std::map<std::string, at::Tensor>;
 
 namespace detail {

@@ -44,12 +44,12 @@ concept PaddableSample = HasData<S> && requires(S const& sample) {
 /// shape that do not have the data's length, are stacked.
 ///
 /// Fields are all that a FieldsBatch has in addition, or a map besides its data and target. Those
-/// named in `fields` have something for each position, as an attention mask has, and are padded with
-/// the data; the others are stacked.
+/// named in `fields` have something for each position, as an attention mask has, and are padded
+/// with the data; the others are stacked.
 ///
-/// Errors  those of Stack; ShapeError for data without a first dimension, and for targets and fields
-///         that do not fit; DataError for a sample of length 0, and for one that lacks a field;
-///         SettingsError for a multiple below 1.
+/// Errors  those of Stack; ShapeError for data without a first dimension, and for targets and
+///         fields that do not fit; DataError for a sample of length 0, and for one that lacks a
+///         field; SettingsError for a multiple below 1.
 struct Pad {
   double value = 0;           ///< what the data are padded with
   std::int64_t multiple = 1;  ///< positions are padded on to a multiple of this

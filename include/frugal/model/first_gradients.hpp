@@ -38,8 +38,9 @@ class FirstGradients {
     throw ModuleError(
         {.what = "trained parameters get no gradient: " + names,
          .where = std::string(policy) + ", first step",
-         .why = "the module's forward does not use them, or uses the weight of their layer in a way "
-                "that cannot be intercepted",
+         .why =
+             "the module's forward does not use them, or uses the weight of their layer in a way "
+             "that cannot be intercepted",
          .fix = "Leave them out of the patterns, or freeze them. A layer must be called by its own "
                 "forward, or by torch::linear, conv2d or embedding on its weight."});
   }

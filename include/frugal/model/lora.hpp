@@ -58,7 +58,8 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
   }
   auto all = adapters_of(*layer.module);
   if (!all) {
-    all = layer.module->register_module(adapters_child, std::make_shared<torch::nn::Module>("Lora"));
+    all =
+        layer.module->register_module(adapters_child, std::make_shared<torch::nn::Module>("Lora"));
   }
   std::shared_ptr<LoraAdapter> adapter;
   auto const children = all->named_children();
@@ -86,9 +87,9 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
   // A layer may have been given another weight since.
   auto const hooks = Interceptions::all().of(layer.weight);
   bool const hooked = hooks && std::ranges::any_of(*hooks, [&](auto const& each) {
-    auto const* const lora = dynamic_cast<LoraHook const*>(each.get());
-    return lora != nullptr && lora->is_of(*adapter);
-  });
+                        auto const* const lora = dynamic_cast<LoraHook const*>(each.get());
+                        return lora != nullptr && lora->is_of(*adapter);
+                      });
   if (!hooked) intercept(layer.weight, std::make_shared<LoraHook>(adapter));
 }
 
@@ -192,9 +193,10 @@ struct Lora {
   static_assert(has<detail::option::on_layers>,
                 "frugal: Lora must know which layers it adapts. Add On<\"q_proj\", \"v_proj\">, or "
                 "On<\"*\"> for every Linear, Conv2d and Embedding.");
-  static_assert(!(has<detail::option::dora> && has<detail::option::base_type>),
-                "frugal: Dora needs the norms of a weight's rows, and Base<NF4> keeps the weight in "
-                "4 bits. Remove one of them.");
+  static_assert(
+      !(has<detail::option::dora> && has<detail::option::base_type>),
+      "frugal: Dora needs the norms of a weight's rows, and Base<NF4> keeps the weight in "
+      "4 bits. Remove one of them.");
   static_assert(!(has<detail::option::pissa> && has<detail::option::base_type>),
                 "frugal: Pissa changes the weight that Base<NF4> packs. Remove one of them.");
   struct Nowhere {
@@ -205,7 +207,8 @@ struct Lora {
   using A = detail::option_of<detail::option::alpha, Alpha<R::rank>, Options...>;
   using Targets = detail::option_of<detail::option::on_layers, Nowhere, Options...>;
   using Trained = detail::option_of<detail::option::also_train, Nowhere, Options...>;
-  using Dropped = detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0_r>, Options...>;
+  using Dropped =
+      detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0_r>, Options...>;
   using Name = detail::option_of<detail::option::adapter_name, AdapterName<"default">, Options...>;
 
  public:
@@ -214,7 +217,8 @@ struct Lora {
   using after = list<kinds::freeze>;
   static constexpr bool adapts = true;
   static constexpr bool capturable = true;
-  static constexpr About about{Term::hours_per_run, "two small products per adapted layer and pass"};
+  static constexpr About about{Term::hours_per_run,
+                               "two small products per adapted layer and pass"};
 
   static LoraSettings settings() {
     return {.rank = R::rank,

@@ -18,7 +18,7 @@
 namespace frugal {
 
 /// Which modules or parameters a policy is about: those whose dotted name matches one of the
-/// patterns (NamePattern). The pattern is part of the type, as in `Adapt<LoRA, Where<"encoder.*">>`.
+/// patterns (NamePattern). The pattern is part of the type: `Where<"encoder.*", "head.*">`.
 template <fixed_string... Patterns>
 struct Where {
   static_assert(sizeof...(Patterns) > 0,

@@ -97,6 +97,11 @@ struct device : optional_kind {
   static constexpr std::string_view page = "policy/device_prefetch.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct distil : optional_kind {
+  static constexpr std::string_view name = "Distil";
+  static constexpr std::string_view page = "model/distil.md";
+  static constexpr Stage stage = Stage::transform;
+};
 struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
@@ -137,6 +142,11 @@ struct lora : repeatable_kind {
   static constexpr std::string_view page = "model/lora.md";
   static constexpr Stage stage = Stage::prepare;
 };
+struct lottery_ticket : optional_kind {
+  static constexpr std::string_view name = "LotteryTicket";
+  static constexpr std::string_view page = "model/lottery_ticket.md";
+  static constexpr Stage stage = Stage::update;
+};
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
   static constexpr std::string_view page = "report/mlperf_log.md";
@@ -166,6 +176,11 @@ struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
   static constexpr std::string_view page = "report/prometheus_endpoint.md";
   static constexpr Stage stage = Stage::publish;
+};
+struct prune : optional_kind {
+  static constexpr std::string_view name = "Prune";
+  static constexpr std::string_view page = "model/prune.md";
+  static constexpr Stage stage = Stage::update;
 };
 struct qat : optional_kind {
   static constexpr std::string_view name = "Qat";
@@ -224,6 +239,11 @@ struct unfreeze : optional_kind {
   static constexpr std::string_view name = "Unfreeze";
   static constexpr std::string_view page = "model/freeze.md";
   static constexpr Stage stage = Stage::prepare;
+};
+struct warm_start : optional_kind {
+  static constexpr std::string_view name = "WarmStart";
+  static constexpr std::string_view page = "model/load_weights.md";
+  static constexpr Stage stage = Stage::enclose;  // before those that adapt the module
 };
 
 }  // namespace frugal::kinds

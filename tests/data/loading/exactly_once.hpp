@@ -158,7 +158,7 @@ void check_runs(std::vector<Run> const& all, std::vector<int> const& workers, Ma
     auto const make = [&](Life const& life, int rank) {
       return frugal::loader(
           Case::set(),
-          frugal::Shared(order(samples, life), frugal::Rank{.rank = rank, .world = life.world}),
+          frugal::Shared(order(samples, life), frugal::ProcessRank{.rank = rank, .world = life.world}),
           IdsOfSamples<Case>{}, frugal::LoaderSettings{.workers = threads, .depth = 3});
     };
     return outcome_of(run, cursor, make, ids_in);

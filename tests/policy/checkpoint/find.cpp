@@ -73,7 +73,8 @@ TEST_CASE("a run without checkpoints, or without the metric, is an error that sa
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);
 }
 
-TEST_CASE("weights load from a run, a checkpoint or a file, and mismatches are listed") {
+TEST_CASE(
+    "weights load from a run, a checkpoint or a file, and mismatches are refused or allowed") {
   TemporaryFolder const folder;
   run_with_checkpoints(folder.path());
   auto const checkpoint = fr::best_checkpoint(folder.path());
@@ -88,7 +89,11 @@ TEST_CASE("weights load from a run, a checkpoint or a file, and mismatches are l
 
   Mlp other;  // without a norm
   other.register_parameter("head", at::ones({2}));
-  fr::LoadedWeights const some = fr::load_weights(other, folder.path());
+  CHECK_THROWS_WITH_AS(fr::load_weights(other, folder.path()),
+                       doctest::Contains("missing there: 'head'; unexpected there: 'norm."),
+                       fr::StateError);
+  fr::LoadedWeights const some = fr::load_weights(
+      other, folder.path(), {.allow_missing = {"head"}, .allow_unexpected = {"norm.*"}});
   CHECK(some.missing == std::vector<std::string>{"head"});
   CHECK(some.unexpected.size() == 5);
   CHECK_FALSE(some.complete());

@@ -213,6 +213,11 @@ TEST_CASE("factors of several rules multiply, on a rule's rate and decay as on t
   CHECK(moves(names, {all, group_by_pattern("b.*", {.lr_factor = 0.25})}) ==
         std::vector<double>{0.5, 0.125, 0.125});
   CHECK(moves(names, {all, group_by_pattern("*b", {.lr = 4})}) == std::vector<double>{0.5, 0.5, 2});
+  std::vector<std::string> const layers{"l.0.w", "l.1.w"};
+  for (auto const& groups : {std::vector<ParameterGroup>{all, layer_wise_rate("l.{}.", 0.5)},
+                             std::vector<ParameterGroup>{layer_wise_rate("l.{}.", 0.5), all}}) {
+    CHECK(moves(layers, groups) == std::vector<double>{0.125, 0.25});
+  }
   // SGD adds the decay times the weight, which is 1.
   CHECK(moves(names, {group_by_pattern("b*", {.weight_decay = 2}),
                       group_by_pattern("*b", {.weight_decay_factor = 0.25}),

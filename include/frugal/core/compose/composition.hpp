@@ -114,6 +114,17 @@ constexpr bool require_source(list<Ps...>) {
   return all;
 }
 
+/// Refuses an objective which says, with `trained_with`, the kind of a policy that the recipe lacks.
+template <class Objective, class... Ps>
+constexpr bool require_objective(list<Ps...>) {
+  if constexpr (requires { typename Objective::trained_with; }) {
+    constexpr bool has =
+        (false || ... || std::same_as<typename Ps::kind, typename Objective::trained_with>);
+    return Objective::trained_without::template require<has, Objective>();
+  }
+  return true;
+}
+
 /// Assigns a policy's value to the first unassigned leaf of its type.
 template <class... Ps>
 class Assignment {

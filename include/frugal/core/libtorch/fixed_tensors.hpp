@@ -82,7 +82,7 @@ FRUGAL_INLINE std::string fixed_identity(torch::nn::Module const& module) {
 FRUGAL_INLINE std::uint64_t fixed_versions(torch::nn::Module const& module) {
   std::uint64_t sum = 0;
   auto const add = [&](at::Tensor const& tensor) {
-    if (tensor.defined() && is_fixed(tensor)) sum += tensor._version();
+    if (tensor.defined() && is_fixed(tensor)) sum += static_cast<std::uint64_t>(tensor._version());
   };
   if (!detail::FixedTensors::all().any) return 0;
   for (at::Tensor const& each : module.parameters()) add(each);

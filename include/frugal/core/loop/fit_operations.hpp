@@ -76,6 +76,7 @@ class FitOperations final : public LoopInterface {
     }
   }
   void finish_set_up() override {
+    for (auto const& then : std::exchange(run_.when_restored, {})) then();
     try_validation(std::exchange(run_.validation_trial, 0));
     executor_.set_up(train_, run_.cursor());
   }

@@ -3,12 +3,14 @@
 
 #include <torch/nn/module.h>
 
+#include <concepts>
 #include <cstddef>
 #include <utility>
 
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/storage.hpp>
 #include <frugal/core/libtorch/use_interception.hpp>
+#include <frugal/core/run/settings.hpp>
 
 namespace frugal {
 
@@ -16,15 +18,22 @@ namespace frugal {
 /// module and not to a fit, so everything that uses the trainer's module does it first, a fit, an
 /// evaluation and a plan alike; `adapt` must do nothing the second time.
 template <class P>
-concept AdaptsModule = requires {
-  requires P::adapts;
-};
+concept AdaptsModule = requires { requires P::adapts; };
 
 namespace detail {
 
-/// Does to a module what the policies of a recipe do to it.
+/// A policy whose adaptation a fit that is resumed does not need: its State makes up for it if the
+/// run turns out to be new.
+template <class P, class Policies>
+concept Postpones = requires(P const& policy, Settings const& settings) {
+  { policy.template postpones<Policies>(settings) } -> std::same_as<bool>;
+};
+
+/// Does to a module what the policies of a recipe do to it. `fit`: the settings of the fit that
+/// follows; null if it is another call.
 template <class Values, class... Ps>
-void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn::Module& module) {
+void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn::Module& module,
+                  [[maybe_unused]] Settings const* fit = nullptr) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] auto const one = [&]<class P>(P const& policy) {
       if constexpr (AdaptsModule<P>) {
@@ -32,6 +41,9 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
             requires { policy.adapt(module); },
             "frugal: a policy that declares `adapts` lacks the member. Write `void "
             "adapt(torch::nn::Module& module) const`.");
+        if constexpr (Postpones<P, list<Ps...>>) {
+          if (fit != nullptr && policy.template postpones<list<Ps...>>(*fit)) return;
+        }
         policy.adapt(module);
       }
     };

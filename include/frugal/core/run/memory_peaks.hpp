@@ -21,8 +21,8 @@ struct MemoryPeaks {
   /// if the process had its peak before this fit, which hides the fit's own.
   std::optional<std::uint64_t> growth{};
   /// Most bytes of tensors on the GPU in Settings::device, as LibTorch's caching allocator counts
-  /// them: since this fit began, those of other fits and of the program included. AutoBatch's search
-  /// begins the count again. Nothing without a GPU.
+  /// them: since this fit began, those of other fits and of the program included. AutoBatch's
+  /// search begins the count again. Nothing without a GPU.
   std::optional<std::uint64_t> device{};
 };
 

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,6 +69,11 @@ struct FitBegin : CheckpointPhase<Context> {
   void try_validation(std::size_t batches) { this->run().validation_trial = batches; }
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
   void finish_set_up() { this->run().loop->finish_set_up(); }
+  /// Called once, when a run that is resumed is restored (`run_state().resumed` says so), and before
+  /// anything is saved.
+  void when_restored(std::function<void()> then) {
+    this->run().when_restored.push_back(std::move(then));
+  }
   /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
   /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
   void leave_bad_losses() { this->run().ledger.leave_bad_losses(); }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -83,11 +84,12 @@ struct RunState {
   double seconds_before = 0;  ///< of training, in earlier processes
 
   c10::Device device = settings.device;  ///< where batches are placed now
-  FixedIdentity fixed{};                           ///< of the tensors that are in no checkpoint
+  FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
   PolicyStates policies{};
   LoopInterface* loop = nullptr;     ///< set before the first event
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate
   std::size_t validation_trial = 0;  ///< validation batches to try before the first step
+  std::vector<std::function<void()>> when_restored{};  ///< see FitBegin::when_restored
 
   /// Every checkpoint has all validations that the run keeps, so their number is bounded.
   static constexpr std::size_t most_validations = 1000;

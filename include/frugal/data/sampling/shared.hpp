@@ -18,7 +18,7 @@
 namespace frugal {
 
 /// One process of several that train on one order.
-struct Rank {
+struct ProcessRank {
   int rank = 0;   ///< from 0 to world - 1
   int world = 1;  ///< processes
 };
@@ -43,13 +43,13 @@ class Shared {
   using Slice = Pass::Slice;
   using order_type = O;
 
-  Shared(O order, Rank rank) : order_(std::move(order)) {
+  Shared(O order, ProcessRank rank) : order_(std::move(order)) {
     if (rank.world < 1 || rank.rank < 0 || rank.rank >= rank.world) {
       throw SettingsError({.what = "rank " + std::to_string(rank.rank) + " of a world of " +
                                    std::to_string(rank.world),
                            .where = "Shared",
                            .why = "ranks are numbered from 0 to the world size - 1",
-                           .fix = "Set Rank::rank and Rank::world to those of this process."});
+                           .fix = "Set ProcessRank::rank and ProcessRank::world to those of this process."});
     }
     rank_ = static_cast<std::uint64_t>(rank.rank);
     world_ = static_cast<std::uint64_t>(rank.world);

@@ -60,7 +60,28 @@ class BertWords {
   /// Calls `f(BertWord)` for each word of a text, in order; a word is valid during the call.
   template <class F>
   void operator()(std::string_view text, F&& f) const {
-    Word word{.strip = strip_};
+    Word word;
+    read(text, word, f);
+    word.finish(f);
+  }
+
+  /// Calls `f(BertWord)` once, with the whole text as the words are cut from it: cleaned, Chinese
+  /// characters between spaces, accents stripped, lower-cased.
+  template <class F>
+  void normalise(std::string_view text, F&& f) const {
+    Word word{.whole = true};
+    read(text, word, f);
+    f(BertWord{word.text, word.from});
+  }
+
+  BertText const& settings() const { return settings_; }
+
+ private:
+  using Kind = detail::BertKind;
+  struct Word;
+
+  template <class F>
+  void read(std::string_view text, Word& word, F& f) const {
     std::size_t at = 0;
     while (at < text.size()) {
       auto const byte = static_cast<unsigned char>(text[at]);
@@ -72,24 +93,20 @@ class BertWords {
             word.text.push_back(as.lower);
             word.from.push_back({at, at + 1});
           } else {
-            word.put(byte, {at, at + 1}, as.kind, f);
+            bool const blank = as.kind == Kind::space && settings_.clean;
+            word.put(blank ? ' ' : byte, {at, at + 1}, as.kind, f);
           }
         }
         ++at;
       } else {
         detail::CodePoint const next = detail::code_point_at(text, at);
-        normalise(next.value, {at, at + next.bytes}, word, f);
+        put_normalised(next.value, {at, at + next.bytes}, word, f);
         at += next.bytes;
       }
     }
     word.settle(f);
-    word.finish(f);
   }
 
-  BertText const& settings() const { return settings_; }
-
- private:
-  using Kind = detail::BertKind;
   struct Ascii {
     Kind kind = Kind::letter;
     bool dropped = false;
@@ -103,7 +120,7 @@ class BertWords {
 
   /// The word that is being read.
   struct Word {
-    bool strip = false;
+    bool whole = false;  ///< the text is not cut
     std::string text{};
     std::vector<TextSpan> from{};
     std::vector<Mark> marks{};  ///< since the last character that is none, for canonical order
@@ -111,7 +128,7 @@ class BertWords {
     template <class F>
     void put(char32_t value, TextSpan span, Kind kind, F& f) {
       if (kind != Kind::letter) finish(f);
-      if (kind == Kind::space) return;
+      if (kind == Kind::space && !whole) return;
       std::size_t const before = text.size();
       detail::append_utf8(text, value);
       from.insert(from.end(), text.size() - before, span);
@@ -119,10 +136,16 @@ class BertWords {
     }
     template <class F>
     void finish(F& f) {
-      if (text.empty()) return;
+      if (text.empty() || whole) return;
       f(BertWord{text, from});
       text.clear();
       from.clear();
+    }
+    /// A Chinese character is a word.
+    template <class F>
+    void part(TextSpan span, F& f) {
+      settle(f);
+      put(' ', span, Kind::space, f);
     }
     /// Puts the marks that wait for the next character, in canonical order. Where they come from
     /// stays in the order of the text.
@@ -152,7 +175,7 @@ class BertWords {
 
   /// A character that is not ASCII: what of it comes into the word.
   template <class F>
-  void normalise(char32_t c, TextSpan span, Word& word, F& f) const {
+  void put_normalised(char32_t c, TextSpan span, Word& word, F& f) const {
     if (settings_.clean) {
       if (detail::bert_drops(c)) return;
       if (detail::white_space(c)) {
@@ -161,10 +184,7 @@ class BertWords {
       }
     }
     bool const apart = settings_.space_chinese && detail::bert_chinese(c);
-    if (apart) {
-      word.settle(f);
-      word.finish(f);
-    }
+    if (apart) word.part(span, f);
     if (strip_) {
       std::array<utf8proc_int32_t, 8> parts;  // no character decomposes into more than four
       auto const count = utf8proc_decompose_char(
@@ -177,10 +197,7 @@ class BertWords {
     } else {
       lowered(c, span, word, f);
     }
-    if (apart) {
-      word.settle(f);
-      word.finish(f);
-    }
+    if (apart) word.part(span, f);
   }
 
   /// A character of a decomposition. Dropping marks before they are ordered leaves the same as

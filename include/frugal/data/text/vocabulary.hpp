@@ -64,6 +64,19 @@ class Vocabulary {
     return Vocabulary(std::move(made));
   }
 
+  /// Of tokens in the order of their ids; errors call them `name`, and a place in them a line.
+  static Vocabulary of(std::vector<std::string> const& tokens,
+                       std::string const& name = "vocabulary") {
+    auto made = std::make_shared<Tokens>();
+    for (std::string const& token : tokens) made->text += token;
+    std::size_t begin = 0;
+    for (std::string const& token : tokens) {
+      made->add(std::string_view(made->text).substr(begin, token.size()), name, begin);
+      begin += token.size();
+    }
+    return Vocabulary(std::move(made));
+  }
+
   /// Tokens; ids are below it.
   std::int32_t size() const { return static_cast<std::int32_t>(tokens_->places.size()); }
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,14 @@
 #include <vector>
 
 namespace frugal {
+
+/// A token that is found in a text as it is, whatever is around it, as Python's `tokenizers` adds them
+/// to a model.
+struct AddedToken {
+  std::string text;
+  bool normalised = false;  ///< found in the text as BertText has changed it, and changed likewise
+  bool special = false;     ///< decode() leaves it out
+};
 
 /// The settings of a WordPiece tokenizer; the defaults are those of bert-base-uncased.
 struct WordpieceSettings {
@@ -34,6 +43,10 @@ struct WordpieceSettings {
   /// Special tokens that stand in a text are themselves, as in Python's `tokenizers`. Otherwise
   /// they are text like any other, so that nobody can put a [SEP] into a document.
   bool special_in_text = false;
+  std::vector<AddedToken> added{};  ///< the vocabulary has them
+  /// Ids below it are of pieces of words; the others are of added tokens.
+  std::int32_t pieces = std::numeric_limits<std::int32_t>::max();
+  std::size_t most = detail::no_token_limit;  ///< of encode(), which may give a lower limit
 };
 
 /// WordPiece with a vocabulary file, for the BERT family: BertWords, and the longest pieces of each
@@ -62,6 +75,7 @@ class Wordpiece {
   /// tokens, it is cut at the end; of a pair the longer text first, as Python's `tokenizers` does.
   /// Throws SettingsError if `most` does not even hold the special tokens.
   Encoded encode(std::string_view text, std::size_t most = no_limit) const {
+    most = std::min(most, settings().most);
     require_room(most, 2);
     Encoded made;
     made.push(start(), 0, {});
@@ -72,6 +86,7 @@ class Wordpiece {
   }
   Encoded encode(std::string_view first, std::string_view second,
                  std::size_t most = no_limit) const {
+    most = std::min(most, settings().most);
     require_room(most, 3);
     Encoded made, other;
     made.push(start(), 0, {});
@@ -118,35 +133,106 @@ class Wordpiece {
          {&s.unknown, &s.start, &s.separator, &s.padding, &s.mask, &s.prefix}) {
       text += ", " + std::to_string(part->size()) + ":" + *part;
     }
-    return text + ", longest " + std::to_string(s.longest_word) + ", special " +
-           (s.special_in_text ? "1" : "0");
+    text += ", longest " + std::to_string(s.longest_word) + ", special " +
+            (s.special_in_text ? "1" : "0");
+    for (AddedToken const& each : s.added) {
+      text += ", added " + std::to_string(each.text.size()) + ":" + each.text;
+      text += each.normalised ? " normalised" : "";
+    }
+    // Only where they are given: caches that were made before there were these settings are valid.
+    if (s.pieces < vocabulary().size()) text += ", pieces " + std::to_string(s.pieces);
+    if (s.most != no_limit) text += ", most " + std::to_string(s.most);
+    return text;
   }
 
   static constexpr std::size_t no_limit = detail::no_token_limit;
 
  private:
+  /// Texts that are tokens wherever they stand.
+  class Texts {
+   public:
+    void add(std::string text, std::int32_t id) {
+      if (text.empty()) return;
+      begins_[static_cast<unsigned char>(text.front())] = true;
+      all_.emplace_back(std::move(text), id);
+    }
+    bool empty() const { return all_.empty(); }
+
+    /// Calls `between(begin, end)` and `token(id, begin, end)` in turns: the first token from the
+    /// left, and the longest there.
+    template <class Between, class Token>
+    void split(std::string_view text, Between&& between, Token&& token) const {
+      std::size_t begin = 0;
+      for (std::size_t at = 0; !all_.empty() && at < text.size();) {
+        auto const* const found = longest_at(text.substr(at));
+        if (found == nullptr) {
+          ++at;
+          continue;
+        }
+        std::size_t const end = at + found->first.size();
+        if (at != begin) between(begin, at);
+        token(found->second, at, end);
+        begin = at = end;
+      }
+      if (begin != text.size()) between(begin, text.size());
+    }
+
+   private:
+    std::pair<std::string, std::int32_t> const* longest_at(std::string_view text) const {
+      if (!begins_[static_cast<unsigned char>(text.front())]) return nullptr;
+      std::pair<std::string, std::int32_t> const* found = nullptr;
+      for (auto const& each : all_) {
+        bool const longer = found == nullptr || each.first.size() > found->first.size();
+        if (longer && text.starts_with(each.first)) found = &each;
+      }
+      return found;
+    }
+
+    std::vector<std::pair<std::string, std::int32_t>> all_;
+    std::array<bool, 256> begins_{};
+  };
+
   struct State {
     State(Vocabulary v, WordpieceSettings s)
         : vocabulary(std::move(v)),
           settings(std::move(s)),
           words(settings.text),
-          trie(vocabulary, settings.prefix, settings.longest_word),
-          names{settings.unknown, settings.start, settings.separator, settings.padding,
-                settings.mask} {
-      std::transform(names.begin(), names.end(), special.begin(),
-                     [this](std::string const& name) { return vocabulary.id(name); });
+          trie(vocabulary, settings.prefix, settings.longest_word, settings.pieces) {
+      std::array<std::string const*, 5> const names{&settings.unknown, &settings.start,
+                                                    &settings.separator, &settings.padding,
+                                                    &settings.mask};
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        special[i] = vocabulary.id(*names[i]);
+        hidden.push_back(special[i]);
+        if (settings.special_in_text) as_they_are.add(*names[i], special[i]);
+      }
+      for (AddedToken const& each : settings.added) {
+        std::int32_t const id = vocabulary.id(each.text);
+        if (each.special) hidden.push_back(id);
+        if (!each.normalised) {
+          as_they_are.add(each.text, id);
+        } else {
+          words.normalise(
+              each.text, [&](BertWord const& word) { normalised.add(std::string(word.text), id); });
+        }
+      }
     }
 
     bool is_special(std::int32_t id) const {
-      return std::find(special.begin(), special.end(), id) != special.end();
+      return std::find(hidden.begin(), hidden.end(), id) != hidden.end();
     }
 
     Vocabulary vocabulary;
     WordpieceSettings settings;
     BertWords words;
+    /// Cuts a text that is normalised already.
+    BertWords cut{
+        {.lower_case = false, .strip_accents = false, .clean = false, .space_chinese = false}};
     detail::WordpieceTrie trie;
-    std::array<std::string, 5> names;
     std::array<std::int32_t, 5> special{};
+    std::vector<std::int32_t> hidden;
+    Texts as_they_are;
+    Texts normalised;
   };
 
   void append(std::string_view text, std::int32_t type, Encoded& made) const {
@@ -157,52 +243,52 @@ class Wordpiece {
   /// for a word that turns out unknown.
   template <class F, class Out>
   void tokens_of(std::string_view text, F&& f, Out& out) const {
-    if (!state_->settings.special_in_text) return plain(text, 0, f, out);
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size();) {
-      std::size_t const which = special_at(text.substr(at));
-      if (which == state_->names.size()) {
-        ++at;
-        continue;
-      }
-      std::size_t const end = at + state_->names[which].size();
-      plain(text.substr(begin, at - begin), begin, f, out);
-      f(state_->special[which], TextSpan{at, end});
-      begin = at = end;
-    }
-    plain(text.substr(begin), begin, f, out);
+    state_->as_they_are.split(
+        text, [&](std::size_t begin, std::size_t end) { around(text, begin, end, f, out); },
+        [&](std::int32_t id, std::size_t begin, std::size_t end) { f(id, TextSpan{begin, end}); });
   }
 
-  /// The longest special token that a text begins with; names.size() if there is none.
-  std::size_t special_at(std::string_view text) const {
-    std::size_t found = state_->names.size(), longest = 0;
-    for (std::size_t i = 0; i < state_->names.size(); ++i) {
-      std::string const& name = state_->names[i];
-      if (name.size() > longest && text.starts_with(name)) {
-        found = i;
-        longest = name.size();
-      }
-    }
-    return found;
-  }
-
+  /// A part of a text between tokens that stand there as they are.
   template <class F, class Out>
-  void plain(std::string_view text, std::size_t offset, F& f, Out& out) const {
-    state_->words(text, [&](BertWord const& word) {
-      std::size_t const before = out.size();
-      auto const span = [&](std::size_t begin, std::size_t end) {
-        return TextSpan{offset + word.from[begin].begin, offset + word.from[end - 1].end};
+  void around(std::string_view text, std::size_t begin, std::size_t end, F& f, Out& out) const {
+    std::string_view const part = text.substr(begin, end - begin);
+    if (state_->normalised.empty()) {
+      return pieces_of(state_->words, part, f, out, [begin](TextSpan first, TextSpan last) {
+        return TextSpan{begin + first.begin, begin + last.end};
+      });
+    }
+    state_->words.normalise(part, [&](BertWord const& whole) {
+      auto const span = [&](std::size_t from, std::size_t to) {
+        return TextSpan{begin + whole.from[from].begin, begin + whole.from[to - 1].end};
       };
+      state_->normalised.split(
+          whole.text,
+          [&](std::size_t from, std::size_t to) {
+            pieces_of(state_->cut, whole.text.substr(from, to - from), f, out,
+                      [&](TextSpan first, TextSpan last) {
+                        return span(from + first.begin, from + last.end);
+                      });
+          },
+          [&](std::int32_t id, std::size_t from, std::size_t to) { f(id, span(from, to)); });
+    });
+  }
+
+  /// The pieces of the words of a text; `span` gives the place of bytes by those of the words.
+  template <class F, class Out, class Span>
+  void pieces_of(BertWords const& words, std::string_view text, F& f, Out& out,
+                 Span const& span) const {
+    words(text, [&](BertWord const& word) {
+      std::size_t const before = out.size();
       std::size_t at = 0;
       bool const known = (word.text.size() <= state_->settings.longest_word ||
                           detail::count_code_points(word.text) <= state_->settings.longest_word) &&
                          state_->trie.match(word.text, [&](std::int32_t id, std::uint32_t bytes) {
-                           f(id, span(at, at + bytes));
+                           f(id, span(word.from[at], word.from[at + bytes - 1]));
                            at += bytes;
                          });
       if (known) return;
       out.resize(before);
-      f(unknown(), span(0, word.text.size()));
+      f(unknown(), span(word.from.front(), word.from.back()));
     });
   }
 

@@ -25,10 +25,12 @@ class WordpieceTrie {
  public:
   /// `prefix` marks pieces within a word; without one, all pieces may stand anywhere. A piece of
   /// more than `most` code points is left out: no word is as long.
-  WordpieceTrie(Vocabulary const& vocabulary, std::string_view prefix, std::size_t most) {
+  /// Only ids below `pieces` are of pieces; the others are of added tokens.
+  WordpieceTrie(Vocabulary const& vocabulary, std::string_view prefix, std::size_t most,
+                std::int32_t pieces = std::numeric_limits<std::int32_t>::max()) {
     nodes_.resize(2);  // word_start and within
     table_.resize(std::size_t{1} << 10);
-    for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
+    for (std::int32_t id = 0; id < std::min(pieces, vocabulary.size()); ++id) {
       std::string_view piece = vocabulary.token(id);
       bool const inner = piece.starts_with(prefix);
       if (inner) piece.remove_prefix(prefix.size());

@@ -21,7 +21,6 @@
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
@@ -38,9 +37,12 @@ struct LoadedWeights {
   std::vector<std::string>
       missing{};  ///< of the module, and not in the file: they keep their values
   std::vector<std::string> unexpected{};  ///< of the file, and not in the module
+  std::vector<std::string>
+      misshapen{};  ///< of the module, and of another shape or type in the file: likewise
+  std::vector<std::string> resized{};  ///< with another number of rows: see WeightRules::resize
 
   /// Whether every tensor of either side has a counterpart.
-  bool complete() const { return missing.empty() && unexpected.empty(); }
+  bool complete() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 
   FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, LoadedWeights const& loaded) {
     out << loaded.matched.size() << " tensors from " << loaded.file.string();
@@ -49,6 +51,12 @@ struct LoadedWeights {
     }
     for (std::string const& name : loaded.unexpected) {
       out << "\nunexpected: '" << name << "' is not in the module";
+    }
+    for (std::string const& name : loaded.misshapen) {
+      out << "\nmisshapen: '" << name << "' is another one in the file";
+    }
+    for (std::string const& name : loaded.resized) {
+      out << "\nresized: '" << name << "' has another number of rows in the file";
     }
     return out;
   }
@@ -210,22 +218,5 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
 }
 
 }  // namespace detail
-
-/// Copies weights into a module, by the names of parameters and buffers.
-///
-/// `path`   a .safetensors file, a checkpoint's folder, or a run's folder, of which it
-///          takes the newest complete checkpoint.
-/// `which`  of a checkpoint with averages (Average); by default those that its metrics are of.
-/// Returns  the names that matched, and those that did not: a replaced head keeps its values.
-/// Errors   StateError if a name fits and a shape does not, or if no name fits; StoreError and
-///          FormatError for a file that is missing or damaged. The module is then unchanged.
-///
-///     LoadedWeights const loaded = load_weights(net, best_checkpoint<WatchAccuracy>("runs/demo"));
-template <class Module>
-LoadedWeights load_weights(Module& module, std::filesystem::path const& path,
-                           Weights which = Weights::validated) {
-  return detail::copy_weights(base_module(module),
-                              Safetensors::open(detail::weights_in(path, which)));
-}
 
 }  // namespace frugal

@@ -63,7 +63,7 @@ FRUGAL_INLINE ParameterGroup named_unless(ParameterGroup group, std::string cons
 
 /// The parameters whose names match a pattern (NamePattern), with these settings:
 ///
-///     group_by_pattern("*.lora_B", {.lr_factor = 16})
+///     group_by_pattern("*.lora.*.B", {.lr_factor = 16})
 FRUGAL_INLINE ParameterGroup group_by_pattern(std::string const& pattern,
                                               ParameterGroup settings = {}) {
   settings.selects = [names = NamePattern(pattern)](std::string_view name, at::Tensor const&) {

@@ -142,8 +142,8 @@ struct Int8Format {
     auto const* const column_offsets = of(offsets.columns);
     at::parallel_for(0, product.size(0), grain / columns + 1, [&](auto begin, auto end) {
       run_widest<ScaleProduct>(
-          at + begin * columns * sizeof(float), end - begin, columns, of_rows + begin, of_columns,
-          row_offsets == nullptr ? nullptr : row_offsets + begin, column_offsets);
+          at + begin * columns * std::int64_t{sizeof(float)}, end - begin, columns, of_rows + begin,
+          of_columns, row_offsets == nullptr ? nullptr : row_offsets + begin, column_offsets);
     });
   }
 

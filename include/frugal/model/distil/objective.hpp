@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, J teachers, C classes, T positions, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/diagnostic.hpp>
+#include <frugal/core/compose/rational.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/binary_cross_entropy.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/labels.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/distil/layer_outputs.hpp>
+#include <frugal/model/distil/lesson.hpp>
+#include <frugal/model/distil/taught_batch.hpp>
+#include <frugal/model/distil/terms.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+/// Option of Distil: logits of classes, softened by a temperature: `Temperature<4>`,
+/// `Temperature<2.5_r>`. The term is T^2 KL(teacher || student).
+template <auto T>
+struct Temperature {
+  static constexpr double value = [] {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(T)>, Rational>) {
+      return T.value();
+    } else {
+      return static_cast<double>(T);
+    }
+  }();
+  static_assert(value > 0, "frugal: Temperature<T>: T must be above 0. Write Temperature<4>.");
+};
+
+/// Option of Distil: the mean squared error of the outputs, of a regression or of logits.
+struct SquaredError {};
+
+namespace detail {
+
+template <class Option>
+inline constexpr bool is_temperature = false;
+template <auto T>
+inline constexpr bool is_temperature<Temperature<T>> = true;
+
+/// Which positions of outputs count.
+struct CountedPositions {
+  at::Tensor mask{};       ///< bool; undefined if all of them do
+  bool of_labels = false;  ///< it is [B, ...] for outputs [B, C, ...]
+};
+
+template <class B>
+CountedPositions counted_positions(B const& batch, at::Tensor const& output) {
+  if constexpr (TensorTarget<B>) {
+    at::Tensor const& target = batch_target(batch);
+    bool const labels = target.defined() && !target.is_floating_point() &&
+                        target.scalar_type() != at::kBool && output.dim() == target.dim() + 1;
+    if (labels) return {target.ne(ignored_label), true};
+  }
+  if constexpr (CountsLabels<B> && requires { batch.mask.dim(), batch.target_padded; }) {
+    if (batch.target_padded) return {batch.mask, false};
+  }
+  return {};
+}
+
+/// A bool mask [B, T] of the positions that are a sample's own; undefined if the batch has none.
+template <class B>
+at::Tensor mask_of_positions([[maybe_unused]] B const& batch) {
+  if constexpr (requires { batch.mask.dim(); }) {
+    if (batch.mask.defined() && batch.mask.dim() == 2 && batch.mask.scalar_type() == at::kBool) {
+      return batch.mask;
+    }
+  }
+  return {};
+}
+
+FRUGAL_INLINE void require_taught_by(TeacherOutputs const& cached, Lesson const& lesson,
+                                     double temperature) {
+  auto const refuse = [](std::string what, std::string why, std::string fix) {
+    throw SettingsError({.what = std::move(what),
+                         .where = "a batch with cached outputs",
+                         .why = std::move(why),
+                         .fix = std::move(fix)});
+  };
+  if (!lesson.layers.empty()) {
+    refuse("Distil compares layers, and a cache has none", "it has the teacher's logits alone",
+           "Remove Distil::hidden and Distil::attention, or train without the cache.");
+  }
+  if (!lesson.settings.teachers.empty() && lesson.identity != cached.identity) {
+    refuse("the cache is not of Distil's teachers",
+           "it is of " + cached.identity + ", and Distil has " + lesson.identity,
+           "Make the cache of these teachers.");
+  }
+  if (cached.top_k == 0) return;
+  if (temperature == 0) {
+    refuse("Distil<SquaredError> needs all outputs",
+           "the cache has the largest " + std::to_string(cached.top_k),
+           "Set TeacherCacheSettings::top_k to 0.");
+  }
+  if (temperature != cached.temperature) {
+    refuse("the cache is of another temperature",
+           "it is " + std::to_string(cached.temperature) + " there, and Distil's is " +
+               std::to_string(temperature),
+           "Make the cache for this Distil: what all other classes have together depends on it.");
+  }
+}
+
+[[noreturn]] FRUGAL_INLINE void refuse_no_output() {
+  throw ModuleError({.what = "the objective does not say what the student predicted",
+                     .where = "Distil",
+                     .why = "its Loss::output is undefined",
+                     .fix = "Return Loss{.value = loss, .output = logits}."});
+}
+
+[[noreturn]] FRUGAL_INLINE void refuse_no_teacher() {
+  throw SettingsError({.what = "Distil has no teacher",
+                       .where = "Distil::teachers",
+                       .why = "the batch has no teacher's outputs, either",
+                       .fix = "Give Distil a Teacher, or train on a CachedTeacher's source."});
+}
+
+}  // namespace detail
+
+/// Another objective, and what teachers say: Distil::objective makes it. In evaluation mode it is
+/// that objective alone, so that validations compare with those of other runs, and cost as much.
+template <class Option, class Objective>
+struct DistilObjective {
+  static_assert(!detail::is_temperature<Option> ||
+                    !(detail::OfErrors<Objective> || std::same_as<Objective, BinaryCrossEntropy>),
+                "frugal: Distil<Temperature<T>> compares logits of classes, and this objective has "
+                "none. Write Distil<SquaredError>.");
+
+  using trained_with = kinds::distil;
+  FRUGAL_DIAGNOSTIC(trained_without,
+                    "frugal: this objective is that of a Distil which the recipe lacks, so a "
+                    "resume could go on with another teacher. Give the trainer the Distil as well: "
+                    "Trainer{net, distil.objective(CrossEntropy{}), Settings{}, ..., distil}.");
+
+  Objective objective;
+  detail::DistilSettings settings;  ///< until the policy says others
+  std::shared_ptr<detail::Lessons> lessons;
+
+  template <class Module, class B>
+    requires ObjectiveFor<Objective, Module, B>
+  Loss operator()(Module& module, B const& batch) {
+    torch::nn::Module& student = base_module(module);
+    if (!student.is_training()) return detail::as_loss(objective(module, batch));
+    std::shared_ptr<detail::Lesson const> lesson = lessons->of(student);
+    if (!lesson) lesson = lessons->begin(student, settings, /*adapts=*/false);
+
+    // While the layers of student and teachers are watched.
+    detail::LayerOutputs const seen(lesson->layers);
+    std::vector<Said> const said = ask(*lesson, batch);
+    Loss loss = detail::as_loss(objective(module, batch));
+
+    double const alpha = lesson->settings.alpha;
+    at::Tensor const task = loss.value;
+    if (alpha > 0) {
+      if (!loss.output.defined()) detail::refuse_no_output();
+      at::Tensor const taught = term(said, loss.output, batch);
+      loss.scalars.add({"distil_outputs", taught});
+      loss.value = alpha == 1 ? taught : alpha * taught + (1 - alpha) * task;
+    }
+    loss.scalars.add({"task", task});
+    add_layers(*lesson, seen, batch, loss);
+    return loss;
+  }
+
+ private:
+  static constexpr double temperature = [] {
+    if constexpr (detail::is_temperature<Option>) return Option::value;
+    return 0.0;
+  }();
+
+  /// What one teacher says, and its share.
+  struct Said {
+    at::Tensor output, classes{};
+    double share = 1;
+  };
+
+  template <class B>
+  static std::vector<Said> ask(detail::Lesson const& lesson, B const& batch) {
+    std::vector<Said> said;
+    double sum = 0;
+    if constexpr (detail::is_taught<B>) {
+      TeacherOutputs const& by = *batch.taught_by;
+      detail::require_taught_by(by, lesson, temperature);
+      for (std::size_t j = 0; j < by.weights.size(); ++j) {
+        auto const row = static_cast<std::int64_t>(j);
+        said.push_back({batch.teacher.select(1, row),
+                        by.top_k == 0 ? at::Tensor() : batch.classes.select(1, row),
+                        by.weights[j]});
+      }
+    } else {
+      at::Device device = at::kCPU;
+      bool found = false;
+      batch_tensors(batch, [&](at::Tensor const& tensor) {
+        if (!found && tensor.defined()) device = tensor.device(), found = true;
+      });
+      for (Teacher const& teacher : lesson.settings.teachers) {
+        said.push_back({teacher(batch, device), {}, teacher.options().weight});
+      }
+    }
+    if (said.empty()) detail::refuse_no_teacher();
+    for (Said const& each : said) sum += each.share;
+    for (Said& each : said) each.share /= sum;
+    return said;
+  }
+
+  template <class B>
+  static at::Tensor term(std::vector<Said> const& said, at::Tensor const& output, B const& batch) {
+    detail::CountedPositions const counted = detail::counted_positions(batch, output);
+    at::Tensor log_student;
+    if constexpr (detail::is_temperature<Option>) {
+      detail::require_logits(output, output);
+      log_student = at::log_softmax(detail::at_least_float(output) / temperature, 1);
+    }
+    at::Tensor sum;
+    for (Said const& each : said) {
+      at::Tensor values;
+      if constexpr (!detail::is_temperature<Option>) {
+        values = detail::squared_error(output, each.output);
+        if (counted.of_labels) values = values.mean(1);
+      } else if (each.classes.defined()) {
+        values = detail::divergence_of_top(log_student, each.output, each.classes);
+      } else {
+        detail::require_logits(output, each.output);
+        values = detail::divergence(log_student, each.output, temperature);
+      }
+      at::Tensor const mean = detail::mean_where(values, counted.mask);
+      sum = sum.defined() ? sum + each.share * mean : (each.share == 1 ? mean : each.share * mean);
+    }
+    return detail::is_temperature<Option> ? temperature * temperature * sum : sum;
+  }
+
+  template <class B>
+  static void add_layers(detail::Lesson const& lesson, detail::LayerOutputs const& seen,
+                         B const& batch, Loss& loss) {
+    if (lesson.layers.empty()) return;
+    at::Tensor const mask = detail::mask_of_positions(batch);
+    auto const add = [&](std::string const& name, double weight, at::Tensor const& value) {
+      loss.scalars.add({name, value});
+      loss.value = loss.value + weight * value;
+    };
+    for (std::size_t i = 0; i < lesson.hidden.size(); ++i) {
+      detail::Lesson::Pair const& pair = lesson.hidden[i];
+      HiddenStates const& of = lesson.settings.hidden[i];
+      bool const channels = lesson.layers[pair.student].op == LayerCall::Operator::conv2d &&
+                            lesson.layers[pair.teacher].op == LayerCall::Operator::conv2d;
+      add("distil_hidden_" + std::to_string(i), of.weight,
+          detail::hidden_term(seen.of(pair.student), seen.of(pair.teacher), pair.projection,
+                              channels, mask, of.student + " and " + of.teacher));
+    }
+    for (std::size_t i = 0; i < lesson.attention.size(); ++i) {
+      detail::Lesson::Attention const& layers = lesson.attention[i];
+      AttentionMaps const& of = lesson.settings.attention[i];
+      std::string const pair = of.student.query + " and " + of.teacher.query;
+      auto const map = [&](std::size_t query, std::size_t key) {
+        return detail::attention_map(seen.of(query), seen.of(key), of.heads, of.causal, mask);
+      };
+      add("distil_attention_" + std::to_string(i), of.weight,
+          of.student.key.empty()
+              ? detail::spatial_attention_term(seen.of(layers.student_query),
+                                               seen.of(layers.teacher_query), pair)
+              : detail::self_attention_term(map(layers.student_query, layers.student_key),
+                                            map(layers.teacher_query, layers.teacher_key), mask));
+    }
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, ... whatever one sample has.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include <frugal/core/libtorch/meta_meter.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/data/fields.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/module_identity.hpp>
+
+namespace frugal {
+
+/// How a teacher is asked.
+struct TeacherOptions {
+  double weight = 1;  ///< its share among several teachers
+  /// Autocast to this type. Nothing: the teacher computes in the type of its weights, whatever the
+  /// precision of the run.
+  std::optional<at::ScalarType> autocast{};
+};
+
+namespace detail {
+
+/// A batch whose type only the teacher's forward function knows.
+struct AnyBatch {
+  std::type_info const& type;
+  void const* batch;
+  at::Tensor data;  ///< undefined unless the batch's data is one tensor
+};
+
+template <class B>
+AnyBatch any_batch(B const& batch) {
+  if constexpr (HasData<B>) {
+    if constexpr (IsTensor<std::remove_cvref_t<decltype(batch_data(batch))>>) {
+      return {typeid(B), &batch, batch_data(batch)};
+    }
+  }
+  return {typeid(B), &batch, {}};
+}
+
+/// The batch that a function object `(module, batch) -> logits` takes, if it is no template.
+template <class Call>
+struct second_argument {};
+template <class R, class F, class M, class B>
+struct second_argument<R (F::*)(M, B) const> {
+  using type = std::remove_cvref_t<B>;
+};
+template <class R, class F, class M, class B>
+struct second_argument<R (F::*)(M, B)> : second_argument<R (F::*)(M, B) const> {};
+
+struct ForwardOfTensor {
+  template <class M>
+  at::Tensor operator()(M& module, at::Tensor const& data) const {
+    return forward(module, data);
+  }
+};
+
+/// Autocast as a teacher wants it, for a scope.
+class [[nodiscard]] TeacherPrecision {
+ public:
+  TeacherPrecision(at::DeviceType device, std::optional<at::ScalarType> autocast)
+      : device_(device),
+        enabled_(at::autocast::is_autocast_enabled(device)),
+        type_(at::autocast::get_autocast_dtype(device)) {
+    at::autocast::set_autocast_enabled(device_, autocast.has_value());
+    if (autocast) at::autocast::set_autocast_dtype(device_, *autocast);
+    at::autocast::increment_nesting();
+  }
+  TeacherPrecision(TeacherPrecision const&) = delete;
+  TeacherPrecision& operator=(TeacherPrecision const&) = delete;
+  ~TeacherPrecision() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, enabled_);
+    at::autocast::set_autocast_dtype(device_, type_);
+  }
+
+ private:
+  at::DeviceType device_;
+  bool enabled_;
+  at::ScalarType type_;
+};
+
+}  // namespace detail
+
+/// A trained module that others learn from: any module or holder, with what runs it on a batch. It
+/// is asked in evaluation mode, without gradients, in its own precision, on the batch's device,
+/// where it is moved. Copies share the module.
+///
+///     Teacher(big)                                          // forward(batch.data)
+///     Teacher(big, [](Bert& bert, Tokens const& batch) {    // any batch
+///       return bert->forward(batch.ids, batch.mask);
+///     })
+///
+/// Errors  SettingsError for a weight that is not above 0; ModuleError for an empty holder; when
+///         asked, DataError for a batch that the function does not take.
+class Teacher {
+ public:
+  template <class M>
+    requires(!std::same_as<M, Teacher>)
+  explicit Teacher(M module, TeacherOptions options = {})
+      : Teacher(std::move(module), detail::ForwardOfTensor{}, options) {}
+
+  template <class M, class F>
+    requires(!std::same_as<F, TeacherOptions>)
+  Teacher(M module, F forward, TeacherOptions options = {}) : options_(options) {
+    auto held = std::make_shared<M>(std::move(module));
+    root_ = &base_module(*held);
+    ask_ = [held, call = std::move(forward)](detail::AnyBatch const& batch,
+                                             std::optional<at::ScalarType> type) -> at::Tensor {
+      if constexpr (requires {
+                      typename detail::second_argument<decltype(&F::operator())>::type;
+                    }) {
+        using B = typename detail::second_argument<decltype(&F::operator())>::type;
+        if constexpr (!std::same_as<B, at::Tensor>) {
+          if (batch.type != typeid(B)) refuse_batch(batch, typeid(B));
+          return call(*held, *static_cast<B const*>(batch.batch));
+        }
+      }
+      if constexpr (requires(at::Tensor const& data) {
+                      { call(*held, data) } -> std::convertible_to<at::Tensor>;
+                    }) {
+        if (!batch.data.defined()) refuse_batch(batch, typeid(at::Tensor));
+        bool const other = type && batch.data.is_floating_point();
+        return call(*held, other ? batch.data.to(*type) : batch.data);
+      } else {
+        static_assert(
+            requires { typename detail::second_argument<decltype(&F::operator())>::type; },
+            "frugal: a Teacher's second argument is called with (module, batch), or with "
+            "(module, data), and returns the logits. Write `[](Net& net, Batch const& "
+            "batch) { return net->forward(batch.data); }`, with the types of your module "
+            "and batch in place of auto.");
+        return {};
+      }
+    };
+    begin();
+  }
+
+  /// The logits [B, C, ...] of a batch, without a graph.
+  template <class B>
+  at::Tensor operator()(B const& batch, at::Device device) const {
+    return ask(detail::any_batch(batch), device);
+  }
+
+  torch::nn::Module& module() const { return *root_; }
+  TeacherOptions const& options() const { return options_; }
+
+  /// Whose outputs these are: see module_identity(). The weight among several is not part of it.
+  FRUGAL_INLINE std::string identity() const {
+    std::string text = module_identity(*root_);
+    if (options_.autocast) text += std::string(", autocast ") + at::toString(*options_.autocast);
+    return text;
+  }
+
+ private:
+  FRUGAL_INLINE void begin() {
+    if (!(options_.weight > 0) || options_.weight > 1e30) {
+      throw SettingsError({.what = "a teacher has the weight " + std::to_string(options_.weight),
+                           .where = "TeacherOptions::weight",
+                           .why = "it is a share of the distillation loss",
+                           .fix = "Give a number above 0; 1 is the default."});
+    }
+    for (at::Tensor const& each : root_->parameters()) {
+      if (!probe_.defined() || (each.is_floating_point() && !probe_.is_floating_point())) {
+        probe_ = each;
+      }
+    }
+    root_->eval();
+  }
+
+  FRUGAL_INLINE at::Tensor ask(detail::AnyBatch const& batch, at::Device device) const {
+    at::NoGradGuard const no_gradients;
+    if (root_->is_training()) root_->eval();
+    // A plan of memory runs on shapes alone, and the weights must survive it.
+    std::optional<detail::OnMeta> on_meta;
+    if (device.is_meta()) {
+      on_meta.emplace(*root_);
+    } else if (probe_.defined() && probe_.device() != device) {
+      root_->to(device);
+    }
+    std::optional<detail::TeacherPrecision> precision;  // on meta there is no autocast
+    if (!device.is_meta()) precision.emplace(device.type(), options_.autocast);
+    std::optional<at::ScalarType> type;
+    if (!options_.autocast && probe_.defined() && probe_.is_floating_point()) {
+      type = probe_.scalar_type();
+    }
+    at::Tensor logits = ask_(batch, type);
+    if (logits.defined()) return logits;
+    throw ModuleError({.what = "the teacher returned an undefined tensor",
+                       .where = "Teacher",
+                       .why = "",
+                       .fix = "Return its logits."});
+  }
+
+  [[noreturn]] FRUGAL_INLINE static void refuse_batch(detail::AnyBatch const& batch,
+                                                      std::type_info const& wanted) {
+    throw DataError({.what = "the teacher cannot be asked for this batch",
+                     .where = std::string("a batch of type ") + batch.type.name(),
+                     .why = std::string("its forward function takes ") + wanted.name(),
+                     .fix = "Give Teacher a second argument, `[](Net& net, MyBatch const& batch) "
+                            "{ return net->forward(batch.ids); }`."});
+  }
+
+  TeacherOptions options_;
+  torch::nn::Module* root_ = nullptr;  ///< owned by what is in ask_
+  at::Tensor probe_{};                 ///< says where the module is, and of which type
+  /// With the type that data are converted to.
+  std::function<at::Tensor(detail::AnyBatch const&, std::optional<at::ScalarType>)> ask_{};
+};
+
+}  // namespace frugal

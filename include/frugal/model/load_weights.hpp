@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/mapped_file.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/stored_weights.hpp>
+#include <frugal/model/weight_files.hpp>
+#include <frugal/model/weight_rules.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Finds a module's tensors in files of weights, and copies them when everything fits.
+class WeightPlan {
+ public:
+  /// StateError that lists every name that does not fit and that the rules do not allow.
+  FRUGAL_INLINE WeightPlan(torch::nn::Module& module, StoredWeights const& stored,
+                           WeightRules const& rules)
+      : stored_(stored), rules_(rules) {
+    loaded_.file = stored.place();
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+      tensors_.emplace_back(name, tensor);
+    });
+    if (!stored.fixed.empty()) require_base(fixed_identity(module));
+    std::vector<std::string> names;
+    for (auto const& [name, tensor] : tensors_) names.push_back(name);
+    require_rules(rules, names);
+    for (auto const& [name, tensor] : tensors_) find(name, tensor);
+    report();
+  }
+
+  /// Cost  memory for one tensor at a time, next to the module.
+  FRUGAL_INLINE LoadedWeights copy() {
+    at::NoGradGuard const no_gradients;
+    for (Copy const& each : copies_) require_range(each);
+    for (Copy const& each : copies_) {
+      copy(each);
+      MappedFile::release(each.from->bytes);
+    }
+    return std::move(loaded_);
+  }
+
+ private:
+  struct Copy {
+    std::string name;
+    at::Tensor to;
+    StoredWeight const* from;
+    bool transposed;
+    at::Tensor stored() const { return transposed ? from->tensor().t() : from->tensor(); }
+  };
+
+  FRUGAL_INLINE void find(std::string const& name, at::Tensor const& tensor) {
+    std::string const there = name_in_file(rules_, name);
+    StoredWeight const* from = nullptr;
+    if (!rules_.prefix.empty()) from = stored_.find(rules_.prefix + there);
+    if (from == nullptr) from = stored_.find(there);
+    if (from != nullptr) used_.insert(from);
+    if (!rules_.parts.patterns().empty() && !rules_.parts.matches(name)) return;
+    // A checkpoint over a base leaves that out, and the module has it.
+    if (from == nullptr && !stored_.fixed.empty() && is_fixed(tensor)) return;
+    if (from == nullptr) {
+      absent_.emplace_back(name, tensor);
+      return;
+    }
+    Copy copy{name, tensor, from, rules_.transpose.matches(name)};
+    if (std::string const why = misfit(copy); !why.empty()) {
+      loaded_.misshapen.push_back(name);
+      if (!rules_.allow_misshapen.matches(name)) misfits_.push_back(why);
+      return;
+    }
+    auto const [tied, first] = filled_.emplace(tensor.unsafeGetTensorImpl(), copies_.size());
+    if (first) {
+      if (is_resized(copy)) loaded_.resized.push_back(name);
+      copies_.push_back(std::move(copy));
+    } else if (!same(copies_[tied->second], copy)) {
+      misfits_.push_back("'" + copies_[tied->second].name + "' and '" + name +
+                         "' differ there and are one tied tensor here");
+    }
+  }
+
+  FRUGAL_INLINE void require_base(std::string const& here) const {
+    if (here.empty() || here == stored_.fixed) return;
+    throw StateError(
+        {.what = "these weights were trained over another base",
+         .where = stored_.place(),
+         .why = "the fixed weights have the hash " + stored_.fixed + " there and " + here + " here",
+         .fix = "Load the base that the run began with into the module first."});
+  }
+
+  static bool same(Copy const& a, Copy const& b) {
+    if (a.from == b.from && a.transposed == b.transposed) return true;
+    bool const alike = a.from->type == b.from->type && a.from->sizes == b.from->sizes &&
+                       a.from->strides == b.from->strides && a.transposed == b.transposed;
+    // The bits, so that a NaN is equal to itself.
+    if (alike && std::ranges::equal(a.from->bytes, b.from->bytes)) return true;
+    return at::equal(a.stored(), b.stored());
+  }
+
+  static bool is_resized(Copy const& copy) {
+    return copy.to.dim() != 0 && copy.from->sizes[copy.transposed ? 1 : 0] != copy.to.size(0);
+  }
+
+  /// Why a tensor cannot be copied; empty if it can.
+  FRUGAL_INLINE std::string misfit(Copy const& copy) const {
+    std::string const both = "'" + copy.name + "' is " + copy.from->type_and_shape() + " there" +
+                             (copy.transposed ? ", transposed," : "") + " and " +
+                             type_and_shape(copy.to) + " here";
+    std::vector<std::int64_t> sizes = copy.from->sizes;
+    if (copy.transposed) {
+      if (sizes.size() != 2) return both + ", and only matrices are transposed";
+      std::swap(sizes[0], sizes[1]);
+    }
+    bool const resizable = rules_.resize.matches(copy.name) && !sizes.empty() && sizes[0] != 0 &&
+                           sizes.size() == static_cast<std::size_t>(copy.to.dim());
+    if (resizable) sizes[0] = copy.to.size(0);
+    if (at::IntArrayRef(sizes) != copy.to.sizes()) return both;
+    if (!convertible(copy.from->type, copy.to.scalar_type())) {
+      return both + ", a type that is not converted";
+    }
+    return {};
+  }
+
+  /// Floating-point types are rounded to each other; integers only become wider.
+  static bool convertible(at::ScalarType from, at::ScalarType to) {
+    if (from == to) return true;
+    if (from == at::ScalarType::Undefined) return false;
+    if (at::isFloatingType(from)) return at::isFloatingType(to);
+    return at::isIntegralType(from, false) && at::isIntegralType(to, false) &&
+           !at::isBarebonesUnsignedType(from) && !at::isBarebonesUnsignedType(to) &&
+           at::promoteTypes(from, to) == to;
+  }
+
+  /// Errors that the rules do not allow, and the names of the result.
+  FRUGAL_INLINE void report() {
+    std::vector<std::string> missing, unexpected;
+    for (auto const& [name, tensor] : tensors_) {
+      // Programs that store a tied tensor once, under one of its names, fill the others with it.
+      if (filled_.contains(tensor.unsafeGetTensorImpl())) loaded_.matched.push_back(name);
+    }
+    for (auto const& [name, tensor] : absent_) {
+      if (filled_.contains(tensor.unsafeGetTensorImpl())) continue;
+      loaded_.missing.push_back(name);
+      std::string const there = name_in_file(rules_, name);
+      if (rules_.allow_missing.matches(name)) continue;
+      missing.push_back("'" + name + "'" + (there == name ? "" : " ('" + there + "' there)"));
+    }
+    for (StoredWeight const& each : stored_.all()) {
+      if (used_.contains(&each)) continue;
+      loaded_.unexpected.push_back(each.name);
+      if (!rules_.allow_unexpected.matches(each.name)) unexpected.push_back("'" + each.name + "'");
+    }
+    std::string why;
+    add(why, missing, "missing there: ");
+    add(why, unexpected, "unexpected there: ");
+    add(why, misfits_, "misshapen: ");
+    if (why.empty() && copies_.empty()) why = "no tensor there has the name of a tensor here";
+    if (why.empty()) return;
+    throw StateError({.what = "these weights do not fit the module",
+                      .where = stored_.place(),
+                      .why = why,
+                      .fix = "Load the weights of this module, or say in WeightRules how names are "
+                             "mapped (rename, prefix) and what may differ (allow_missing, "
+                             "allow_unexpected, allow_misshapen)."});
+  }
+
+  FRUGAL_INLINE static void add(std::string& text, std::vector<std::string> const& names,
+                                std::string const& title) {
+    constexpr std::size_t most = 50;  // of a model with thousands, these show what is wrong
+    if (names.empty()) return;
+    text += (text.empty() ? "" : "; ") + title;
+    for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+      text += (i == 0 ? "" : ", ") + names[i];
+    }
+    if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
+  }
+
+  /// The largest number of a type.
+  static double largest(at::ScalarType type) {
+    if (type == at::kHalf) return 65504;
+    if (type == at::kFloat) return std::numeric_limits<float>::max();
+    if (type == at::kBFloat16) return 0x1.FEp127;
+    return std::numeric_limits<double>::infinity();
+  }
+
+  /// A number that the module's type does not have would become infinite. Reads the tensor only if
+  /// its own type has such numbers.
+  FRUGAL_INLINE void require_range(Copy const& copy) const {
+    double const most = largest(copy.to.scalar_type());
+    if (!at::isFloatingType(copy.from->type) || copy.to.numel() == 0 ||
+        largest(copy.from->type) <= most) {
+      return;
+    }
+    auto const [low, high] = at::aminmax(copy.from->tensor());
+    double const reach = std::max(-low.item<double>(), high.item<double>());
+    MappedFile::release(copy.from->bytes);
+    if (!(reach > most) || std::isinf(reach)) return;
+    throw StateError({.what = "a weight is too large for the module's type",
+                      .where = stored_.place(),
+                      .why = "'" + copy.name + "' has " + std::to_string(reach) + ", and " +
+                             type_and_shape(copy.to) + " ends at " + std::to_string(most),
+                      .fix = "Load into a module of a wider type, such as BF16."});
+  }
+
+  FRUGAL_INLINE static void copy(Copy const& each) {
+    at::Tensor const saved = each.stored();
+    if (each.to.dim() == 0 || saved.size(0) == each.to.size(0)) {
+      each.to.copy_(saved);
+      return;
+    }
+    std::int64_t const known = std::min(saved.size(0), each.to.size(0));
+    each.to.narrow(0, 0, known).copy_(saved.narrow(0, 0, known));
+    if (known == each.to.size(0)) return;
+    each.to.narrow(0, known, each.to.size(0) - known).copy_(mean_row(saved));
+  }
+
+  /// In double precision, in blocks: a copy of the whole would be the largest tensor of the model.
+  FRUGAL_INLINE static at::Tensor mean_row(at::Tensor const& saved) {
+    constexpr std::int64_t block = 4096;
+    at::Tensor sum = at::zeros(saved.sizes().slice(1), at::kDouble);
+    for (std::int64_t row = 0; row < saved.size(0); row += block) {
+      std::int64_t const rows = std::min(block, saved.size(0) - row);
+      sum += saved.narrow(0, row, rows).to(at::kDouble).sum(0);
+    }
+    return sum / static_cast<double>(saved.size(0));
+  }
+
+  StoredWeights const& stored_;
+  WeightRules const& rules_;
+  LoadedWeights loaded_;
+  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+  std::vector<std::pair<std::string, at::Tensor>> absent_;
+  std::vector<Copy> copies_;
+  std::vector<std::string> misfits_;
+  std::map<at::TensorImpl const*, std::size_t> filled_;
+  std::unordered_set<StoredWeight const*> used_;
+};
+
+}  // namespace detail
+
+/// Copies weights into a module, by the names of parameters and buffers.
+///
+/// `path`   a file of safetensors; one of torch.save with tensors alone; a folder with
+///          model.safetensors.index.json and its shards, with model.safetensors or with
+///          pytorch_model.bin; a checkpoint's folder, or a run's, of which it takes the newest
+///          complete checkpoint.
+/// `rules`  other names, parts of the module, and what may differ.
+/// Returns  the names that matched, and those that the rules have let differ.
+/// Cost     memory for one tensor, next to the module: files are mapped.
+/// Errors   StateError that lists the names that are missing, unexpected or misshapen; StoreError and
+///          FormatError for files that are missing or damaged, or have code; SettingsError for rules
+///          that match nothing. The module is then unchanged.
+///
+///     load_weights(net, best_checkpoint<WatchAccuracy>("runs/demo"));
+///     load_weights(*net->encoder, "bert-base", {.prefix = "bert.", .allow_unexpected = {"cls.*"}});
+template <class Module>
+LoadedWeights load_weights(Module& module, std::filesystem::path const& path,
+                           WeightRules const& rules = {}) {
+  detail::StoredWeights const stored = detail::open_weights(path, rules.which, rules.within);
+  return detail::WeightPlan(base_module(module), stored, rules).copy();
+}
+
+/// The same, of a checkpoint with averages (Average): which ones.
+template <class Module>
+LoadedWeights load_weights(Module& module, std::filesystem::path const& path, Weights which) {
+  return load_weights(module, path, WeightRules{.which = which});
+}
+
+}  // namespace frugal

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/file.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/weight_files.hpp>
+#include <frugal/model/where.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
+
+namespace frugal {
+
+/// How save_weights() writes a module.
+struct SaveRules {
+  /// A file takes no more bytes of tensors, unless a single tensor has more.
+  std::uint64_t shard_bytes = 5'000'000'000;
+  /// Floating-point tensors are rounded to this type; Undefined: their own.
+  at::ScalarType type = at::ScalarType::Undefined;
+  /// The tensors that are saved. Empty: all.
+  NamePatterns parts{};
+};
+
+/// The result of save_weights().
+struct SavedWeights {
+  std::vector<std::filesystem::path> files{};  ///< in the order of their numbers
+  std::filesystem::path index{};               ///< empty with a single file
+  std::uint64_t total_size = 0;                ///< bytes of the tensors
+};
+
+namespace detail {
+
+class WeightsWriter {
+ public:
+  FRUGAL_INLINE WeightsWriter(torch::nn::Module& module, std::filesystem::path folder,
+                              SaveRules const& rules)
+      : folder_(std::move(folder)), type_(rules.type) {
+    if (rules.type != at::ScalarType::Undefined && !at::isFloatingType(rules.type)) {
+      throw SettingsError(
+          {.what = std::string("weights cannot be rounded to ") + at::toString(rules.type),
+           .where = "SaveRules::type",
+           .why = "it is not a floating-point type",
+           .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
+    }
+    std::vector<std::string> names;
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+      names.push_back(name);
+      if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
+      std::uint64_t const bytes = bytes_of(tensor);
+      if (shards_.empty() ||
+          (shards_.back().bytes != 0 && shards_.back().bytes + bytes > rules.shard_bytes)) {
+        shards_.emplace_back();
+      }
+      shards_.back().tensors.emplace_back(name, tensor);
+      shards_.back().bytes += bytes;
+      saved_.total_size += bytes;
+    });
+    rules.parts.require_in(names, "SaveRules::parts", "tensors of the module");
+    if (shards_.empty()) shards_.emplace_back();
+  }
+
+  /// Everything is written under other names first, so that a failure leaves the folder as it was.
+  FRUGAL_INLINE SavedWeights write() {
+    create_folders(folder_);
+    std::set<std::string> const before = shards_before();
+    std::vector<std::filesystem::path> written;
+    try {
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        std::filesystem::path const path = folder_ / name_of(i);
+        saved_.files.push_back(path);
+        written.push_back(path);
+        written.back() += ".new";
+        write(shards_[i], written.back());
+      }
+    } catch (...) {
+      std::error_code ignored;
+      for (auto const& path : written) std::filesystem::remove(path, ignored);
+      throw;
+    }
+    // Without its index, a folder whose files are half replaced is not taken for a model.
+    std::error_code ignored;
+    std::filesystem::path const index = folder_ / weights_index_file;
+    if (shards_.size() > 1) std::filesystem::remove(index, ignored);
+    for (std::size_t i = 0; i < written.size(); ++i) rename_path(written[i], saved_.files[i]);
+    if (shards_.size() > 1) {
+      write_whole_file(index, index_text(), Durable::no);
+      saved_.index = index;
+    } else {
+      std::filesystem::remove(index, ignored);
+    }
+    for (std::string const& file : before) {
+      bool const replaced = std::ranges::any_of(
+          saved_.files, [&](auto const& path) { return path.filename() == file; });
+      if (!replaced) std::filesystem::remove(folder_ / file, ignored);
+    }
+    return std::move(saved_);
+  }
+
+ private:
+  struct Shard {
+    std::vector<std::pair<std::string, at::Tensor>> tensors;
+    std::uint64_t bytes = 0;
+  };
+
+  at::ScalarType type_of(at::Tensor const& tensor) const {
+    bool const rounded = type_ != at::ScalarType::Undefined && tensor.is_floating_point();
+    return rounded ? type_ : tensor.scalar_type();
+  }
+  std::uint64_t bytes_of(at::Tensor const& tensor) const {
+    return static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type_of(tensor));
+  }
+
+  /// The files of the folder that this save replaces.
+  FRUGAL_INLINE std::set<std::string> shards_before() const {
+    std::set<std::string> files{weights_file};
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder_ / weights_index_file, ignored)) return files;
+    try {
+      for (auto const& [name, file] : WeightIndex::read(folder_ / weights_index_file).weight_map) {
+        files.insert(file);
+      }
+    } catch (FormatError const&) {  // it is replaced as well, and what it named stays
+    }
+    return files;
+  }
+
+  /// "model-00002-of-00003.safetensors".
+  FRUGAL_INLINE std::string name_of(std::size_t shard) const {
+    if (shards_.size() == 1) return weights_file;
+    char text[64];
+    std::snprintf(text, sizeof text, "model-%05zu-of-%05zu.safetensors", shard + 1, shards_.size());
+    return text;
+  }
+
+  FRUGAL_INLINE void write(Shard const& shard, std::filesystem::path const& path) const {
+    std::vector<at::Tensor> kept;  // in host memory, while they are written
+    std::vector<TensorView> views;
+    for (auto const& [name, tensor] : shard.tensors) {
+      kept.push_back(tensor.detach().to(at::kCPU, type_of(tensor)).contiguous());
+      views.push_back(stored_view(name, kept.back()));
+    }
+    SafetensorsWriter const writer(std::move(views), {{"format", "pt"}}, path.string());
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);  // of a process that was killed
+    File file = File::create(path);
+    writer.write(file);
+    file.close();
+  }
+
+  FRUGAL_INLINE std::string index_text() const {
+    JsonWriter out;
+    out.object(JsonLayout::lines);
+    out.key("metadata").object().add("total_size", saved_.total_size).end();
+    out.key("weight_map").object();
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      for (auto const& [name, tensor] : shards_[i].tensors) out.add(name, name_of(i));
+    }
+    return out.str("\n");
+  }
+
+  std::filesystem::path folder_;
+  at::ScalarType type_;
+  std::vector<Shard> shards_;
+  SavedWeights saved_;
+};
+
+}  // namespace detail
+
+/// Writes a module's parameters and buffers to a folder, as Hugging Face lays models out:
+/// model.safetensors, or with more than shard_bytes model-00001-of-00003.safetensors and so on, and
+/// model.safetensors.index.json. Weights that the folder has are replaced.
+///
+/// A tied tensor is saved under each of its names, so that torch.nn.Module.load_state_dict finds all.
+///
+/// Cost     the writing. Tensors that are rounded, or are not in host memory without gaps, are copied
+///          there, those of a file together.
+/// Errors   StoreError; FormatError for a tensor of a type that the format lacks. The folder then has
+///          the weights that it had.
+template <class Module>
+SavedWeights save_weights(Module& module, std::filesystem::path const& folder,
+                          SaveRules const& rules = {}) {
+  return detail::WeightsWriter(base_module(module), folder, rules).write();
+}
+
+}  // namespace frugal

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/inline.hpp>
+#include <frugal/model/pickle_stack.hpp>
+
+// LibTorch's own reader (torch::jit::Unpickler) is not used: it makes nothing of an OrderedDict, which
+// every state_dict() is, and looks up and constructs TorchScript classes.
+namespace frugal::detail {
+
+/// Reads the pickle inside of a file of torch.save: dicts, lists, tuples, texts, numbers and tensors,
+/// and nothing else. It knows the few globals that make these, by name, and calls nothing: a pickle
+/// with code, or with an object of any class, is refused where it first names it.
+///
+/// Source  Python's pickletools.py (protocols 2 to 5); torch/_utils.py, _rebuild_tensor_v2 and _v3;
+///         torch/serialization.py, persistent_id.
+class TensorPickle : private PickleStack {
+ public:
+  /// Errors  FormatError with the byte for anything else; `place` is what they call the file.
+  FRUGAL_INLINE TensorPickle(std::string_view bytes, std::string place)
+      : PickleStack(bytes, std::move(place)) {
+    while (root_ == nullptr) run(next());
+  }
+
+  PickleValue const& root() const { return *root_; }
+
+ private:
+  // ---- opcodes ----------------------------------------------------------------------------------
+
+  FRUGAL_INLINE void run(unsigned char opcode) {
+    switch (opcode) {
+      case 0x80:
+        return version(number(1));
+      case 0x95:
+        return static_cast<void>(take(8));  // FRAME: a hint for buffering
+      case '(':
+        return mark();
+      case '.':
+        return stop();
+      case '0':
+        return static_cast<void>(pop());
+      case 'N':
+        return push(made(Kind::none));
+      case 0x88:
+        return push_integer(1, Kind::boolean);
+      case 0x89:
+        return push_integer(0, Kind::boolean);
+      case 'J':
+        return push_integer(static_cast<std::int32_t>(number(4)));
+      case 'K':
+        return push_integer(static_cast<std::int64_t>(number(1)));
+      case 'M':
+        return push_integer(static_cast<std::int64_t>(number(2)));
+      case 0x8a:
+        return push_long(number(1));
+      case 'G':
+        return push_real();
+      case 'X':
+        return push_text(take(number(4)));
+      case 0x8c:
+        return push_text(take(number(1)));
+      case 0x8d:
+        return push_text(take(number(8)));
+      case ')':
+        return push_tuple(std::vector<PickleValue*>{});
+      case 't':
+        return push_tuple(pop_to_mark());
+      case 0x85:
+        return push_tuple(1);
+      case 0x86:
+        return push_tuple(2);
+      case 0x87:
+        return push_tuple(3);
+      case ']':
+        return push(made(Kind::list));
+      case '}':
+        return push(made(Kind::dict));
+      case 'a':
+        return append_one();
+      case 'e':
+        return append(pop_to_mark(), Kind::list);
+      case 's':
+        return set_one();
+      case 'u':
+        return append(pop_to_mark(), Kind::dict);
+      case 'q':
+        return remember(number(1));
+      case 'r':
+        return remember(number(4));
+      case 0x94:
+        return remember(remembered());
+      case 'h':
+        return recall(number(1));
+      case 'j':
+        return recall(number(4));
+      case 'c':
+        return global();
+      case 0x93:
+        return stack_global();
+      case 'Q':
+        return push(storage_of(pop()));
+      case 'R':
+        return reduce();
+      case 'b':
+        return build();
+      default:
+        break;
+    }
+    constexpr std::string_view digits = "0123456789abcdef";
+    refuse_object(std::string("it has the opcode 0x") + digits[opcode >> 4U] +
+                  digits[opcode & 15U] + ", which no state dict needs");
+  }
+
+  FRUGAL_INLINE void version(std::uint64_t protocol) const {
+    if (protocol < 2 || protocol > 5) damaged("its protocol is " + std::to_string(protocol));
+  }
+  FRUGAL_INLINE void stop() {
+    PickleValue* const value = pop();
+    if (!is_empty()) damaged("it leaves values on the stack");
+    root_ = value;
+  }
+  FRUGAL_INLINE void push_long(std::uint64_t width) {
+    if (width > 8) damaged("an integer has more than 64 bits");
+    std::uint64_t value = number(width);
+    bool const negative = width != 0 && width != 8 && (value >> (8 * width - 1) & 1U) != 0;
+    if (negative) value |= ~std::uint64_t{0} << (8 * width);
+    push_integer(static_cast<std::int64_t>(value));
+  }
+  FRUGAL_INLINE void push_real() {
+    std::uint64_t bits = 0;
+    for (char const byte : take(8)) bits = bits << 8U | static_cast<unsigned char>(byte);
+    push(made(Kind::real));
+    top()->real = std::bit_cast<double>(bits);
+  }
+  FRUGAL_INLINE void append_one() {
+    PickleValue* const value = pop();
+    append({value}, Kind::list);
+  }
+  FRUGAL_INLINE void set_one() {
+    PickleValue* const value = pop();
+    PickleValue* const key = pop();
+    append({key, value}, Kind::dict);
+  }
+  /// The attributes of a state dict: its versions (_metadata), which C++ modules do not have.
+  FRUGAL_INLINE void build() {
+    pop();
+    if (!top()->is(Kind::dict)) refuse_object("it sets the attributes of an object");
+  }
+
+  // ---- globals ----------------------------------------------------------------------------------
+
+  FRUGAL_INLINE void global() {
+    std::string const module = line();
+    push_global(module + "." + line());
+  }
+  FRUGAL_INLINE void stack_global() {
+    PickleValue const* const name = pop();
+    PickleValue const* const module = pop();
+    if (!name->is(Kind::text) || !module->is(Kind::text)) damaged("a global has no name");
+    push_global(module->text + "." + name->text);
+  }
+  FRUGAL_INLINE void push_global(std::string name) {
+    auto const storage = storage_type(name);
+    auto const type = storage ? storage : plain_type(name);
+    constexpr std::array<std::string_view, 8> known{"collections.OrderedDict",
+                                                    "torch._utils._rebuild_tensor_v2",
+                                                    "torch._utils._rebuild_tensor_v3",
+                                                    "torch._utils._rebuild_parameter",
+                                                    "torch.Size",
+                                                    "torch.device",
+                                                    "torch.storage.UntypedStorage",
+                                                    "torch.UntypedStorage"};
+    if (!type && std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse_object("it names " + name);
+    }
+    push(made(Kind::global));
+    top()->text = std::move(name);
+    top()->type = type.value_or(at::ScalarType::Undefined);
+  }
+
+  struct Type {
+    std::string_view storage;
+    std::string_view plain;
+    at::ScalarType type;
+  };
+  static constexpr std::array<Type, 20> types{{
+      {"torch.FloatStorage", "torch.float32", at::kFloat},
+      {"torch.DoubleStorage", "torch.float64", at::kDouble},
+      {"torch.HalfStorage", "torch.float16", at::kHalf},
+      {"torch.BFloat16Storage", "torch.bfloat16", at::kBFloat16},
+      {"torch.LongStorage", "torch.int64", at::kLong},
+      {"torch.IntStorage", "torch.int32", at::kInt},
+      {"torch.ShortStorage", "torch.int16", at::kShort},
+      {"torch.CharStorage", "torch.int8", at::kChar},
+      {"torch.ByteStorage", "torch.uint8", at::kByte},
+      {"torch.BoolStorage", "torch.bool", at::kBool},
+      {"torch.ComplexFloatStorage", "torch.complex64", at::kComplexFloat},
+      {"torch.ComplexDoubleStorage", "torch.complex128", at::kComplexDouble},
+      {"", "torch.uint16", at::kUInt16},
+      {"", "torch.uint32", at::kUInt32},
+      {"", "torch.uint64", at::kUInt64},
+      {"", "torch.float8_e4m3fn", at::kFloat8_e4m3fn},
+      {"", "torch.float8_e5m2", at::kFloat8_e5m2},
+      {"", "torch.float8_e4m3fnuz", at::kFloat8_e4m3fnuz},
+      {"", "torch.float8_e5m2fnuz", at::kFloat8_e5m2fnuz},
+      {"", "torch.float8_e8m0fnu", at::kFloat8_e8m0fnu},
+  }};
+  FRUGAL_INLINE static std::optional<at::ScalarType> storage_type(std::string_view name) {
+    for (Type const& each : types) {
+      if (each.storage == name) return each.type;
+    }
+    return std::nullopt;
+  }
+  FRUGAL_INLINE static std::optional<at::ScalarType> plain_type(std::string_view name) {
+    for (Type const& each : types) {
+      if (each.plain == name) return each.type;
+    }
+    return std::nullopt;
+  }
+
+  // ---- tensors ----------------------------------------------------------------------------------
+
+  /// ("storage", type, key, device, elements). The device does not matter: bytes are bytes.
+  FRUGAL_INLINE PickleValue* storage_of(PickleValue const* id) {
+    if (!id->is(Kind::tuple) || id->items.size() != 5 || !id->items[1]->is(Kind::global) ||
+        !id->items[2]->is(Kind::text) || !id->items[4]->is(Kind::integer)) {
+      damaged("a tensor's storage is not named as torch.save names it");
+    }
+    PickleValue* const storage = made(Kind::storage);
+    storage->text = id->items[2]->text;
+    storage->type = id->items[1]->type;
+    storage->number = id->items[4]->number;
+    return storage;
+  }
+
+  FRUGAL_INLINE void reduce() {
+    PickleValue const* const arguments = pop();
+    PickleValue const* const called = pop();
+    if (!called->is(Kind::global) || !arguments->is(Kind::tuple)) damaged("it calls a value");
+    auto const& items = arguments->items;
+    if (called->text == "collections.OrderedDict" && items.empty()) return push(made(Kind::dict));
+    if (called->text == "torch._utils._rebuild_tensor_v2") return push(tensor(items, false));
+    if (called->text == "torch._utils._rebuild_tensor_v3") return push(tensor(items, true));
+    if (called->text == "torch._utils._rebuild_parameter" && !items.empty()) return push(items[0]);
+    if (called->text == "torch.Size" || called->text == "torch.device") {
+      return push(made(Kind::none));  // of no interest
+    }
+    damaged("it calls " + called->text + " with other arguments than torch.save gives");
+  }
+
+  /// (storage, offset, sizes, strides, requires_grad, hooks), of version 3 with a type at the end.
+  FRUGAL_INLINE PickleValue* tensor(std::vector<PickleValue*> const& arguments, bool typed) {
+    if (arguments.size() < (typed ? 7U : 6U) || !arguments[0]->is(Kind::storage) ||
+        !arguments[1]->is(Kind::integer)) {
+      damaged("a tensor is not made as torch.save makes it");
+    }
+    PickleValue* const made_tensor = made(Kind::tensor);
+    made_tensor->storage = arguments[0];
+    made_tensor->number = arguments[1]->number;
+    made_tensor->sizes = integers(*arguments[2]);
+    made_tensor->strides = integers(*arguments[3]);
+    made_tensor->type = typed ? arguments[6]->type : arguments[0]->type;
+    if (made_tensor->sizes.size() != made_tensor->strides.size()) {
+      damaged("a tensor has not as many strides as sizes");
+    }
+    if (made_tensor->type == at::ScalarType::Undefined) damaged("a tensor has no type");
+    return made_tensor;
+  }
+  FRUGAL_INLINE std::vector<std::int64_t> integers(PickleValue const& tuple) const {
+    constexpr std::size_t most = 64;  // LibTorch's own limit
+    if (tuple.items.size() > most) damaged("a tensor has more than 64 dimensions");
+    std::vector<std::int64_t> values;
+    for (PickleValue const* const each : tuple.items) {
+      if (!each->is(Kind::integer) || each->number < 0) damaged("a tensor's size is not a number");
+      values.push_back(each->number);
+    }
+    return values;
+  }
+
+  PickleValue const* root_ = nullptr;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
+#include <caffe2/serialize/read_adapter_interface.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/mapped_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/stored_weights.hpp>
+#include <frugal/model/tensor_pickle.hpp>
+
+namespace frugal::detail {
+
+/// The bytes of a mapped file, for LibTorch's reader of zip archives. A damaged archive may ask for
+/// bytes that are not there.
+class MappedZip final : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  explicit MappedZip(std::span<std::byte const> bytes) : bytes_(bytes) {}
+  std::size_t size() const override { return bytes_.size(); }
+  std::size_t read(std::uint64_t at, void* to, std::size_t count,
+                                 char const*) const override {
+    if (at > bytes_.size()) return 0;
+    std::size_t const there = std::min<std::uint64_t>(count, bytes_.size() - at);
+    if (there != 0) std::memcpy(to, bytes_.data() + at, there);
+    return there;
+  }
+
+ private:
+  std::span<std::byte const> bytes_;
+};
+
+/// Reads a file of torch.save: a zip archive with a pickle and one entry a storage. The storages stay
+/// where the file is mapped.
+class TorchFile {
+ public:
+  static constexpr std::string_view magic = "PK\x03\x04";
+
+  /// `within`: the key of the state dict in a file that has more; empty: found by itself.
+  /// Errors  FormatError for a file that is damaged, or has code; StoreError if it cannot be read.
+  FRUGAL_INLINE static StoredWeights read(std::filesystem::path const& path,
+                                          std::string const& within) {
+    auto file = std::make_shared<MappedFile>(path, MappedFile::Access::normal);
+    StoredWeights weights(path.string());
+    try {
+      TorchFile(*file, path.string()).fill(weights, within);
+    } catch (c10::Error const& error) {
+      std::string const why = error.what_without_backtrace();
+      refuse(path.string(), "LibTorch cannot read the archive: " + why.substr(0, why.find('\n')));
+    }
+    weights.keep(std::move(file));
+    return weights;
+  }
+
+  /// Whether a file is one of torch.save before version 1.6, or with a setting: a bare pickle, whose
+  /// storages follow it.
+  static bool is_legacy(std::string_view begin) {
+    return begin.starts_with(std::string_view("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19", 14));
+  }
+
+ private:
+  FRUGAL_INLINE TorchFile(MappedFile const& file, std::string place)
+      : place_(std::move(place)),
+        bytes_(file.bytes()),
+        archive_(std::make_shared<MappedZip>(file.bytes())) {}
+
+  [[noreturn]] FRUGAL_INLINE static void refuse(std::string where, std::string why) {
+    throw FormatError({.what = "the file is no state dict of torch.save, or is damaged",
+                       .where = std::move(where),
+                       .why = std::move(why),
+                       .fix = "Restore it from a copy, or save the tensors again."});
+  }
+
+  FRUGAL_INLINE void fill(StoredWeights& weights, std::string const& within) {
+    if (archive_.hasRecord("byteorder") && text_of("byteorder") != "little") {
+      refuse(place_, "its byte order is " + text_of("byteorder"));
+    }
+    std::string const text = text_of("data.pkl");
+    TensorPickle const pickle(text, place_);
+    PickleValue const& dict = state_dict(pickle.root(), within);
+    for (std::size_t i = 0; i < dict.items.size(); i += 2) {
+      PickleValue const& key = *dict.items[i];
+      if (!key.is(PickleValue::Kind::text)) refuse(place_, "a key of the state dict is not a text");
+      if (!dict.items[i + 1]->is(PickleValue::Kind::tensor)) {
+        refuse(place_, "'" + key.text + "' is no tensor");
+      }
+      if (!weights.add(weight_of(key.text, *dict.items[i + 1]))) {
+        refuse(place_, "'" + key.text + "' is there twice");
+      }
+    }
+  }
+
+  FRUGAL_INLINE std::string text_of(std::string const& record) {
+    auto const [data, size] = archive_.getRecord(record);
+    return {static_cast<char const*>(data.get()), size};
+  }
+
+  static bool is_state_dict(PickleValue const& value) {
+    bool all = value.is(PickleValue::Kind::dict) && !value.items.empty();
+    for (std::size_t i = 1; all && i < value.items.size(); i += 2) {
+      all = value.items[i]->is(PickleValue::Kind::tensor);
+    }
+    return all;
+  }
+
+  /// The dict itself, or the one that it has under the key that `within` names, or under one of those
+  /// that training programs use.
+  FRUGAL_INLINE PickleValue const& state_dict(PickleValue const& root,
+                                              std::string const& within) const {
+    if (within.empty() && is_state_dict(root)) return root;
+    constexpr std::array<char const*, 4> usual{"state_dict", "model_state_dict", "model", "module"};
+    std::vector<PickleValue const*> found;
+    for (std::string const key : usual) {
+      PickleValue const* const each = root.find(key);
+      if (within.empty() && each != nullptr && is_state_dict(*each)) found.push_back(each);
+    }
+    if (!within.empty()) {
+      PickleValue const* const named = root.find(within);
+      if (named != nullptr && named->is(PickleValue::Kind::dict)) found.push_back(named);
+    }
+    if (found.size() == 1) return *found[0];
+    std::string keys;
+    for (std::size_t i = 0; root.is(PickleValue::Kind::dict) && i < root.items.size(); i += 2) {
+      if (!root.items[i]->is(PickleValue::Kind::text)) continue;
+      keys += (keys.empty() ? "'" : ", '") + root.items[i]->text + "'";
+    }
+    throw FormatError({.what = within.empty() ? "the file is not one state dict"
+                                              : "the file has no state dict under '" + within + "'",
+                       .where = place_,
+                       .why = keys.empty() ? "it is not a dict with names" : "its keys are " + keys,
+                       .fix = "Name the key of the state dict in WeightRules::within, or save "
+                              "model.state_dict() alone."});
+  }
+
+  FRUGAL_INLINE StoredWeight weight_of(std::string const& name, PickleValue const& tensor) {
+    StoredWeight weight{.name = name,
+                        .type_name = std::string(at::toString(tensor.type)),
+                        .type = tensor.type,
+                        .sizes = tensor.sizes,
+                        .strides = tensor.strides,
+                        .bytes = {}};
+    if (auto const stored = stored_type(tensor.type)) weight.type_name = dtype_name(*stored);
+    auto const width = static_cast<std::int64_t>(c10::elementSize(tensor.type));
+    bool const empty = std::find(weight.sizes.begin(), weight.sizes.end(), 0) != weight.sizes.end();
+    std::int64_t last = tensor.number, count = 1;
+    bool too_large = last < 0;
+    for (std::size_t i = 0; i < weight.sizes.size() && !empty; ++i) {
+      std::int64_t step = 0;
+      too_large |= __builtin_mul_overflow(weight.sizes[i] - 1, weight.strides[i], &step) ||
+                   __builtin_add_overflow(last, step, &last) ||
+                   __builtin_mul_overflow(count, weight.sizes[i], &count);
+    }
+    std::span<std::byte const> const storage = storage_of(*tensor.storage);
+    std::int64_t const there = static_cast<std::int64_t>(storage.size()) / width;
+    if (too_large || (!empty && last >= there)) {
+      refuse(place_, "'" + name + "' is " + weight.type_and_shape() + ", and its storage has " +
+                         std::to_string(there) + " elements");
+    }
+    if (!empty) {
+      weight.bytes = storage.subspan(static_cast<std::size_t>(tensor.number * width),
+                                     static_cast<std::size_t>((last - tensor.number + 1) * width));
+    }
+    return weight;
+  }
+
+  /// The bytes of a storage, in the file.
+  FRUGAL_INLINE std::span<std::byte const> storage_of(PickleValue const& storage) {
+    auto const [known, added] = storages_.try_emplace(storage.text);
+    if (!added) return known->second;
+    std::string const record = "data/" + storage.text;
+    if (!archive_.hasRecord(record)) refuse(place_, "it has no entry " + record);
+    constexpr std::size_t method = 8, method_bytes = 2;  // in a zip entry's local header
+    std::size_t const header = archive_.getRecordHeaderOffset(record);
+    std::size_t const begin = archive_.getRecordOffset(record);
+    std::size_t const size = archive_.getRecordSize(record);
+    if (begin > bytes_.size() || header > begin || begin - header < method + method_bytes) {
+      refuse(place_, "its entry " + record + " ends after the file");
+    }
+    auto const packed = bytes_.subspan(header + method, method_bytes);
+    if (packed[0] != std::byte{0} || packed[1] != std::byte{0}) {
+      refuse(place_, "its entry " + record + " is compressed, which torch.save does not do");
+    }
+    if (size > bytes_.size() - begin) {
+      refuse(place_, "its entry " + record + " ends after the file");
+    }
+    return known->second = bytes_.subspan(begin, size);
+  }
+
+  std::string place_;
+  std::span<std::byte const> bytes_;
+  caffe2::serialize::PyTorchStreamReader archive_;
+  std::map<std::string, std::span<std::byte const>> storages_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Prune without Cubic prunes once, and a cadence changes nothing. Add Cubic<1000>, or remove the cadence.
+#include <frugal/model/prune.hpp>
+
+using namespace frugal;
+using namespace frugal::literals;
+
+Prune<Magnitude, Sparsity<0.5_r>, Cubic<10>, Every<5>> good;
+#ifdef FRUGAL_REJECT
+Prune<Magnitude, Sparsity<0.5_r>, Every<5>> bad;
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Movement prunes by what the steps have done, and at the beginning there are none. Add Cubic<1000>, or From<1000>.
+#include <frugal/model/prune.hpp>
+
+using namespace frugal;
+using namespace frugal::literals;
+
+Prune<Movement, Sparsity<0.5_r>, Cubic<10>> good;
+#ifdef FRUGAL_REJECT
+Prune<Movement, Sparsity<0.5_r>> bad;
+#endif

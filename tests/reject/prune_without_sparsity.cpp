@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Prune needs the share of weights to prune. Write Sparsity<0.9_r>.
+#include <frugal/model/prune.hpp>
+
+using namespace frugal;
+using namespace frugal::literals;
+
+Prune<NofM<2, 4>> good;
+#ifdef FRUGAL_REJECT
+Prune<Magnitude> bad;
+#endif
