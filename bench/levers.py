@@ -56,7 +56,7 @@ SSE = ["env", "ONEDNN_MAX_CPU_ISA=SSE41", "ATEN_CPU_CAPABILITY=default",
        "MKL_ENABLE_INSTRUCTIONS=SSE4_2"]
 # Instructions would mislead, see docs/benchmarks.md: threads, a disk, page faults in the kernel,
 # slow instructions in the place of as many fast ones, 16-bit kernels that need another processor.
-UNCOUNTED = {"prefetch", "checkpoint", "keep", "denormals", "bf16", "fp16"}
+UNCOUNTED = {"prefetch", "checkpoint", "keep", "denormals", "bf16", "fp16", "int8"}
 
 
 def noise_floor(again: list[float]) -> float:

@@ -61,6 +61,7 @@ using ForMemory =
 /// Measured individually.
 using Others = fr::list<
     Lever<"fp16", "Precision<FP16>", fr::Precision<fr::FP16>>,
+    Lever<"int8", "Precision<INT8>", fr::Precision<fr::INT8>>,
     Lever<"offload", "Activations<Offload>", fr::Activations<fr::Offload>>,
     Lever<"clip_norm", "ClipNorm<>", fr::ClipNorm<>>,
     Lever<"clip_value", "ClipValue<>", fr::ClipValue<>>,

@@ -10,6 +10,8 @@
 #include <frugal/model/fold_batch_norm.hpp>
 #include <frugal/model/quantise.hpp>
 
+#include <memory>
+
 #include "support/reference.hpp"
 
 namespace frugal_test::model_fold_batch_norm {
@@ -75,6 +77,10 @@ TEST_CASE("what cannot be folded stays: a weight that two layers have, and stati
   // Registered under the name by which it is found.
   frugal::detail::own_parameters(second)["weight"] = first.weight;
   CHECK(frugal::fold_batch_norm(net) == 0);
+  // An adapter adds to the outputs, and would not be folded.
+  Sequential adapted = network();
+  adapted[0]->register_module("lora", std::make_shared<torch::nn::Module>("Lora"));
+  CHECK(frugal::fold_batch_norm(adapted) == 2);
 }
 
 }  // namespace frugal_test::model_fold_batch_norm

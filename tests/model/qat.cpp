@@ -9,6 +9,7 @@
 
 #include <frugal/model/qat.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/recompute.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cstdint>
@@ -123,12 +124,15 @@ Sequential network() {
                     Linear(72, 16), torch::nn::ReLU(), Linear(16, 4));
 }
 
-template <class Ranges>
-Sequential trained(Ranges, int epochs = 2) {
+template <class Ranges, class... Ps>
+Sequential trained(Ranges, int epochs = 2, Ps const&... policies) {
   Sequential net = network();
-  frugal::Trainer trainer{net, Classes{},
+  frugal::Trainer trainer{net,
+                          Classes{},
                           frugal::Settings{.epochs = static_cast<std::uint64_t>(epochs)},
-                          Optimize<SGD>{.lr = 0.01}, Qat<INT8, Ranges>{.averaging = 0.1}};
+                          Optimize<SGD>{.lr = 0.01},
+                          Qat<INT8, Ranges>{.averaging = 0.1},
+                          policies...};
   auto const report = trainer.fit(batches());
   CHECK(report.steps == static_cast<std::uint64_t>(8 * epochs));
   net->eval();
@@ -161,7 +165,6 @@ void converts() {
     scales[layer] = child->grid().scale;
   }
   REQUIRE(rounded.size() == 4);
-  Sequential unfolded = net;
   auto const made = frugal::convert(net);
   CHECK(made.layers == std::vector<std::string>{"0", "3", "7", "9"});
   auto const buffers = net->named_buffers();
@@ -241,6 +244,20 @@ TEST_CASE("a frozen weight, a module that is quantised, and one without ranges a
   CHECK_THROWS_AS(frugal::adapt(quantised, Qat<INT8>{}), frugal::SettingsError);
   Sequential plain = network();
   CHECK_THROWS_AS(frugal::convert(plain), frugal::StateError);
+  frugal::adapt(plain, Qat<INT8>{});
+  CHECK_THROWS_AS(frugal::quantise<INT8>(plain), frugal::SettingsError);
+}
+
+TEST_CASE("recomputation sees each batch once in the ranges") {
+  Sequential const plain = trained(Moving{});
+  Sequential const recomputed = trained(Moving{}, 2, frugal::Recompute<>{});
+  for (auto const& item : plain->named_buffers()) {
+    CAPTURE(item.key());
+    CHECK(at::equal(item.value(), recomputed->named_buffers()[item.key()]));
+  }
+  for (auto const& item : plain->named_parameters()) {
+    CHECK(at::equal(item.value(), recomputed->named_parameters()[item.key()]));
+  }
 }
 
 }  // namespace frugal_test::model_qat

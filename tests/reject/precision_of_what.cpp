@@ -7,6 +7,6 @@ using namespace frugal;
 
 auto good = Precision<BF16>{};
 #ifdef FRUGAL_REJECT
-struct FP8 {};
-Precision<FP8> bad;
+struct FP4 {};
+Precision<FP4> bad;
 #endif

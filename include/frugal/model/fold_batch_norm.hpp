@@ -43,7 +43,8 @@ ChannelMap map_of(Norm const& norm) {
 /// How many layers have each parameter.
 using Owners = std::map<at::TensorImpl const*, int>;
 
-/// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it too.
+/// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it
+/// too, or an adapter adds to the outputs.
 template <class Layer>
 bool fold_into(Layer& layer, ChannelMap const& map, Owners const& owners) {
   auto const shared = [&](at::Tensor const& each) {
@@ -52,11 +53,10 @@ bool fold_into(Layer& layer, ChannelMap const& map, Owners const& owners) {
   };
   bool const fits = layer.weight.size(0) == map.factor.size(0);
   if (!fits || shared(layer.weight) || shared(layer.bias)) return false;
-  std::shared_ptr<torch::nn::Module> const* const child =
-      layer.named_children().find(quantised_child);
-  if (child != nullptr) {
-    auto const quantised = std::dynamic_pointer_cast<Int8Weight>(*child);
-    if (!quantised) return false;
+  auto const children = layer.children();
+  if (!children.empty()) {
+    auto const quantised = std::dynamic_pointer_cast<Int8Weight>(children.front());
+    if (!quantised || children.size() != 1) return false;
     quantised->multiply_outputs(map.factor);
   } else {
     std::vector<std::int64_t> along(static_cast<std::size_t>(layer.weight.dim()), 1);
@@ -106,10 +106,10 @@ FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers, Owners con
 
 }  // namespace detail
 
-/// Folds each BatchNorm that follows a Conv2d, or a Linear on rows, in a Sequential into that layer:
-/// its running statistics become part of weight and bias, and an Identity takes its place. For
-/// inference: the module computes in training mode what it computes in evaluation mode. Returns how
-/// many it has folded.
+/// Folds each BatchNorm that follows a Conv2d, or a Linear on rows, in a Sequential into that
+/// layer: its running statistics become part of weight and bias, and an Identity takes its place.
+/// For inference: the module computes in training mode what it computes in evaluation mode. Returns
+/// how many it has folded.
 template <class Module>
 int fold_batch_norm(Module& module) {
   at::NoGradGuard const no_gradients;

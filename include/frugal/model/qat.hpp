@@ -129,8 +129,9 @@ struct Qat {
 /// Errors  SettingsError for a frozen weight, for a module that is quantised already, and for one
 ///         without such layers.
 /// Source  Jacob et al., "Quantization and training of neural networks for efficient
-///         integer-arithmetic-only inference" (2018); Esser et al., "Learned step size quantization"
-///         (2020). Values as torch.fake_quantize_* and torch.fused_moving_avg_obs_fake_quant.
+///         integer-arithmetic-only inference" (2018); Esser et al., "Learned step size
+///         quantization" (2020). Values as torch.fake_quantize_* and
+///         torch.fused_moving_avg_obs_fake_quant.
 template <class Ranges>
   requires(std::is_same_v<Ranges, Moving> || std::is_same_v<Ranges, Learned>)
 struct Qat<INT8, Ranges> {
@@ -139,15 +140,28 @@ struct Qat<INT8, Ranges> {
 
   static constexpr About about{Term::none, "two operators per layer and pass"};
 
-  QuantiseOptions layers{};  ///< all linear and 2-D convolutional ones by default
+  QuantiseOptions layers{};  ///< all that quantise<INT8> takes by default
   double averaging = 0.01;   ///< share of the newest batch in the ranges of Moving
+
+  /// What a fit does to its module; the second time nothing.
+  void adapt(torch::nn::Module& module) const {
+    detail::add_fake_layers(module, layers, [&](at::Tensor const& weight) {
+      std::shared_ptr<detail::FakeQuantised> made;
+      if constexpr (std::is_same_v<Ranges, Learned>) {
+        made = std::make_shared<detail::LearnedRanges>(weight);
+      } else {
+        made = std::make_shared<detail::MovingRanges>(averaging);
+      }
+      return made;
+    });
+  }
 
   template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Qat const& settings) : settings_(settings) {}
-    void on_module(ModuleSetup<Context>& phase) { adapt(phase.module(), settings_); }
+    void on_module(ModuleSetup<Context>& phase) { settings_.adapt(base_module(phase.module())); }
 
    private:
     Qat settings_;
@@ -157,19 +171,12 @@ struct Qat<INT8, Ranges> {
 /// What Qat does to a module, outside of a fit: before its weights are loaded, for example.
 template <class Module, class Ranges>
 void adapt(Module& module, Qat<INT8, Ranges> const& policy) {
-  detail::add_fake_layers(base_module(module), policy.layers,
-                          [&](at::Tensor const& weight) -> std::shared_ptr<detail::FakeQuantised> {
-                            if constexpr (std::is_same_v<Ranges, Learned>) {
-                              return std::make_shared<detail::LearnedRanges>(weight);
-                            } else {
-                              return std::make_shared<detail::MovingRanges>(policy.averaging);
-                            }
-                          });
+  policy.adapt(base_module(module));
 }
 
-/// Makes of a module that was trained with Qat the quantised one, where it is. Its integers are those
-/// of training. Folds BatchNorm (fold_batch_norm), which changes no integer: a factor of an output is
-/// one of its scale.
+/// Makes of a module that was trained with Qat the quantised one, where it is. Its integers are
+/// those of training. Folds BatchNorm (fold_batch_norm), which changes no integer: a factor of an
+/// output is one of its scale.
 template <class Module>
 QuantisedModule convert(Module& module) {
   return detail::convert_layers(base_module(module));

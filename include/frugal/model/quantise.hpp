@@ -104,6 +104,16 @@ FRUGAL_INLINE std::shared_ptr<Int8Weight> int8_weight_of(WeightedLayer const& la
   return std::make_shared<Int8Weight>(made.values.view(weight.sizes()), made.scales, grid);
 }
 
+FRUGAL_INLINE void refuse_fake_layers(std::vector<WeightedLayer> const& layers) {
+  for (WeightedLayer const& layer : layers) {
+    if (!layer.module->named_children().contains(fake_child)) continue;
+    throw SettingsError({.what = "layer '" + layer.name + "' is trained with Qat",
+                         .where = "quantise",
+                         .why = "it would be rounded twice, and its ranges would be lost",
+                         .fix = "Call convert(module)."});
+  }
+}
+
 /// The layers that the options name and the format can quantise; not none.
 template <class Format>
 std::vector<WeightedLayer> layers_for(torch::nn::Module& module, QuantiseOptions const& options) {
@@ -219,19 +229,19 @@ FRUGAL_INLINE void require_seen(WeightedLayer const& layer, SeenInput const& see
 }  // namespace detail
 
 /// Quantises the linear and convolutional layers of a trained module where it is: INT8 with a scale
-/// for each output, and inputs by the scale of their moment (dynamic); INT4 for weights alone. Fits,
-/// evaluations and predictions then work as before; the weights take a quarter or an eighth of the
-/// memory, and are not trained any more.
+/// for each output, and inputs by the scale of their moment (dynamic); INT4 for weights alone.
+/// Fits, evaluations and predictions then work as before; the weights take a quarter or an eighth
+/// of the memory, and are not trained any more.
 ///
 /// Errors  SettingsError for a module without such a layer, and for a pattern without a layer.
 /// Source  torchao's Int8DynamicActivationInt8Weight and Int4WeightOnly configurations.
 template <class Format, class Module>
 QuantisedModule quantise(Module& module, QuantiseOptions const& options = {}) {
-  static_assert(std::is_same_v<Format, INT8> || std::is_same_v<Format, INT4>,
-                "frugal: quantise<...>: unknown format. Options: INT8, INT4.");
   torch::nn::Module& base = base_module(module);
+  std::vector<detail::WeightedLayer> const layers = detail::layers_for<Format>(base, options);
+  detail::refuse_fake_layers(layers);
   QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
-  for (detail::WeightedLayer const& layer : detail::layers_for<Format>(base, options)) {
+  for (detail::WeightedLayer const& layer : layers) {
     detail::put_in(layer, detail::quantised_weight<Format>(layer));
     made.layers.push_back(layer.name);
   }
@@ -239,11 +249,12 @@ QuantisedModule quantise(Module& module, QuantiseOptions const& options = {}) {
   return made;
 }
 
-/// The same with ranges of inputs that are found once, over a source (static): MinMax, Percentile or
-/// Entropy. `pass(module, batch)` runs the module on a batch. The source is read twice for the last
-/// two.
+/// The same with ranges of inputs that are found once, over a source (static): MinMax, Percentile
+/// or Entropy. `pass(module, batch)` runs the module on a batch. The source is read twice for the
+/// last two.
 ///
-/// Errors  also StateError for a layer that the source does not reach, or whose input is not finite.
+/// Errors  also StateError for a layer that the source does not reach, or whose input is not
+///         finite.
 template <class Format, class Module, class Data, class Ranges = MinMax,
           class Pass = detail::PassesData>
   requires(!std::is_same_v<std::remove_cvref_t<Data>, QuantiseOptions>)
@@ -254,6 +265,7 @@ QuantisedModule quantise(Module& module, Data&& data, Ranges const& ranges = {},
                 "quantises. Write quantise<INT4>(module).");
   torch::nn::Module& base = base_module(module);
   std::vector<detail::WeightedLayer> const layers = detail::layers_for<INT8>(base, options);
+  detail::refuse_fake_layers(layers);
   auto&& source = as_source(std::forward<Data>(data));
   std::vector<detail::SeenInput> seen(layers.size());
   {

@@ -36,9 +36,9 @@ struct Sensitivity {
   }
 };
 
-/// Quantises each layer alone, as quantise<Format>(module) would, and calls `measure`, which returns
-/// a loss: `[&] { return trainer.evaluate(valid)["loss"]; }`. Leaves the module as it is. What hurts
-/// stays in FP32 by QuantiseOptions::except.
+/// Quantises each layer alone, as quantise<Format>(module) would, and calls `measure`, which
+/// returns a loss: `[&] { return trainer.evaluate(valid)["loss"]; }`. Leaves the module as it is.
+/// What hurts stays in FP32 by QuantiseOptions::except.
 ///
 /// Cost    one call of `measure` per layer, and one.
 template <class Format, class Module, class Measure>

@@ -189,6 +189,17 @@ TEST_CASE(
   CHECK_FALSE(at::equal(head->forward(rows), plain));
 }
 
+TEST_CASE("a product whose sums could exceed 32 bits stays FP32") {
+  auto const of = [](std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+    at::Tensor const one = at::empty({1});
+    return Int8Format::takes(one.expand({rows, inputs}), one.expand({outputs, inputs}));
+  };
+  CHECK(of(132104, 8, 8));
+  CHECK_FALSE(of(132105, 8, 8));
+  CHECK_FALSE(of(8, 133152, 8));
+  CHECK_FALSE(of(8, 8, 200000));
+}
+
 TEST_CASE("a module without a layer for INT8 is a note in the report") {
   frugal::Trainer trainer{torch::nn::Linear(8, 3), Classes{}, frugal::Settings{}, Optimize<SGD>{},
                           Precision<INT8>{}};

@@ -11,6 +11,10 @@ namespace frugal::detail {
 /// recipe, and another recipe may use the same module. Recomputation restores it (Surroundings).
 inline thread_local void const* acting = nullptr;
 
+/// Whether this thread computes for the second time what it has computed before: hooks that follow
+/// their inputs, such as moving ranges, stay as they are.
+inline thread_local bool recomputing = false;
+
 /// The hooks of this owner act in this thread for its lifetime.
 class [[nodiscard]] Acting {
  public:

@@ -5,21 +5,19 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
 namespace frugal::detail {
-
-/// The name under which a layer has the ranges of its fake quantisation.
-inline constexpr char const* fake_child = "fake_quantised";
 
 /// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding
 /// (straight-through estimator). A child of the layer, so that ranges move and save with it.
@@ -56,7 +54,8 @@ class MovingRanges final : public FakeQuantised {
 
   at::Tensor input(at::Tensor const& input) override {
     at::Tensor const yes = at::ones({1}, zero_point_.options().dtype(at::kLong));
-    at::Tensor const observes = is_training() ? yes : at::zeros_like(yes);
+    bool const follows = is_training() && !recomputing;
+    at::Tensor const observes = follows ? yes : at::zeros_like(yes);
     // Before the first step there is no range.
     at::Tensor const rounds = is_training() || ranged() ? yes : at::zeros_like(yes);
     return at::fused_moving_avg_obs_fake_quant(input, observes, rounds, least_, largest_, scale_,

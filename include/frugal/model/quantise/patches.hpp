@@ -13,8 +13,9 @@
 
 namespace frugal::detail {
 
-/// A convolution of one image as a product (im2col): a column for each position of the output, a row
-/// for each number under the kernel, in the order of the weight. LibTorch's im2col takes no bytes.
+/// A convolution of one image as a product (im2col): a column for each position of the output, a
+/// row for each number under the kernel, in the order of the weight. LibTorch's im2col takes no
+/// bytes.
 struct PatchShape {
   std::int64_t channels, height, width;
   std::int64_t kernel_height, kernel_width;

@@ -31,8 +31,9 @@ struct WeightedLayer {
   at::Tensor weight;
 };
 
-/// The name under which a layer has its quantised weight.
+/// The names under which a layer has its quantised weight, and what Qat gives it.
 inline constexpr char const* quantised_child = "quantised";
+inline constexpr char const* fake_child = "fake_quantised";
 
 /// Whether the kernels compute it: one group, and padding in numbers.
 FRUGAL_INLINE bool is_plain(torch::nn::Conv2dImpl const& layer) {
@@ -40,8 +41,8 @@ FRUGAL_INLINE bool is_plain(torch::nn::Conv2dImpl const& layer) {
   return layer.options.groups() == 1 && !std::holds_alternative<torch::enumtype::kSame>(padding);
 }
 
-/// Linear layers and plain Conv2d ones, by name. Not those whose weight another layer has as well: that
-/// one needs its numbers.
+/// Linear layers and plain Conv2d ones, by name. Not those whose weight another layer has as well:
+/// that one needs its numbers.
 FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root) {
   std::map<at::TensorImpl const*, int> owners;
   std::vector<WeightedLayer> found;
@@ -78,7 +79,8 @@ class QuantisedLayer final : public LayerHook {
     bool const known =
         call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
     if (!known) return rest(call);
-    // A gradient of the input passes through the weight: of adapters in earlier layers, for example.
+    // A gradient of the input passes through the weight: of adapters in earlier layers, for
+    // example.
     bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();
     bool const fits = call.input.scalar_type() == at::kFloat && call.input.numel() != 0;
     return trains || !fits ? weight_->plain(call) : weight_->compute(call);
@@ -104,7 +106,8 @@ class [[nodiscard]] TriedWeight {
   std::shared_ptr<LayerHook> hook_;
 };
 
-/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor defined.
+/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor
+/// defined.
 FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
     torch::nn::Module& module) {
   struct Access : torch::nn::Module {
@@ -113,8 +116,8 @@ FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
   return Access::of(module);
 }
 
-/// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What reads
-/// it in another way than by its layer gets NaN.
+/// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What
+/// reads it in another way than by its layer gets NaN.
 FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
   at::NoGradGuard const no_gradients;
   own_parameters(layer).erase("weight");

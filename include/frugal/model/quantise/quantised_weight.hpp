@@ -61,15 +61,11 @@ struct InputGrid {
   }
 };
 
-/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products are
-/// those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored: others
-/// keep the weight a second time, in a layout of their own.
+/// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products
+/// are those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored:
+/// others keep the weight a second time, in a layout of their own.
 class Int8Weight final : public QuantisedWeight {
  public:
-  static bool takes(LayerCall const& call) {
-    return call.input.is_cpu() && call.groups == 1 && !call.same_padding;
-  }
-
   /// Without a grid the scales of inputs follow their numbers.
   FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
                            std::optional<InputGrid> grid)
@@ -92,7 +88,9 @@ class Int8Weight final : public QuantisedWeight {
 
   at::Tensor compute(LayerCall const& call) override {
     bool const convolves = call.op == LayerCall::Operator::conv2d;
-    if (convolves ? !takes(call) : !Int8Format::takes(call.input)) return plain(call);
+    if (convolves ? !convolves_here(call) : !Int8Format::takes(call.input, call.weight)) {
+      return plain(call);
+    }
     if (convolves) return convolved(call);
     at::Tensor const input_MK = call.input.reshape({-1, values_.size(1)}).contiguous();
     std::vector<std::int64_t> sizes = call.input.sizes().vec();
@@ -112,6 +110,10 @@ class Int8Weight final : public QuantisedWeight {
   }
 
  private:
+  bool convolves_here(LayerCall const& call) const {
+    bool const fits = values_.numel() / values_.size(0) <= Int8Format::most_terms;
+    return fits && call.input.is_cpu() && call.groups == 1 && !call.same_padding;
+  }
   InputGrid input_grid() const {
     double const* const at = grid_.const_data_ptr<double>();
     return {at[0], static_cast<std::int64_t>(at[1])};
@@ -151,7 +153,8 @@ class Int8Weight final : public QuantisedWeight {
   at::Tensor sums_;    ///< [N], of each output's integers: what the input's zero point adds
 };
 
-/// INT4, with a scale and a least number for each group of inputs, packed as LibTorch's kernel takes it.
+/// INT4, with a scale and a least number for each group of inputs, packed as LibTorch's kernel
+/// takes it.
 class Int4Weight final : public QuantisedWeight {
  public:
   static constexpr std::int64_t group = 64;

@@ -39,7 +39,7 @@ struct Fp8Format {
   static constexpr std::int64_t multiple = 16;
   static constexpr bool by_row = scaled == Scales::per_row;
 
-  static bool takes(at::Tensor const& input) {
+  static bool takes(at::Tensor const& input, at::Tensor const&) {
     if (input.is_cpu()) return true;
     return input.is_cuda() && input.numel() / input.size(-1) % multiple == 0;
   }
@@ -87,8 +87,8 @@ struct Fp8Format {
 
 /// Computes linear layers in FP8, forward and backward, with dynamic scales; all else in FP32.
 ///
-/// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU it
-///         computes the same values, slowly.
+/// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU
+///         it computes the same values, slowly.
 /// Cost    per layer and pass operators that quantise weight, input and gradient. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without FP8; ModuleError for a second derivative of a layer;

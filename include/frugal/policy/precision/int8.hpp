@@ -36,11 +36,13 @@ struct Int8Format {
   static constexpr char const* name = INT8::name;
   static constexpr std::int64_t multiple = 8;
 
-  /// The product's sums fit into 32 bits up to this many rows, and cuBLAS has kernels from 17 on.
-  FRUGAL_INLINE static bool takes(at::Tensor const& input) {
+  /// As many products of two bytes always fit into 32 bits.
+  static constexpr std::int64_t most_terms = 0x7fffffff / (128 * 127);
+
+  /// Whether all three sums fit; and cuBLAS has kernels from 17 rows on.
+  FRUGAL_INLINE static bool takes(at::Tensor const& input, at::Tensor const& weight) {
     std::int64_t const rows = input.numel() / input.size(-1);
-    constexpr std::int64_t most = 0x7fffffff / (127 * 127);
-    if (rows > most || input.size(-1) > most) return false;
+    if (std::max({rows, weight.size(0), weight.size(1)}) > most_terms) return false;
     return input.is_cpu() || (input.is_cuda() && rows > 16 && rows % multiple == 0);
   }
 
@@ -163,11 +165,11 @@ struct Int8Format {
 
 }  // namespace detail
 
-/// Computes linear layers in INT8, forward and backward, with scales that follow the numbers of each
-/// row; all else in FP32, weights, gradients and the optimizer's state included.
+/// Computes linear layers in INT8, forward and backward, with scales that follow the numbers of
+/// each row; all else in FP32, weights, gradients and the optimizer's state included.
 ///
-/// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times as
-///         fast as FP32, and so do matrix units of GPUs. The inputs of these layers are kept for
+/// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times
+///         as fast as FP32, and so do matrix units of GPUs. The inputs of these layers are kept for
 ///         backward in INT8, a quarter of FP32's memory.
 /// Cost    per layer and pass one reading of weight, input and gradient to quantise each. No host
 ///         sync.

@@ -13,9 +13,9 @@
 
 namespace frugal::detail {
 
-// One pass over memory each, where LibTorch's operators need five: the passes, and not the products,
-// are most of the time of a quantised layer. Sixteen numbers at a time: one register of AVX-512, two
-// of AVX2.
+// Quantising by LibTorch's operators takes five passes over memory, longer than the products. These
+// kernels take one, or two by columns. Sixteen numbers at a time: one register of AVX-512, two of
+// AVX2.
 inline constexpr std::int64_t int8_lanes = 16;
 using Int8Floats [[gnu::vector_size(64)]] = float;
 using Int8Ints [[gnu::vector_size(64)]] = std::int32_t;
@@ -138,8 +138,8 @@ struct QuantiseColumns {
   }
 };
 
-/// Puts numbers on a given grid of 256 steps of which `zero` is 0, clips the others, and adds `shift`.
-/// The scale of a row with a NaN becomes NaN.
+/// Puts numbers on a given grid of 256 steps of which `zero` is 0, clips the others, and adds
+/// `shift`. The scale of a row with a NaN becomes NaN.
 struct QuantiseOnGrid {
   [[gnu::always_inline]] static void run(float const* in, std::int64_t rows, std::int64_t columns,
                                          float inverse, float zero, std::int32_t shift,
@@ -177,8 +177,8 @@ struct QuantiseOnGrid {
   }
 };
 
-/// Turns the integers of a product into its numbers, where they are: less the offset of their row, or
-/// of their column. Either may be null.
+/// Turns the integers of a product into its numbers, where they are: less the offset of their row,
+/// or of their column. Either may be null.
 struct ScaleProduct {
   [[gnu::always_inline]] static void run(void* product, std::int64_t rows, std::int64_t columns,
                                          float const* of_rows, float const* of_columns,

@@ -38,12 +38,12 @@ FRUGAL_INLINE void refuse_second_derivative(char const* format) {
                      .fix = "Call backward without create_graph, or use Precision<BF16>."});
 }
 
-/// The product of a linear layer, and those of its two gradients, in a format of few bits with scales
-/// that follow the numbers of the moment. A format has
+/// The product of a linear layer, and those of its two gradients, in a format of few bits with
+/// scales that follow the numbers of the moment. A format has
 ///
 ///   static constexpr char const* name
 ///   static constexpr std::int64_t multiple    of which both sides of a weight must be one
-///   bool takes(at::Tensor const& input_MK)    whether its kernels take that many rows
+///   bool takes(input, weight)                 whether its kernels take a layer's shapes
 ///   Quantised rows(matrix), columns(matrix)   a scale for each row, for each column, or for all
 ///   Quantised gradient_rows(matrix), gradient_columns(matrix)    of the gradient of the output
 ///   at::Tensor multiply(Quantised const& a_MK, Quantised const& b_KN, sizes of the result)
@@ -110,7 +110,7 @@ class ScaledLayer final : public LayerHook {
     bool const plain = acting != owner_ || call.op != LayerCall::Operator::linear ||
                        weight.scalar_type() != at::kFloat ||
                        call.input.scalar_type() != at::kFloat || call.input.numel() == 0 ||
-                       !Format::takes(call.input);
+                       !Format::takes(call.input, weight);
     if (plain) return rest(call);
     at::Tensor output;
     if (at::GradMode::is_enabled() && (weight.requires_grad() || call.input.requires_grad())) {

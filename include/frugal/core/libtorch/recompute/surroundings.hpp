@@ -70,10 +70,12 @@ class Surroundings {
   void const* acting_ = acting;
 };
 
-/// For its lifetime the state is as it was `then`; afterwards as it was before.
+/// For its lifetime the state is as it was `then`, for a recomputation; afterwards as it was
+/// before.
 class [[nodiscard]] Within {
  public:
-  explicit Within(Surroundings const& then) : now_(Surroundings::now_like(then)) {
+  explicit Within(Surroundings const& then)
+      : now_(Surroundings::now_like(then)), recomputed_(std::exchange(recomputing, true)) {
     then.put_back();
     at::autocast::increment_nesting();
   }
@@ -82,10 +84,12 @@ class [[nodiscard]] Within {
   ~Within() {
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
     now_.put_back();
+    recomputing = recomputed_;
   }
 
  private:
   Surroundings now_;
+  bool recomputed_;
 };
 
 }  // namespace frugal::detail
