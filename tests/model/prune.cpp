@@ -79,6 +79,16 @@ struct SumOfSquares {
   }
 };
 
+/// A loss whose gradient is 1 for every weight, pruned or not.
+struct Sum {
+  template <class Module>
+  at::Tensor operator()(Module& module, at::Tensor const& batch) const {
+    at::Tensor sum = batch.sum() * 0;
+    for (at::Tensor const& each : module->parameters()) sum = sum + each.sum();
+    return sum;
+  }
+};
+
 std::vector<at::Tensor> const one_batch{at::ones({1, 1})};
 
 at::Tensor mask_in(std::string const& bits, at::IntArrayRef shape) {
@@ -266,11 +276,11 @@ TEST_CASE("the cubic schedule: sparsity by step, and what is pruned stays so") {
 TEST_CASE("a norm for clipping is that of the gradients that train") {
   auto const norm_of = [](auto... policies) {
     auto const module = std::make_shared<Layers>();
-    frugal::Trainer trainer{module, SumOfSquares{}, Optimize<SGD>{.lr = 1e-3}, policies...};
+    frugal::Trainer trainer{module, Sum{}, Optimize<SGD>{.lr = 1}, policies...};
     trainer.fit(one_batch);
     return module;
   };
-  // The gradient is twice the weight: clipped to 1, the step has the length lr.
+  // Clipped to 1, the step of what is not pruned has the length lr.
   auto const before = std::make_shared<Layers>();
   auto const after =
       norm_of(frugal::ClipNorm<>{}, Prune<Magnitude, Sparsity<0.5_r>, Where<"first.weight">>{});
@@ -279,7 +289,22 @@ TEST_CASE("a norm for clipping is that of the gradients that train") {
     at::Tensor const was = before->named_parameters()[item.key()];
     squares += (item.value() - was * (item.value() != 0)).square().sum().item<double>();
   }
-  CHECK(std::sqrt(squares) == doctest::Approx(1e-3).epsilon(1e-4));
+  CHECK(std::sqrt(squares) == doctest::Approx(1).epsilon(1e-4));
+}
+
+TEST_CASE("a run that goes back to before it was pruned is pruned again") {
+  Job const job;
+  frugal::Trainer trainer{job.net,
+                          NanOnce{7},
+                          frugal::Settings{.epochs = 2},
+                          Optimize<SGD>{.lr = 0.1},
+                          Prune<Magnitude, Sparsity<0.5_r>, From<6>>{},
+                          frugal::Rollback<Every<4>>{}};
+  auto const report = trainer.fit(job.batches());
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().find("back to step 4") != std::string::npos);
+  CHECK(trainer.policy<k::prune>().result().sparsity == 0.5);
+  CHECK((job.net->named_parameters()["0.weight"] == 0).sum().item<std::int64_t>() == 24);
 }
 
 /// A run with dropout, and the same from a state in the middle.
