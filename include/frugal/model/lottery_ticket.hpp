@@ -106,7 +106,7 @@ inline constexpr bool is_rewind<Rewind<Step>> = true;
 template <class T>
 inline constexpr bool is_rounds = false;
 template <int N>
-inline constexpr bool is_rounds<Rounds<N>> = true;
+inline constexpr bool is_rounds<::frugal::Rounds<N>> = true;
 
 namespace option {
 
