@@ -6,6 +6,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
+#include <torch/serialize.h>
 
 #include <frugal/model/qat.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
@@ -13,6 +14,8 @@
 #include <frugal/trainer.hpp>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -166,7 +169,7 @@ void converts() {
   }
   REQUIRE(rounded.size() == 4);
   auto const made = frugal::convert(net);
-  CHECK(made.layers == std::vector<std::string>{"0", "3", "7", "9"});
+  CHECK((made.layers == std::vector<std::string>{"0", "3", "7", "9"}));
   auto const buffers = net->named_buffers();
   for (auto const& [layer, expected] : rounded) {
     CAPTURE(layer);

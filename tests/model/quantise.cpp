@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <torch/autograd.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/serialize.h>
 
 #include <frugal/model/quantise.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
@@ -15,6 +17,8 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <variant>
 #include <vector>
 
 #include "support/reference.hpp"
@@ -106,7 +110,7 @@ TEST_CASE("every way of finding ranges keeps the outputs, and a quarter of the m
   Sequential plain = network();
   at::Tensor const expected = outputs(plain, input);
   auto const check = [&](auto const& made, Sequential& net, double error, double share) {
-    CHECK(made.layers == std::vector<std::string>{"0", "2", "4"});
+    CHECK((made.layers == std::vector<std::string>{"0", "2", "4"}));
     CHECK(static_cast<double>(made.bytes) < share * static_cast<double>(made.bytes_before));
     double const found = apart(outputs(net, input), expected);
     CAPTURE(found);
@@ -227,11 +231,11 @@ TEST_CASE("patterns choose layers, and one that matches nothing is an error that
                   frugal::SettingsError);
   CHECK(at::equal(outputs(net, rows()), before));
   auto const made = quantise<INT8>(net, {.except = frugal::NamePatterns{"4"}});
-  CHECK(made.layers == std::vector<std::string>{"0", "2"});
+  CHECK((made.layers == std::vector<std::string>{"0", "2"}));
   CHECK(net->named_parameters().contains("4.weight"));
   CHECK_FALSE(net->named_parameters().contains("2.weight"));
   // The rest may follow, once.
-  CHECK(quantise<INT8>(net).layers == std::vector<std::string>{"4"});
+  CHECK((quantise<INT8>(net).layers == std::vector<std::string>{"4"}));
   CHECK_THROWS_AS(quantise<INT8>(net), frugal::SettingsError);
 }
 
@@ -250,13 +254,13 @@ TEST_CASE(
     }
   };
   Tied net;
-  CHECK(quantise<INT8>(net).layers == std::vector<std::string>{"other"});
+  CHECK((quantise<INT8>(net).layers == std::vector<std::string>{"other"}));
 }
 
 TEST_CASE("whoever reads the weight in another way gets no numbers") {
   Linear layer(64, 64);
   quantise<INT8>(layer);
-  CHECK(layer->weight.sizes() == at::IntArrayRef{64, 64});
+  CHECK((layer->weight.sizes() == at::IntArrayRef{64, 64}));
   CHECK(at::linear(torch::randn({2, 64}), layer->weight.clone()).isnan().all().item<bool>());
 }
 

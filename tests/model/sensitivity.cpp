@@ -6,6 +6,7 @@
 
 #include <frugal/model/sensitivity.hpp>
 
+#include <cmath>
 #include <limits>
 #include <sstream>
 #include <string>

@@ -6,6 +6,7 @@
 #include <frugal/policy/precision.hpp>
 #include <frugal/trainer.hpp>
 
+#include <limits>
 #include <string>
 #include <vector>
 
