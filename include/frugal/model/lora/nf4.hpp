@@ -208,7 +208,7 @@ class Nf4Hook : public LayerHook {
     auto const parts = packed_->parts();
     at::Tensor const product = Nf4Product::apply(call.input, parts[0], parts[1], parts[2], parts[3],
                                                  packed_->sizes().front());
-    return call.bias.defined() ? product.add_(call.bias) : product;
+    return call.bias.defined() ? product + call.bias : product;
   }
 
  private:
