@@ -32,7 +32,7 @@ FRUGAL_INLINE AxisRule axis_rule_of(std::string const& name) {
     auto const add = [&](std::initializer_list<char const*> names, AxisRule rule) {
       for (char const* const each : names) all.emplace(each, rule);
     };
-    for (char const* const name : {"relu",
+    for (char const* const each : {"relu",
                                    "relu6",
                                    "gelu",
                                    "silu",
@@ -70,8 +70,8 @@ FRUGAL_INLINE AxisRule axis_rule_of(std::string const& name) {
                                    "mul",
                                    "div",
                                    "masked_fill"}) {
-      all.emplace(name, &axis_rules::pointwise);
-      all.emplace(std::string(name) + "_", &axis_rules::pointwise);
+      all.emplace(each, &axis_rules::pointwise);
+      all.emplace(std::string(each) + "_", &axis_rules::pointwise);
     }
     add({"contiguous",  "clone",       "to",         "_to_copy",  "detach",      "alias",
          "lift_fresh",  "zeros_like",  "ones_like",  "full_like", "empty_like",  "rand_like",
