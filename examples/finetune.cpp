@@ -23,6 +23,7 @@
 #include <torch/torch.h>
 
 #include <frugal/data.hpp>
+#include <frugal/data/text/tokenizer_json.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 

@@ -3,7 +3,6 @@
 
 // What changes the model: published weights, which of them are trained, and in what form they are kept.
 
-#include <frugal/data/text/tokenizer_json.hpp>
 #include <frugal/model/cached_teacher.hpp>
 #include <frugal/model/distil.hpp>
 #include <frugal/model/export_torchscript.hpp>
