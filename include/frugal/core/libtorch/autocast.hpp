@@ -3,17 +3,20 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <optional>
+
 namespace frugal::detail {
 
-/// Enables autocast for a scope: the counterpart of `with torch.autocast(...)`.
+/// Enables autocast to a type for a scope, or disables it without one: the counterpart of
+/// `with torch.autocast(...)`.
 class [[nodiscard]] AutocastGuard {
  public:
-  AutocastGuard(at::DeviceType device, at::ScalarType type)
+  AutocastGuard(at::DeviceType device, std::optional<at::ScalarType> type)
       : device_(device),
         enabled_(at::autocast::is_autocast_enabled(device)),
         type_(at::autocast::get_autocast_dtype(device)) {
-    at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, type);
+    at::autocast::set_autocast_enabled(device_, type.has_value());
+    if (type) at::autocast::set_autocast_dtype(device_, *type);
     at::autocast::increment_nesting();
   }
   AutocastGuard(AutocastGuard const&) = delete;

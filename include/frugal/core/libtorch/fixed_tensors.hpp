@@ -33,9 +33,9 @@ struct FixedTensors {
 }  // namespace detail
 
 // A fixed tensor is a parameter or buffer of a module that no run changes: frozen for good, or the
-// base under adapters. It belongs to the module, in all calls and fits, until unfix_tensor(). Fixed tensors
-// are in no checkpoint, snapshot or average, and no optimizer has state for them; a checkpoint has
-// their hash, and refuses to be resumed over others.
+// base under adapters. It belongs to the module, in all calls and fits, until unfix_tensor(). Fixed
+// tensors are in no checkpoint, snapshot or average, and no optimizer has state for them; a
+// checkpoint has their hash, and refuses to be resumed over others.
 
 /// A fixed parameter has no gradient.
 FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
@@ -59,8 +59,8 @@ FRUGAL_INLINE bool is_released(at::Tensor const& tensor) {
   return detail::FixedTensors::all().map.find(tensor) == detail::Fixing::released;
 }
 
-/// What a module's fixed tensors are: 16 hexadecimal digits over names, types, shapes and values;
-/// empty if it has none. Reads all of them.
+/// The hash of a module's fixed tensors, over names, types, shapes and values, in 16 hexadecimal
+/// digits; empty if it has none. Reads all of them.
 FRUGAL_INLINE std::string fixed_identity(torch::nn::Module const& module) {
   detail::TensorHash hash;
   bool any = false;

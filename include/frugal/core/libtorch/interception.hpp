@@ -176,6 +176,9 @@ struct InterceptedKernels {
                        weight.storage_offset() == factor.storage_offset();
     return whole ? weight : at::Tensor();
   }
+  static std::shared_ptr<LayerHooks const> hooks_of(at::Tensor const& weight) {
+    return weight.defined() ? Interceptions::all().of(weight) : nullptr;
+  }
 
   FRUGAL_INLINE static at::Tensor addmm(at::Tensor const& bias, at::Tensor const& input,
                                         at::Tensor const& factor, at::Scalar const& beta,
@@ -183,7 +186,7 @@ struct InterceptedKernels {
     Off const off(interception_key);
     if (beta.equal(1) && alpha.equal(1)) {
       at::Tensor const weight = transposed_weight(factor);
-      auto const hooks = weight.defined() ? Interceptions::all().of(weight) : nullptr;
+      auto const hooks = hooks_of(weight);
       if (hooks) return LayerRest(*hooks)({.input = input, .weight = weight, .bias = bias});
     }
     return at::addmm(bias, input, factor, beta, alpha);
@@ -193,7 +196,7 @@ struct InterceptedKernels {
   FRUGAL_INLINE static at::Tensor matmul(at::Tensor const& input, at::Tensor const& factor) {
     Off const off(interception_key);
     at::Tensor const weight = transposed_weight(factor);
-    auto const hooks = weight.defined() ? Interceptions::all().of(weight) : nullptr;
+    auto const hooks = hooks_of(weight);
     if (!hooks) return at::matmul(input, factor);
     return LayerRest(*hooks)({.input = input, .weight = weight});
   }
@@ -251,7 +254,7 @@ struct InterceptedKernels {
                                              Optional weight, Optional bias, double eps,
                                              bool cudnn) {
     Off const off(interception_key);
-    auto const hooks = weight ? Interceptions::all().of(*weight) : nullptr;
+    auto const hooks = hooks_of(value(weight));
     if (!hooks) return at::layer_norm(input, shape, weight, bias, eps, cudnn);
     return LayerRest(*hooks)({.op = LayerCall::Operator::layer_norm,
                               .input = input,

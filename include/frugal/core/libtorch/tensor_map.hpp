@@ -5,7 +5,7 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
-#include <cstddef>
+#include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 #include <utility>
@@ -25,10 +25,6 @@ class TensorMap {
     auto const [found, is_new] = entries_.try_emplace(tensor.unsafeGetTensorImpl());
     if (is_new) found->second.tensor = Weak(tensor.getIntrusivePtr());
     change(found->second.value);
-  }
-  void erase(at::Tensor const& tensor) {
-    std::unique_lock const lock(mutex_);
-    entries_.erase(tensor.unsafeGetTensorImpl());
   }
 
   /// The entry of a tensor, or an empty value.

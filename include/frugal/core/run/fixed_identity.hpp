@@ -13,8 +13,8 @@
 
 namespace frugal {
 
-/// What the fixed tensors of a run's module are. They are in no file, so a checkpoint has their
-/// hash. They are hashed once: later saves only look whether something has written to them.
+/// The hash of the fixed tensors of a run's module. No file has these tensors, so a checkpoint has
+/// their hash. They are hashed once: later saves only look whether something has written to them.
 class FixedIdentity {
  public:
   /// Empty if the module has no fixed tensors. StateError if one has changed since the first call.

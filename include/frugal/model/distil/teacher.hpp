@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
@@ -16,6 +15,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include <frugal/core/libtorch/autocast.hpp>
 #include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/fields.hpp>
@@ -67,31 +67,6 @@ struct ForwardOfTensor {
   at::Tensor operator()(M& module, at::Tensor const& data) const {
     return forward(module, data);
   }
-};
-
-/// Autocast as a teacher wants it, for a scope.
-class [[nodiscard]] TeacherPrecision {
- public:
-  TeacherPrecision(at::DeviceType device, std::optional<at::ScalarType> autocast)
-      : device_(device),
-        enabled_(at::autocast::is_autocast_enabled(device)),
-        type_(at::autocast::get_autocast_dtype(device)) {
-    at::autocast::set_autocast_enabled(device_, autocast.has_value());
-    if (autocast) at::autocast::set_autocast_dtype(device_, *autocast);
-    at::autocast::increment_nesting();
-  }
-  TeacherPrecision(TeacherPrecision const&) = delete;
-  TeacherPrecision& operator=(TeacherPrecision const&) = delete;
-  ~TeacherPrecision() {
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, enabled_);
-    at::autocast::set_autocast_dtype(device_, type_);
-  }
-
- private:
-  at::DeviceType device_;
-  bool enabled_;
-  at::ScalarType type_;
 };
 
 }  // namespace detail
@@ -191,7 +166,7 @@ class Teacher {
     } else if (probe_.defined() && probe_.device() != device) {
       root_->to(device);
     }
-    std::optional<detail::TeacherPrecision> precision;  // on meta there is no autocast
+    std::optional<detail::AutocastGuard> precision;  // on meta there is no autocast
     if (!device.is_meta()) precision.emplace(device.type(), options_.autocast);
     std::optional<at::ScalarType> type;
     if (!options_.autocast && probe_.defined() && probe_.is_floating_point()) {
