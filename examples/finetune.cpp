@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: text
 // A published encoder of 22 million parameters learns which part of the Bible a verse is from, in four ways: all
 // of it is trained, its head alone, adapters (LoRA) and the head, and all of it from random weights.
 //
