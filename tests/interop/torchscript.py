@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads modules that frugal exported, in Python, without any of its C++: torchscript.py PROGRAM
 
-PROGRAM is interop_torchscript, built from torchscript.cpp in this folder. Needs torch, safetensors,
-onnx and onnxruntime.
+PROGRAM is interop_torchscript, built from torchscript.cpp in this folder. Needs torch, safetensors, onnx and
+onnxruntime of requirements/model.txt.
 """
 
 import subprocess
