@@ -73,8 +73,7 @@ struct Clocks {
 std::int64_t bytes_of(torch::nn::Module const& module) {
   std::int64_t all = 0;
   for (at::Tensor const& each : module.parameters()) {
-    all +=
-        std::min<std::int64_t>(each.nbytes(), static_cast<std::int64_t>(each.storage().nbytes()));
+    all += static_cast<std::int64_t>(std::min(each.nbytes(), each.storage().nbytes()));
   }
   for (at::Tensor const& each : module.buffers()) all += static_cast<std::int64_t>(each.nbytes());
   return all;
