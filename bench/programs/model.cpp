@@ -53,7 +53,6 @@ struct Clocks {
     static constexpr std::string_view name = "Clocks";
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr fr::About about{fr::Term::none, "a clock"};
   std::vector<double>* seconds = nullptr;
   template <class Context>
   struct State {
