@@ -237,6 +237,7 @@ stage_examples() {
   build "$root/build/tests" "${targets[@]}"
   rm -rf "$state/examples"
   mkdir -p "$state/examples"
+  finetune_data  # for compress and finetune
   for source in "$root"/examples/*.cpp; do
     name=$(basename "$source" .cpp)
     case $name in
@@ -245,10 +246,8 @@ stage_examples() {
     frugal_pack) run_pack_example || failed=1 ;;
     frugal_plan) run_plan_example || failed=1 ;;
     deduplicate) run_deduplicate_example || failed=1 ;;
-    finetune)
-      finetune_data
-      run_example "$name" "$state/minilm/model" "$state/kjv.txt" 64 head lora || failed=1
-      ;;
+    finetune) run_example "$name" "$state/minilm/model" "$state/kjv.txt" 64 head lora || failed=1 ;;
+    compress) run_example "$name" "$state/kjv.txt" 12 "$state/examples/gpt" || failed=1 ;;
     compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
     frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;

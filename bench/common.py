@@ -94,3 +94,17 @@ def write_between(page: pathlib.Path, begin: str, end: str, text: str) -> None:
     """Inserts a text between two marks of a page."""
     before, rest = page.read_text().split(begin)
     page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+
+
+def bible(folder: pathlib.Path) -> pathlib.Path:
+    """The text as Debian's program prints it, one verse per line after its reference."""
+    to = folder / "kjv.txt"
+    try:
+        done = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], stdin=subprocess.DEVNULL,
+                              capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Failed("the text is printed by Debian's program bible, which does not work here "
+                     f"({error}). As root: apt-get install bible-kjv bible-kjv-text; or give "
+                     "--text FILE.") from error
+    to.write_bytes(done.stdout)
+    return to

@@ -21,12 +21,11 @@ import random
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from common import (Failed, all_told, machine, parse, parser_of, run, told, version_of,
+from common import (Failed, all_told, bible, machine, parse, parser_of, run, told, version_of,
                     write_between)
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "levers.md"
@@ -71,20 +70,6 @@ def verdict(ratios: list[float], floor: float) -> str:
     if min(ratios) > floor:
         return MORE
     return NONE_SEEN
-
-
-def bible(folder: pathlib.Path) -> pathlib.Path:
-    """The text as Debian's program prints it, one verse per line after its reference."""
-    to = folder / "kjv.txt"
-    try:
-        done = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], stdin=subprocess.DEVNULL,
-                              capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise Failed("the text is printed by Debian's program bible, which does not work here "
-                     f"({error}). As root: apt-get install bible-kjv bible-kjv-text; or give "
-                     "--text FILE.") from error
-    to.write_bytes(done.stdout)
-    return to
 
 
 class Cells:
