@@ -143,6 +143,18 @@ TEST_CASE("masks of 2 of 4 are those of torch.ao.pruning, of a convolution along
               reference("prune.json").at("two_of_four"));
 }
 
+TEST_CASE("of each four weights the largest one stays, or all but the smallest") {
+  Layers const layers;
+  at::Tensor const groups = layers.second->weight.detach().abs().view({-1, 4});
+  auto const mask = [](auto const& policy) {
+    return masks_of(policy).at("second.weight").view({-1, 4});
+  };
+  CHECK(at::equal(mask(Prune<NofM<1, 4>, Where<"second.weight">>{}),
+                  at::one_hot(groups.argmax(1), 4).to(at::kBool)));
+  CHECK(at::equal(mask(Prune<NofM<3, 4>, Where<"second.weight">>{}),
+                  at::one_hot(groups.argmin(1), 4).logical_not()));
+}
+
 /// The job of the file: two layers, batches in order.
 struct Job {
   Json file = reference("prune.json");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// torch-free
 #include <doctest/doctest.h>
 
 #include <frugal/model/tensor_pickle.hpp>
 
-#include "support/torch_files.hpp"
+#include "support/pickle.hpp"
 
 #include <cstdint>
 #include <string>
@@ -57,7 +58,7 @@ TEST_CASE("a pickle is dicts, lists, tuples, texts, numbers and tensors") {
   CHECK(root.find("x") == nullptr);
   PickleValue const& tensor = *root.find("w");
   REQUIRE(tensor.is(Kind::tensor));
-  CHECK((tensor.type == at::kHalf));
+  CHECK(tensor.type == "float16");
   CHECK(tensor.number == 1);
   CHECK(tensor.sizes == std::vector<std::int64_t>{2, 3});
   CHECK(tensor.strides == std::vector<std::int64_t>{1, 2});
@@ -80,6 +81,18 @@ TEST_CASE("a value that a pickle remembers is the same one, even if it is filled
   CHECK(read.root().find("a")->find("k")->number == 7);
 }
 
+TEST_CASE("a text that many values have is there once") {
+  std::string storages = Pickle().raw("((").text("storage").global("torch", "FloatStorage").done();
+  storages.pop_back();  // its end
+  storages += Pickle().text("key").text("cpu").integer(6).raw("tq\x01Qh\x01Qt").done().substr(2);
+  TensorPickle const read(storages, "file");
+  auto const& items = read.root().items;
+  REQUIRE(items.size() == 2);
+  CHECK(items[0] != items[1]);
+  CHECK(items[0]->text == "key");
+  CHECK(static_cast<void const*>(items[0]->text.data()) == items[1]->text.data());
+}
+
 TEST_CASE("a pickle that names code is refused at its name, and nothing is called") {
   refuses(Pickle().global("posix", "system").text("touch pwned").raw("\x85R").done(),
           "it names posix.system, and frugal never runs code of a file");
@@ -90,6 +103,7 @@ TEST_CASE("a pickle that names code is refused at its name, and nothing is calle
   refuses(Pickle().global("__torch__.Net", "Net").raw(")\x81").done(),
           "it names __torch__.Net.Net");
   refuses(Pickle().global("torch._utils", "_rebuild_qtensor").done(), "_rebuild_qtensor");
+  refuses(Pickle().global("m", std::string(9000, 'n')).done(), "nnn..., and frugal");
   // Opcodes that make objects, or look them up in a registry.
   refuses(Pickle().raw("(ios\nsystem\n").done(), "the opcode 0x69");
   refuses(Pickle().raw(std::string_view("\x82\x01", 2)).done(), "the opcode 0x82");
@@ -124,6 +138,20 @@ TEST_CASE("a damaged pickle is refused with the byte, wherever it ends") {
   refuses(Pickle().tensor("0", "Float", 6, 0, std::vector<std::int32_t>(65, 1), {}).done(),
           "more than 64 dimensions");
   refuses(Pickle().raw("\x8a\x09xxxxxxxxx").done(), "more than 64 bits");
+  // Without this, a tensor with sizes of another kind would be a scalar.
+  refuses(Pickle()
+              .global("torch._utils", "_rebuild_tensor_v2")
+              .raw("((")
+              .text("storage")
+              .global("torch", "FloatStorage")
+              .text("0")
+              .text("cpu")
+              .integer(6)
+              .raw("tQ")
+              .integer(0)
+              .raw("NN\x89NtR")
+              .done(),
+          "sizes are no tuple");
 }
 
 }  // namespace frugal_test::model_tensor_pickle

@@ -171,6 +171,13 @@ TEST_CASE("an archive that is damaged, compressed or cut is refused") {
   auto const floats = bytes_of_floats(std::vector<float>(6, 1));
   write_torch_file(folder / "packed", pickle, {{"0", floats + std::string(4000, 'x')}}, true);
   refuses(folder / "packed", "data/0 is compressed");
+  {
+    caffe2::serialize::PyTorchStreamWriter writer((folder / "bomb").string());
+    std::string const large = pickle + std::string(1 << 20, 'x');
+    writer.writeRecord("data.pkl", large.data(), large.size(), true);
+    writer.writeEndOfFile();
+  }
+  refuses(folder / "bomb", "data.pkl is compressed");
   write_torch_file(folder / "whole", pickle, {{"0", floats}});
   std::string const bytes = text_of(folder / "whole");
   for (std::size_t size : {bytes.size() - 1, bytes.size() / 2, std::size_t{30}}) {

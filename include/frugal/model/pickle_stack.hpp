@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,12 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/text_width.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
-/// What a pickle of tensors is made of. Owned by its TensorPickle.
+/// What a pickle of tensors is made of. Owned by its TensorPickle. Texts are where the pickle has them: one
+/// text may be that of many values, and copies of it would take memory without bound.
 struct PickleValue {
   enum class Kind : unsigned char {
     none,
@@ -37,10 +37,9 @@ struct PickleValue {
   Kind kind = Kind::none;
   std::int64_t number = 0;  ///< integer, boolean; of a tensor its offset in elements
   double real = 0;
-  std::string text{};                 ///< of a storage its key, of a global its name
+  std::string_view text{};            ///< of a storage its key, of a global its name
   std::vector<PickleValue*> items{};  ///< of a dict key, value, key, value
-  at::ScalarType type =
-      at::ScalarType::Undefined;  ///< of a storage or tensor; of a global that is one
+  std::string_view type{};  ///< "float32", of a storage or tensor; of a global that is one
   std::vector<std::int64_t> sizes{};
   std::vector<std::int64_t> strides{};
   PickleValue const* storage = nullptr;
@@ -54,6 +53,12 @@ struct PickleValue {
     return nullptr;
   }
 };
+
+/// A text of a file as errors show it. It may be most of the file.
+FRUGAL_INLINE std::string shown(std::string_view text) {
+  constexpr std::size_t most = 100;
+  return watch::printable(text.substr(0, most)) + (text.size() > most ? "..." : "");
+}
 
 /// The state of reading a pickle: its bytes, and the stack, marks and memo of its values.
 class PickleStack {

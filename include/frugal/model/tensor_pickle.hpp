@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +18,34 @@
 // every state_dict() is, and looks up and constructs TorchScript classes.
 namespace frugal::detail {
 
+/// A type of tensors: the storage that has it alone, if there is one, and the type itself.
+struct PickleType {
+  std::string_view storage;
+  std::string_view plain;
+};
+inline constexpr std::array<PickleType, 20> pickle_types{{
+    {"torch.FloatStorage", "float32"},
+    {"torch.DoubleStorage", "float64"},
+    {"torch.HalfStorage", "float16"},
+    {"torch.BFloat16Storage", "bfloat16"},
+    {"torch.LongStorage", "int64"},
+    {"torch.IntStorage", "int32"},
+    {"torch.ShortStorage", "int16"},
+    {"torch.CharStorage", "int8"},
+    {"torch.ByteStorage", "uint8"},
+    {"torch.BoolStorage", "bool"},
+    {"torch.ComplexFloatStorage", "complex64"},
+    {"torch.ComplexDoubleStorage", "complex128"},
+    {"", "uint16"},
+    {"", "uint32"},
+    {"", "uint64"},
+    {"", "float8_e4m3fn"},
+    {"", "float8_e5m2"},
+    {"", "float8_e4m3fnuz"},
+    {"", "float8_e5m2fnuz"},
+    {"", "float8_e8m0fnu"},
+}};
+
 /// Reads the pickle inside of a file of torch.save: dicts, lists, tuples, texts, numbers and tensors,
 /// and nothing else. It knows the few globals that make these, by name, and calls nothing: a pickle
 /// with code, or with an object of any class, is refused where it first names it.
@@ -29,7 +54,8 @@ namespace frugal::detail {
 ///         torch/serialization.py, persistent_id.
 class TensorPickle : private PickleStack {
  public:
-  /// Errors  FormatError with the byte for anything else; `place` is what they call the file.
+  /// `bytes`  must outlive this: the texts are in it.
+  /// Errors   FormatError with the byte for anything else; `place` is what they call the file.
   FRUGAL_INLINE TensorPickle(std::string_view bytes, std::string place)
       : PickleStack(bytes, std::move(place)) {
     while (root_ == nullptr) run(next());
@@ -170,65 +196,35 @@ class TensorPickle : private PickleStack {
     PickleValue const* const name = pop();
     PickleValue const* const module = pop();
     if (!name->is(Kind::text) || !module->is(Kind::text)) damaged("a global has no name");
-    push_global(module->text + "." + name->text);
+    push_global(std::string(module->text) + "." + std::string(name->text));
   }
-  FRUGAL_INLINE void push_global(std::string name) {
-    auto const storage = storage_type(name);
-    auto const type = storage ? storage : plain_type(name);
-    constexpr std::array<std::string_view, 8> known{"collections.OrderedDict",
-                                                    "torch._utils._rebuild_tensor_v2",
-                                                    "torch._utils._rebuild_tensor_v3",
-                                                    "torch._utils._rebuild_parameter",
-                                                    "torch.Size",
-                                                    "torch.device",
-                                                    "torch.storage.UntypedStorage",
-                                                    "torch.UntypedStorage"};
-    if (!type && std::find(known.begin(), known.end(), name) == known.end()) {
-      refuse_object("it names " + name);
-    }
+  FRUGAL_INLINE void push_global(std::string const& name) {
+    constexpr std::array<std::string_view, 8> functions{"collections.OrderedDict",
+                                                        "torch._utils._rebuild_tensor_v2",
+                                                        "torch._utils._rebuild_tensor_v3",
+                                                        "torch._utils._rebuild_parameter",
+                                                        "torch.Size",
+                                                        "torch.device",
+                                                        "torch.storage.UntypedStorage",
+                                                        "torch.UntypedStorage"};
     push(made(Kind::global));
-    top()->text = std::move(name);
-    top()->type = type.value_or(at::ScalarType::Undefined);
-  }
-
-  struct Type {
-    std::string_view storage;
-    std::string_view plain;
-    at::ScalarType type;
-  };
-  static constexpr std::array<Type, 20> types{{
-      {"torch.FloatStorage", "torch.float32", at::kFloat},
-      {"torch.DoubleStorage", "torch.float64", at::kDouble},
-      {"torch.HalfStorage", "torch.float16", at::kHalf},
-      {"torch.BFloat16Storage", "torch.bfloat16", at::kBFloat16},
-      {"torch.LongStorage", "torch.int64", at::kLong},
-      {"torch.IntStorage", "torch.int32", at::kInt},
-      {"torch.ShortStorage", "torch.int16", at::kShort},
-      {"torch.CharStorage", "torch.int8", at::kChar},
-      {"torch.ByteStorage", "torch.uint8", at::kByte},
-      {"torch.BoolStorage", "torch.bool", at::kBool},
-      {"torch.ComplexFloatStorage", "torch.complex64", at::kComplexFloat},
-      {"torch.ComplexDoubleStorage", "torch.complex128", at::kComplexDouble},
-      {"", "torch.uint16", at::kUInt16},
-      {"", "torch.uint32", at::kUInt32},
-      {"", "torch.uint64", at::kUInt64},
-      {"", "torch.float8_e4m3fn", at::kFloat8_e4m3fn},
-      {"", "torch.float8_e5m2", at::kFloat8_e5m2},
-      {"", "torch.float8_e4m3fnuz", at::kFloat8_e4m3fnuz},
-      {"", "torch.float8_e5m2fnuz", at::kFloat8_e5m2fnuz},
-      {"", "torch.float8_e8m0fnu", at::kFloat8_e8m0fnu},
-  }};
-  FRUGAL_INLINE static std::optional<at::ScalarType> storage_type(std::string_view name) {
-    for (Type const& each : types) {
-      if (each.storage == name) return each.type;
+    auto const* const function = std::find(functions.begin(), functions.end(), name);
+    if (function != functions.end()) {
+      top()->text = *function;
+      return;
     }
-    return std::nullopt;
-  }
-  FRUGAL_INLINE static std::optional<at::ScalarType> plain_type(std::string_view name) {
-    for (Type const& each : types) {
-      if (each.plain == name) return each.type;
+    constexpr std::string_view package = "torch.";
+    for (PickleType const& each : pickle_types) {
+      bool const is_storage = each.storage == name;
+      if (!is_storage &&
+          (!name.starts_with(package) || name.substr(package.size()) != each.plain)) {
+        continue;
+      }
+      top()->text = is_storage ? each.storage : each.plain;
+      top()->type = each.plain;
+      return;
     }
-    return std::nullopt;
+    refuse_object("it names " + shown(name));
   }
 
   // ---- tensors ----------------------------------------------------------------------------------
@@ -258,7 +254,8 @@ class TensorPickle : private PickleStack {
     if (called->text == "torch.Size" || called->text == "torch.device") {
       return push(made(Kind::none));  // of no interest
     }
-    damaged("it calls " + called->text + " with other arguments than torch.save gives");
+    damaged("it calls " + std::string(called->text) +
+            " with other arguments than torch.save gives");
   }
 
   /// (storage, offset, sizes, strides, requires_grad, hooks), of version 3 with a type at the end.
@@ -276,11 +273,12 @@ class TensorPickle : private PickleStack {
     if (made_tensor->sizes.size() != made_tensor->strides.size()) {
       damaged("a tensor has not as many strides as sizes");
     }
-    if (made_tensor->type == at::ScalarType::Undefined) damaged("a tensor has no type");
+    if (made_tensor->type.empty()) damaged("a tensor has no type");
     return made_tensor;
   }
   FRUGAL_INLINE std::vector<std::int64_t> integers(PickleValue const& tuple) const {
     constexpr std::size_t most = 64;  // LibTorch's own limit
+    if (!tuple.is(Kind::tuple)) damaged("a tensor's sizes are no tuple");
     if (tuple.items.size() > most) damaged("a tensor has more than 64 dimensions");
     std::vector<std::int64_t> values;
     for (PickleValue const* const each : tuple.items) {

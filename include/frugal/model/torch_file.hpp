@@ -27,6 +27,36 @@
 
 namespace frugal::detail {
 
+/// LibTorch's type of the name that a pickle has for it.
+FRUGAL_INLINE at::ScalarType torch_type(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, at::ScalarType>, pickle_types.size()> types{{
+      {"float32", at::kFloat},
+      {"float64", at::kDouble},
+      {"float16", at::kHalf},
+      {"bfloat16", at::kBFloat16},
+      {"int64", at::kLong},
+      {"int32", at::kInt},
+      {"int16", at::kShort},
+      {"int8", at::kChar},
+      {"uint8", at::kByte},
+      {"bool", at::kBool},
+      {"complex64", at::kComplexFloat},
+      {"complex128", at::kComplexDouble},
+      {"uint16", at::kUInt16},
+      {"uint32", at::kUInt32},
+      {"uint64", at::kUInt64},
+      {"float8_e4m3fn", at::kFloat8_e4m3fn},
+      {"float8_e5m2", at::kFloat8_e5m2},
+      {"float8_e4m3fnuz", at::kFloat8_e4m3fnuz},
+      {"float8_e5m2fnuz", at::kFloat8_e5m2fnuz},
+      {"float8_e8m0fnu", at::kFloat8_e8m0fnu},
+  }};
+  for (auto const& [pickled, type] : types) {
+    if (pickled == name) return type;
+  }
+  return at::ScalarType::Undefined;
+}
+
 /// The bytes of a mapped file, for LibTorch's reader of zip archives. A damaged archive may ask for
 /// bytes that are not there.
 class MappedZip final : public caffe2::serialize::ReadAdapterInterface {
@@ -93,18 +123,21 @@ class TorchFile {
     TensorPickle const pickle(text, place_);
     PickleValue const& dict = state_dict(pickle.root(), within);
     for (std::size_t i = 0; i < dict.items.size(); i += 2) {
-      PickleValue const& key = *dict.items[i];
-      if (!key.is(PickleValue::Kind::text)) refuse(place_, "a key of the state dict is not a text");
-      if (!dict.items[i + 1]->is(PickleValue::Kind::tensor)) {
-        refuse(place_, "'" + key.text + "' is no tensor");
+      if (!dict.items[i]->is(PickleValue::Kind::text)) {
+        refuse(place_, "a key of the state dict is not a text");
       }
-      if (!weights.add(weight_of(key.text, *dict.items[i + 1]))) {
-        refuse(place_, "'" + key.text + "' is there twice");
+      std::string const key(dict.items[i]->text);
+      if (!dict.items[i + 1]->is(PickleValue::Kind::tensor)) {
+        refuse(place_, "'" + shown(key) + "' is no tensor");
+      }
+      if (!weights.add(weight_of(key, *dict.items[i + 1]))) {
+        refuse(place_, "'" + shown(key) + "' is there twice");
       }
     }
   }
 
   FRUGAL_INLINE std::string text_of(std::string const& record) {
+    static_cast<void>(bytes_of(record));  // LibTorch allocates the size that the archive claims
     auto const [data, size] = archive_.getRecord(record);
     return {static_cast<char const*>(data.get()), size};
   }
@@ -134,9 +167,14 @@ class TorchFile {
     }
     if (found.size() == 1) return *found[0];
     std::string keys;
+    constexpr std::size_t most = 50;  // a file may have millions, or one of megabytes
     for (std::size_t i = 0; root.is(PickleValue::Kind::dict) && i < root.items.size(); i += 2) {
       if (!root.items[i]->is(PickleValue::Kind::text)) continue;
-      keys += (keys.empty() ? "'" : ", '") + root.items[i]->text + "'";
+      if (i / 2 == most) {
+        keys += " and others";
+        break;
+      }
+      keys += (keys.empty() ? "'" : ", '") + shown(root.items[i]->text) + "'";
     }
     throw FormatError({.what = within.empty() ? "the file is not one state dict"
                                               : "the file has no state dict under '" + within + "'",
@@ -147,14 +185,15 @@ class TorchFile {
   }
 
   FRUGAL_INLINE StoredWeight weight_of(std::string const& name, PickleValue const& tensor) {
+    at::ScalarType const type = torch_type(tensor.type);
     StoredWeight weight{.name = name,
-                        .type_name = std::string(at::toString(tensor.type)),
-                        .type = tensor.type,
+                        .type_name = std::string(at::toString(type)),
+                        .type = type,
                         .sizes = tensor.sizes,
                         .strides = tensor.strides,
                         .bytes = {}};
-    if (auto const stored = stored_type(tensor.type)) weight.type_name = dtype_name(*stored);
-    auto const width = static_cast<std::int64_t>(c10::elementSize(tensor.type));
+    if (auto const stored = stored_type(type)) weight.type_name = dtype_name(*stored);
+    auto const width = static_cast<std::int64_t>(c10::elementSize(type));
     bool const empty = std::find(weight.sizes.begin(), weight.sizes.end(), 0) != weight.sizes.end();
     std::int64_t last = tensor.number, count = 1;
     bool too_large = last < 0;
@@ -167,8 +206,8 @@ class TorchFile {
     std::span<std::byte const> const storage = storage_of(*tensor.storage);
     std::int64_t const there = static_cast<std::int64_t>(storage.size()) / width;
     if (too_large || (!empty && last >= there)) {
-      refuse(place_, "'" + name + "' is " + weight.type_and_shape() + ", and its storage has " +
-                         std::to_string(there) + " elements");
+      refuse(place_, "'" + shown(name) + "' is " + weight.type_and_shape() +
+                         ", and its storage has " + std::to_string(there) + " elements");
     }
     if (!empty) {
       weight.bytes = storage.subspan(static_cast<std::size_t>(tensor.number * width),
@@ -179,10 +218,14 @@ class TorchFile {
 
   /// The bytes of a storage, in the file.
   FRUGAL_INLINE std::span<std::byte const> storage_of(PickleValue const& storage) {
-    auto const [known, added] = storages_.try_emplace(storage.text);
-    if (!added) return known->second;
-    std::string const record = "data/" + storage.text;
-    if (!archive_.hasRecord(record)) refuse(place_, "it has no entry " + record);
+    auto const [known, added] = storages_.try_emplace(std::string(storage.text));
+    if (added) known->second = bytes_of("data/" + known->first);
+    return known->second;
+  }
+
+  /// An entry of the archive, in the file.
+  FRUGAL_INLINE std::span<std::byte const> bytes_of(std::string const& record) {
+    if (!archive_.hasRecord(record)) refuse(place_, "it has no entry " + shown(record));
     constexpr std::size_t method = 8, method_bytes = 2;  // in a zip entry's local header
     std::size_t const header = archive_.getRecordHeaderOffset(record);
     std::size_t const begin = archive_.getRecordOffset(record);
@@ -197,7 +240,7 @@ class TorchFile {
     if (size > bytes_.size() - begin) {
       refuse(place_, "its entry " + record + " ends after the file");
     }
-    return known->second = bytes_.subspan(begin, size);
+    return bytes_.subspan(begin, size);
   }
 
   std::string place_;
