@@ -40,9 +40,9 @@ class ResNet(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.conv1, self.bn1, self.first = convolution(1, 64, 1), nn.BatchNorm2d(64), Block(64)
-        self.conv2, self.bn2, self.second = convolution(64, 128, 2), nn.BatchNorm2d(128), Block(128)
-        self.head = nn.Linear(128, 10)
+        self.conv1, self.bn1, self.first = convolution(1, 128, 1), nn.BatchNorm2d(128), Block(128)
+        self.conv2, self.bn2, self.second = convolution(128, 256, 2), nn.BatchNorm2d(256), Block(256)
+        self.head = nn.Linear(256, 10)
 
     def forward(self, x):
         half = torch.max_pool2d(self.bn1(self.conv1(x)).relu(), 2)
@@ -66,7 +66,7 @@ def main() -> None:
     weights, folder, threads = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    images, labels = read(folder, "train", 12000)
+    images, labels = read(folder, "train", 4000)
     test, answers = read(folder, "t10k", 2000)
     net = ResNet()
     net.load_state_dict(load_file(weights / "model.safetensors"))

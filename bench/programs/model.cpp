@@ -35,9 +35,7 @@ namespace {
 struct ClassifierImpl : torch::nn::Module {
   finetune::Encoder encoder{register_module("encoder", finetune::Encoder())};
   torch::nn::Linear head{register_module("head", torch::nn::Linear(384, 6))};
-  at::Tensor forward(at::Tensor const& ids) {
-    return head(encoder->hidden(ids, at::ones_like(ids)).mean(1));
-  }
+  at::Tensor forward(at::Tensor const& ids) { return head(encoder->hidden(ids).mean(1)); }
 };
 TORCH_MODULE(Classifier);
 

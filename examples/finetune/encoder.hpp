@@ -15,6 +15,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace finetune {
@@ -73,10 +74,11 @@ struct SelfAttentionImpl : torch::nn::Module {
         head_width(sizes.head_width()),
         dropout(sizes.dropout) {}
 
-  /// `attend_B11T`: true for the tokens that are looked at.
+  /// `attend_B11T`: true for the tokens that are looked at; undefined for all.
   at::Tensor forward(at::Tensor const& x_BTW, at::Tensor const& attend_B11T) {
     at::Tensor const mixed_BHTD = at::scaled_dot_product_attention(
-        heads(query(x_BTW)), heads(key(x_BTW)), heads(value(x_BTW)), attend_B11T,
+        heads(query(x_BTW)), heads(key(x_BTW)), heads(value(x_BTW)),
+        attend_B11T.defined() ? std::optional(attend_B11T) : std::nullopt,
         is_training() ? dropout : 0.0);
     return mixed_BHTD.transpose(1, 2).flatten(2);
   }
@@ -176,9 +178,11 @@ struct EncoderImpl : torch::nn::Module {
         encoder(register_module("encoder", EncoderStack(sizes))),
         pooler(register_module("pooler", Pooler(sizes))) {}
 
-  /// The last layer's output, [B, T, W]. `mask_BT` is 1 for tokens and 0 for padding.
-  at::Tensor hidden(at::Tensor const& ids_BT, at::Tensor const& mask_BT) {
-    at::Tensor const attend_B11T = mask_BT.to(at::kBool).unsqueeze(1).unsqueeze(1);
+  /// The last layer's output, [B, T, W]. `mask_BT` is 1 for tokens and 0 for padding; undefined if there
+  /// is no padding, which is faster.
+  at::Tensor hidden(at::Tensor const& ids_BT, at::Tensor const& mask_BT = {}) {
+    at::Tensor const attend_B11T =
+        mask_BT.defined() ? mask_BT.to(at::kBool).unsqueeze(1).unsqueeze(1) : at::Tensor();
     at::Tensor x_BTW = embeddings(ids_BT);
     for (auto const& layer : *encoder->layers) {
       x_BTW = layer->as<EncoderLayer>()->forward(x_BTW, attend_B11T);

@@ -22,4 +22,23 @@ TEST_CASE("a run resumed with layers that are unfrozen later ends with the same 
           frugal::Unfreeze<frugal::Where<"first.weight", "first.bias">, frugal::Every<7>>>{});
 }
 
+TEST_CASE("a run resumed while it is pruned ends with the same bits") {
+  using frugal::list, frugal::Prune, frugal::Sparsity, frugal::Optimize;
+  resumes(list<Optimize<frugal::AdamW>, frugal::ClipNorm<0.5_r>,
+               Prune<frugal::Magnitude, Sparsity<0.6_r>, frugal::From<4>, frugal::Cubic<16>,
+                     frugal::Every<3>, frugal::Global>>{});
+  resumes(list<Optimize<frugal::SGD>, frugal::Accumulate<2>,
+               Prune<frugal::Movement, Sparsity<0.5_r>, frugal::From<5>,
+                     frugal::Where<"first.weight">>>{});
+  resumes(list<Optimize<frugal::AdamW>, frugal::Average<frugal::Ema<0.9_r>>,
+               Prune<frugal::NofM<1, 2>, frugal::Where<"first.weight">>>{});
+}
+
+TEST_CASE("a run resumed with quantisation in its passes ends with the same bits and ranges") {
+  using frugal::list, frugal::Optimize, frugal::Qat, frugal::INT8;
+  resumes(list<Optimize<frugal::AdamW>, Qat<INT8>, frugal::Average<frugal::Ema<0.9_r>>>{});
+  resumes(list<Optimize<frugal::SGD>, frugal::Recompute<frugal::Segments<2>>,
+               Qat<INT8, frugal::Learned>>{});
+}
+
 }  // namespace frugal_test::conform_resume

@@ -227,9 +227,8 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
 /// cannot run there, which run on the CPU one at a time. Under all policies' guards, so Recompute,
 /// Activations and Accumulate count. Trains nothing and leaves the module as it was.
 ///
-/// Precision<BF16> and <FP16> (autocast acts on no meta tensor), Activations<Offload>, and an
-/// objective that reads values, need a dry run on the CPU, in host memory; RecipeMemory::note says
-/// so. Such a recipe's module must be on the CPU: DeviceError otherwise.
+/// Every Precision but FP32 (none acts on meta tensors), Activations<Offload>, and an objective
+/// that reads values, need a dry run on the CPU, in host memory; RecipeMemory::note says so. Such a recipe's module must be on the CPU: DeviceError otherwise.
 ///
 /// Not counted: workspaces of libraries, fragmentation and the allocator's rounding, temporaries of
 /// the update, sources that read ahead.
@@ -254,7 +253,8 @@ RecipeMemory plan_memory(Trainer& trainer, B const& batch) {
   root.train();
 
   using Precision = std::remove_cvref_t<decltype(trainer.template policy<kinds::precision>())>;
-  std::string unfit = detail::is_null<Precision> ? "" : "autocast does not act on meta tensors";
+  std::string unfit =
+      detail::is_null<Precision> ? "" : "the Precision does not act on meta tensors";
   if (unfit.empty()) {
     try {
       detail::measure_on_meta<Context>(memory, trainer.module(), trainer.objective(), settings,
