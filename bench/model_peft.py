@@ -19,7 +19,8 @@ class Classifier(torch.nn.Module):
     def __init__(self):
         super().__init__()
         sizes = dict(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
-        self.encoder = BertModel(BertConfig(**sizes, attn_implementation="sdpa"))
+        # frugal's program asks for the hidden states alone, too.
+        self.encoder = BertModel(BertConfig(**sizes, attn_implementation="sdpa"), add_pooling_layer=False)
         self.head = torch.nn.Linear(384, 6)
 
     def forward(self, ids):

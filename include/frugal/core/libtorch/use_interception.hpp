@@ -19,8 +19,8 @@ inline std::atomic<bool> anything_intercepted = false;
 }  // namespace detail
 
 /// Turns interception (interception.hpp) on in this thread, for good, if anything is intercepted at
-/// all. For threads that call an adapted module by themselves: trainers do it, and so does
-/// intercept().
+/// all: before that it does nothing, so call it after the module was adapted. For threads that call
+/// an adapted module by themselves: trainers do it, and so does intercept().
 inline void use_interception() {
   if (!detail::anything_intercepted) return;
   c10::impl::tls_set_dispatch_key_included(detail::interception_key, true);
