@@ -40,12 +40,12 @@ class ResNet(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.conv1, self.bn1, self.first = convolution(1, 128, 1), nn.BatchNorm2d(128), Block(128)
+        self.conv1, self.bn1, self.first = convolution(1, 128, 2), nn.BatchNorm2d(128), Block(128)
         self.conv2, self.bn2, self.second = convolution(128, 256, 2), nn.BatchNorm2d(256), Block(256)
         self.head = nn.Linear(256, 10)
 
     def forward(self, x):
-        half = torch.max_pool2d(self.bn1(self.conv1(x)).relu(), 2)
+        half = self.bn1(self.conv1(x)).relu()
         quarter = self.bn2(self.conv2(self.first(half))).relu()
         return self.head(self.second(quarter).mean((2, 3)))
 

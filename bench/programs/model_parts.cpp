@@ -120,7 +120,7 @@ TORCH_MODULE(Block);
 /// For images of 28 x 28. bench/model_pruning.py has the same network.
 struct ResNetImpl : nn::Module {
   at::Tensor forward(at::Tensor const& x) {
-    at::Tensor const half = at::max_pool2d(bn1(conv1(x)).relu(), 2);
+    at::Tensor const half = bn1(conv1(x)).relu();
     at::Tensor const quarter = bn2(conv2(first(half))).relu();
     return head(second(quarter).mean({2, 3}));
   }
@@ -129,10 +129,10 @@ struct ResNetImpl : nn::Module {
     auto const of = [](nn::Conv2d const& conv, double pixels) {
       return static_cast<double>(conv->weight.numel()) * pixels;
     };
-    return of(conv1, 28 * 28) + of(first->conv1, 14 * 14) + of(first->conv2, 14 * 14) +
+    return of(conv1, 14 * 14) + of(first->conv1, 14 * 14) + of(first->conv2, 14 * 14) +
            of(conv2, 7 * 7) + of(second->conv1, 7 * 7) + of(second->conv2, 7 * 7);
   }
-  nn::Conv2d conv1{register_module("conv1", convolution(1, 128, 1))};
+  nn::Conv2d conv1{register_module("conv1", convolution(1, 128, 2))};
   nn::BatchNorm2d bn1{register_module("bn1", nn::BatchNorm2d(128))};
   Block first{register_module("first", Block(128))};
   nn::Conv2d conv2{register_module("conv2", convolution(128, 256, 2))};
