@@ -172,6 +172,10 @@ TEST_CASE("each part of the key makes another cache") {
   auto const at_2 = CachedTeacher(Rows{}, Distil<Temperature<2>>{.teachers = job.distil.teachers},
                                   job.settings(at::kHalf, 2));
   CHECK(at_2.folder() != folder(Rows{}, job.settings(at::kHalf, 2)));
+  Teacher const twice(job.teacher, [](std::shared_ptr<Counting>& teacher, at::Tensor const& data) {
+    return 2 * teacher->forward(data);
+  });
+  CHECK(CachedTeacher(Rows{}, std::vector<Teacher>{twice}, job.settings()).folder() != first);
   {
     at::NoGradGuard const no_gradients;
     job.teacher->first += 1;
@@ -181,7 +185,7 @@ TEST_CASE("each part of the key makes another cache") {
   CachedTeacher const used(Rows{}, job.distil, job.settings());
   RemovedKeys const removed = remove_unused_keys(job.folder.path());
   CHECK(removed.in_use == 2);
-  CHECK(removed.removed == 4);
+  CHECK(removed.removed == 5);
   CHECK_FALSE(std::filesystem::exists(first));
   CHECK(std::filesystem::exists(used.folder()));
 }

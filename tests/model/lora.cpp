@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/model/load_weights.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/merge.hpp>
+#include <frugal/model/quantise.hpp>
+#include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/optimize/adam.hpp>
@@ -248,6 +253,128 @@ TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
   merge(net);
   CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, On<"q_proj">>{}), doctest::Contains("merged"),
                        SettingsError);
+}
+
+TEST_CASE("what cannot be adapted is found before the first layer changes") {
+  File const file;
+  Net net = file.network();
+  auto const names = net->named_parameters().keys();
+  at::Tensor const weight = net->q_proj->weight.detach().clone();
+  // q_proj comes first, and could be adapted.
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<4>, Pissa, On<"q_proj", "v_proj">>{}),
+                       doctest::Contains("'v_proj' an adapter of rank 4"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, Pissa, On<"q_proj", "conv">>{}),
+                       doctest::Contains("Pissa cannot adapt 'conv'"), SettingsError);
+  CHECK(net->named_parameters().keys() == names);
+  CHECK(at::equal(net->q_proj->weight, weight));
+  CHECK(net->q_proj->weight.requires_grad());
+}
+
+std::size_t trained_tensors(torch::nn::Module const& module) {
+  std::size_t count = 0;
+  for (at::Tensor const& each : module.parameters()) count += each.requires_grad() ? 1 : 0;
+  return count;
+}
+
+TEST_CASE("without its adapters a module is trained as a whole, and it can be adapted again") {
+  using Policy = Lora<Rank<2>, On<"q_proj">>;
+  File const file;
+  Net net = file.network();
+  at::Tensor const every = at::arange(40);
+  at::Tensor const plain = net(every).detach();
+  adapt(net, Policy{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
+  CHECK_FALSE(at::equal(net(every), plain));
+  CHECK(trained_tensors(*net) == 2);
+  remove_adapters(net);
+  CHECK(at::equal(net(every), plain));
+  CHECK(trained_tensors(*net) == 7);
+  adapt(net, Policy{});
+  CHECK(trained_tensors(*net) == 2);
+}
+
+/// Two layers with one weight, and a table whose rows the output is compared with.
+struct TiedImpl : torch::nn::Module {
+  torch::nn::Embedding table{register_module(
+      "table", torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 8).padding_idx(0)))};
+  torch::nn::Linear first{register_module("first", torch::nn::Linear(8, 8))};
+  torch::nn::Linear second{register_module("second", torch::nn::Linear(8, 8))};
+  TiedImpl() { second->weight = first->weight; }
+  at::Tensor forward(at::Tensor const& ids) {
+    return torch::linear(second(first(table(ids)).relu()), table->weight);
+  }
+};
+TORCH_MODULE(Tied);
+
+TEST_CASE("an adapter acts in its layer alone, although the weight is tied to another operator") {
+  torch::manual_seed(1);
+  Tied net;
+  at::Tensor const ids = at::tensor({0, 3, 0, 5});
+  at::Tensor const hidden = torch::randn({4, 8});
+  at::Tensor const product = at::linear(hidden, net->table->weight).detach();
+  adapt(net, Lora<Rank<2>, On<"table">>{});
+  LoraAdapter& adapter = *frugal::detail::find_adapters(*net).front().adapter;
+  torch::nn::init::ones_(adapter.a());
+  CHECK(at::equal(at::linear(hidden, net->table->weight), product));
+  at::Tensor const rows = net->table(ids) - at::embedding(net->table->weight.clone(), ids);
+  CHECK(at::allclose(rows[1], adapter.product()[3], 1e-5, 1e-6));
+  // As in PEFT, padding is not trained.
+  net(ids).square().sum().backward();
+  CHECK(adapter.a().grad().select(1, 0).abs().max().item<double>() == 0);
+  CHECK(adapter.a().grad().select(1, 3).abs().max().item<double>() > 0);
+}
+
+TEST_CASE("one of two layers with one weight cannot be adapted alone") {
+  Tied net;
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, On<"first">>{}),
+                       doctest::Contains("'second' has the same weight"), SettingsError);
+  CHECK(frugal::detail::find_adapters(*net).empty());
+}
+
+TEST_CASE("adapters over a quantised layer are not merged, and none of the others is") {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(64, 64), torch::nn::Linear(64, 64));
+  adapt(net, Lora<Rank<2>, On<"*">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
+  quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"1"}});
+  at::NoGradGuard const no_gradients;
+  at::Tensor const input = torch::randn({4, 64});
+  at::Tensor const adapted = net->forward(input);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'1' cannot be merged"), SettingsError);
+  CHECK(at::equal(net->forward(input), adapted));
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, Dora, On<"1">, AdapterName<"second">>{}),
+                       doctest::Contains("no weight in floating point"), SettingsError);
+}
+
+TEST_CASE("a merge of doubles is as exact as they are") {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(64, 64));
+  net->to(at::kDouble);
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
+  at::NoGradGuard const no_gradients;
+  at::Tensor const input = torch::randn({4, 64}, at::kDouble);
+  at::Tensor const adapted = net->forward(input);
+  merge(net);
+  CHECK(at::allclose(net->forward(input), adapted, 1e-12, 1e-12));
+}
+
+TEST_CASE("weights that are saved when merged are those of the plain module") {
+  File const file;
+  Net net = file.network();
+  adapt(net, Lora<Rank<2>, On<"q_proj", "conv">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
+  at::Tensor const adapted = net(at::arange(40)).detach();
+  merge(net);
+  TemporaryFolder const folder;
+  save_weights(net, folder.path());
+  Net plain = file.network();
+  CHECK(load_weights(plain, folder.path()).matched.size() == 7);
+  CHECK(at::allclose(plain(at::arange(40)), adapted, 1e-5, 1e-5));
 }
 
 /// Computes with a layer that is not the registered one.

@@ -251,6 +251,38 @@ TEST_CASE("a frozen weight, a module that is quantised, and one without ranges a
   CHECK_THROWS_AS(frugal::quantise<INT8>(plain), frugal::SettingsError);
 }
 
+TEST_CASE("every call of a trainer adapts the module, so a fresh process loads what was trained") {
+  std::vector<frugal::Batch> const rows{{torch::randn({4, 8}), torch::randn({4, 8})}};
+  auto const trainer_of = [](Sequential net) {
+    return frugal::Trainer{net, frugal::MeanSquaredError{}, frugal::Settings{.steps = 3},
+                           Optimize<SGD>{.lr = 0.1}, Qat<INT8>{}};
+  };
+  auto trained = trainer_of(Sequential(Linear(8, 8)));
+  static_cast<void>(trained.fit(rows));
+  std::stringstream file;
+  torch::save(trained.module(), file);
+  auto fresh = trainer_of(Sequential(Linear(8, 8)));
+  fresh.adapt();
+  torch::load(fresh.module(), file);
+  CHECK(fresh.evaluate(rows)["loss"] == trained.evaluate(rows)["loss"]);
+  frugal::convert(fresh.module());
+  CHECK(fresh.evaluate(rows)["loss"] ==
+        doctest::Approx(trained.evaluate(rows)["loss"]).epsilon(1e-4));
+  CHECK_THROWS_WITH_AS(fresh.fit(rows), doctest::Contains("quantised already"),
+                       frugal::SettingsError);
+}
+
+TEST_CASE("a weight that outlives its module has no ranges any more") {
+  at::Tensor weight;
+  {
+    Sequential net(Linear(8, 8));
+    frugal::adapt(net, Qat<INT8>{});
+    weight = net->named_parameters()["0.weight"];
+  }
+  at::Tensor const input = torch::randn({2, 8});
+  CHECK(at::equal(at::linear(input, weight), at::linear(input, weight.clone())));
+}
+
 TEST_CASE("recomputation sees each batch once in the ranges") {
   Sequential const plain = trained(Moving{});
   Sequential const recomputed = trained(Moving{}, 2, frugal::Recompute<>{});

@@ -301,6 +301,9 @@ TEST_CASE("a source that does not reach a layer, is empty or not finite is an er
   CHECK_THROWS_AS(quantise<INT8>(net, std::vector<at::Tensor>{}), frugal::EmptySourceError);
   at::Tensor const bad = at::full({1, 64}, std::numeric_limits<float>::infinity());
   CHECK_THROWS_AS(quantise<INT8>(net, std::vector<at::Tensor>{bad}), frugal::StateError);
+  at::Tensor const none = at::full({1, 64}, std::numeric_limits<float>::quiet_NaN());
+  CHECK_THROWS_WITH_AS(quantise<INT8>(net, std::vector<at::Tensor>{none}),
+                       doctest::Contains("'used' is not finite"), frugal::StateError);
   CHECK(net.parameters().size() == 4);
   auto const both = [](Half& module, at::Tensor const& batch) {
     module.unused->forward(module.forward(batch));

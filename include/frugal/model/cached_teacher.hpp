@@ -152,8 +152,9 @@ class TeacherRows {
 /// whose batches have it (TaughtBatch), for Distil.
 ///
 /// Lever   hours per run: the teacher runs once per sample, and not in every epoch.
-/// Key     the set's identity() and size, the collate function, the teachers' weights, what is
-///         kept. Another key is another folder: no stale output is ever served.
+/// Key     the set's identity() and size, the collate function, the teachers' weights and the types
+///         of their functions, what is kept. Another key is another folder. Of a lambda the key does
+///         not have the text: remove the folder when you change one.
 /// Cost    on disk J C 2 bytes per sample (J teachers, C classes), or J (6 K + 2) for the top K. A
 ///         batch is one copy out of mapped files.
 /// Order   that of the source: any position may be sought, and the rows of a batch are found by the
@@ -189,13 +190,15 @@ class CachedTeacher {
       : set_(std::move(set)), collate_(std::move(collate)) {
     check(settings, teachers.size());
     auto outputs = std::make_shared<TeacherOutputs>();
+    std::string asked;  // teachers, and how they are asked
     outputs->top_k = settings.top_k;
     outputs->temperature = settings.temperature;
     for (Teacher const& each : teachers) {
       outputs->identity += (outputs->identity.empty() ? "" : "; ") + each.identity();
       outputs->weights.push_back(each.options().weight);
+      asked += each.identity() + " by " + each.function() + "; ";
     }
-    folder_.emplace(settings.folder, key(settings, outputs->identity));
+    folder_.emplace(settings.folder, key(settings, asked));
     if (!folder_->complete()) {
       filled_ = true;
       say(settings, "asks the teacher for " + std::to_string(entries()) + " samples");

@@ -19,6 +19,7 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 

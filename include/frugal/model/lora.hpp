@@ -24,6 +24,7 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/first_gradients.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/initial.hpp>
@@ -44,8 +45,21 @@ namespace detail {
                        .fix = std::move(fix)});
 }
 
-/// Gives a layer its adapter, unless it has one.
-FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings) {
+/// The adapter of a layer with this name; null without.
+FRUGAL_INLINE std::shared_ptr<LoraAdapter> adapter_of(torch::nn::Module const& layer,
+                                                      std::string const& name) {
+  auto const all = adapters_of(layer);
+  if (!all) return nullptr;
+  auto const children = all->named_children();
+  auto const* const found = children.find(name);
+  return found == nullptr ? nullptr : std::dynamic_pointer_cast<LoraAdapter>(*found);
+}
+
+/// SettingsError for a layer that cannot have such an adapter. `all` are the layers of its module.
+/// To be called for every layer before the first one changes.
+FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
+                                     std::vector<AdaptableLayer> const& all,
+                                     LoraSettings const& settings) {
   if (layer.grouped) {
     refuse_adapter("Lora cannot adapt '" + layer.name + "'", "Lora",
                    "it is a convolution with groups, whose weight is no single matrix",
@@ -56,16 +70,14 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
                    "it is a convolution or an embedding, and only linear layers are packed",
                    "Name linear layers alone in On<...>, or remove Base<NF4>.");
   }
-  auto all = adapters_of(*layer.module);
-  if (!all) {
-    all =
-        layer.module->register_module(adapters_child, std::make_shared<torch::nn::Module>("Lora"));
+  for (AdaptableLayer const& other : all) {
+    bool const shares = other.module != layer.module && other.weight.is_same(layer.weight);
+    if (!shares || (other.op != layer.op && !settings.nf4 && !settings.pissa)) continue;
+    refuse_adapter("Lora cannot adapt '" + layer.name + "' alone", "Lora",
+                   "'" + other.name + "' has the same weight, and would be adapted or changed, too",
+                   "Give the layers a weight each, or leave this one out of On<...>.");
   }
-  std::shared_ptr<LoraAdapter> adapter;
-  auto const children = all->named_children();
-  if (auto const* found = children.find(settings.name)) {
-    adapter = std::dynamic_pointer_cast<LoraAdapter>(*found);
-  }
+  auto const adapter = adapter_of(*layer.module, settings.name);
   if (adapter && !(adapter->settings() == settings)) {
     refuse_adapter("'" + layer.name + "' has an adapter '" + settings.name + "' of other settings",
                    "Lora", "its rank, its alpha or another option is not that of this recipe",
@@ -76,6 +88,38 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
                    "the layer's weight includes it, and it would be added twice",
                    "Call unmerge(module) first.");
   }
+  if (adapter) return;
+  if (settings.pissa && layer.op != LayerCall::Operator::linear) {
+    refuse_adapter("Pissa cannot adapt '" + layer.name + "'", "Lora",
+                   "it is a convolution or an embedding, and Pissa adapts Linear layers alone",
+                   "Name Linear layers, or remove Pissa.");
+  }
+  if (settings.pissa && settings.rank > std::min(layer.weight.size(0), layer.weight.size(1))) {
+    refuse_adapter("Pissa cannot give '" + layer.name + "' an adapter of rank " +
+                       std::to_string(settings.rank),
+                   "Lora",
+                   "its weight has " +
+                       std::to_string(std::min(layer.weight.size(0), layer.weight.size(1))) +
+                       " singular values",
+                   "Lower the rank, or leave the layer out of On<...>.");
+  }
+  bool const is_packed = layer.module->named_children().contains(packed_child);
+  if (is_dropped(layer.weight) &&
+      (settings.dora || settings.pissa || (settings.nf4 && !is_packed))) {
+    refuse_adapter("'" + layer.name + "' has no weight in floating point", "Lora",
+                   "it is quantised (Base<NF4>, quantise), and Dora, Pissa and Base<NF4> read it",
+                   "Remove these options, or adapt the layer before it is quantised.");
+  }
+}
+
+/// Gives a layer its adapter, unless it has one. After require_adaptable().
+FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings) {
+  auto all = adapters_of(*layer.module);
+  if (!all) {
+    all =
+        layer.module->register_module(adapters_child, std::make_shared<torch::nn::Module>("Lora"));
+  }
+  std::shared_ptr<LoraAdapter> adapter = adapter_of(*layer.module, settings.name);
   if (!adapter) {
     adapter = std::make_shared<LoraAdapter>(settings, layer.op, layer.weight, layer.name);
     if (settings.pissa) begin_with_singular_values(*adapter, layer.weight);
@@ -132,7 +176,7 @@ FRUGAL_INLINE void require_parameters(torch::nn::Module& module,
 }  // namespace detail
 
 /// Adds adapters to the layers that `targets` name, as Lora's policy does. SettingsError for a
-/// target without a layer; then nothing has changed.
+/// target without a layer, and for a layer that cannot be adapted; then nothing has changed.
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
                                 std::vector<std::string_view> const& targets) {
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
@@ -154,6 +198,8 @@ FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& s
                                (known.empty() ? std::string(" (none)") : known),
                            "Fix the name.");
   }
+  for (detail::AdaptableLayer const* layer : chosen)
+    detail::require_adaptable(*layer, all, settings);
   for (detail::AdaptableLayer const* layer : chosen) detail::adapt_layer(*layer, settings);
 }
 

@@ -40,29 +40,36 @@ FRUGAL_INLINE void require_trainable(WeightedLayer const& layer) {
                               "quantise<INT8> afterwards."});
 }
 
-FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
+/// The name of a quantised weight of a module; empty without.
+FRUGAL_INLINE std::string quantised_weight_in(torch::nn::Module& root) {
   for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
-    if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) == nullptr) continue;
-    throw SettingsError(
-        {.what = "'" + item.key() + "' is quantised already, and its range is fixed",
-         .where = "Qat<INT8>",
-         .why = "there is no FP32 weight left to train",
-         .fix = "Use Qat on the module before quantise or convert."});
+    if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) != nullptr) return item.key();
   }
+  return {};
+}
+
+FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
+  std::string const name = quantised_weight_in(root);
+  if (name.empty()) return;
+  throw SettingsError({.what = "'" + name + "' is quantised already, and its range is fixed",
+                       .where = "Qat<INT8>",
+                       .why = "there is no FP32 weight left to train",
+                       .fix = "Use Qat on the module before quantise or convert."});
 }
 
 /// Gives each layer that lacks one its fake quantisation.
 template <class Make>
 void add_fake_layers(torch::nn::Module& root, QuantiseOptions const& options, Make const& make) {
-  require_not_quantised(root);
-  std::vector<WeightedLayer> const layers = layers_for<INT8>(root, options);
+  std::vector<WeightedLayer> layers = layers_for<INT8>(root, options);
+  std::erase_if(layers, [](WeightedLayer const& each) {
+    return each.module->named_children().contains(fake_child);
+  });
   for (WeightedLayer const& layer : layers) require_trainable(layer);
   for (WeightedLayer const& layer : layers) {
-    if (layer.module->named_children().contains(fake_child)) continue;
     std::shared_ptr<FakeQuantised> const fake = make(layer.weight);
     fake->to(layer.weight.device());
     fake->train(layer.module->is_training());
-    fake->hook = std::make_shared<FakeLayer>(fake.get());
+    fake->hook = std::make_shared<FakeLayer>(fake);
     layer.module->register_module(fake_child, fake);
     intercept(layer.weight, fake->hook);
   }
@@ -136,15 +143,19 @@ template <class Ranges>
   requires(std::is_same_v<Ranges, Moving> || std::is_same_v<Ranges, Learned>)
 struct Qat<INT8, Ranges> {
   using kind = kinds::qat;
-  using listens = list<on::module>;
+  using listens = list<on::fit_begin>;
+  using after = list<kinds::freeze, kinds::lora>;  // it refuses what they freeze
+  static constexpr bool adapts = true;
 
   static constexpr About about{Term::none, "two operators per layer and pass"};
 
   QuantiseOptions layers{};  ///< all that quantise<INT8> takes by default
   double averaging = 0.01;   ///< share of the newest batch in the ranges of Moving
 
-  /// What a fit does to its module; the second time nothing.
+  /// What every call of a trainer does to its module first; the second time nothing, and nothing to
+  /// a module that was converted, which may be evaluated.
   void adapt(torch::nn::Module& module) const {
+    if (!detail::quantised_weight_in(module).empty()) return;
     detail::add_fake_layers(module, layers, [&](at::Tensor const& weight) {
       std::shared_ptr<detail::FakeQuantised> made;
       if constexpr (std::is_same_v<Ranges, Learned>) {
@@ -159,18 +170,18 @@ struct Qat<INT8, Ranges> {
   template <class Context>
   class State {
    public:
-    using transient = void;
-    explicit State(Qat const& settings) : settings_(settings) {}
-    void on_module(ModuleSetup<Context>& phase) { settings_.adapt(base_module(phase.module())); }
-
-   private:
-    Qat settings_;
+    using transient = void;  // the module has the ranges
+    explicit State(Qat const&) {}
+    void on_fit_begin(FitBegin<Context>& phase) {
+      detail::require_not_quantised(base_module(phase.module()));
+    }
   };
 };
 
 /// What Qat does to a module, outside of a fit: before its weights are loaded, for example.
 template <class Module, class Ranges>
 void adapt(Module& module, Qat<INT8, Ranges> const& policy) {
+  detail::require_not_quantised(base_module(module));
   policy.adapt(base_module(module));
 }
 

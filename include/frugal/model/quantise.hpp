@@ -27,6 +27,7 @@
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 #include <frugal/model/quantise/ranges.hpp>

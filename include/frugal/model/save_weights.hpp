@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/lora/layers.hpp>
 #include <frugal/model/weight_files.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -62,7 +64,9 @@ class WeightsWriter {
            .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
     std::vector<std::string> names;
+    auto const merged = merged_tensors(module);
     visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+      if (merged.contains(tensor.unsafeGetTensorImpl())) return;
       names.push_back(name);
       if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
       std::uint64_t const bytes = bytes_of(tensor);
@@ -116,6 +120,18 @@ class WeightsWriter {
   }
 
  private:
+  /// Of adapters that their layers' weights include: a module that loaded both would add them twice.
+  FRUGAL_INLINE static std::unordered_set<at::TensorImpl const*> merged_tensors(
+      torch::nn::Module& module) {
+    std::unordered_set<at::TensorImpl const*> found;
+    for (FoundAdapter const& each : find_adapters(module)) {
+      if (!each.adapter->is_merged()) continue;
+      for (at::Tensor const& own : each.adapter->parameters())
+        found.insert(own.unsafeGetTensorImpl());
+    }
+    return found;
+  }
+
   struct Shard {
     std::vector<std::pair<std::string, at::Tensor>> tensors;
     std::uint64_t bytes = 0;
@@ -190,6 +206,7 @@ class WeightsWriter {
 /// model.safetensors.index.json. Weights that the folder has are replaced.
 ///
 /// A tied tensor is saved under each of its names, so that torch.nn.Module.load_state_dict finds all.
+/// Adapters that are merged are in the weights, and not saved again: the file fits the plain module.
 ///
 /// Cost     the writing. Tensors that are rounded, or are not in host memory without gaps, are copied
 ///          there, those of a file together.

@@ -50,6 +50,9 @@ TEST_CASE("a fixed parameter has no gradient, and is neither trained nor saved")
   CHECK(fr::is_released(weight));
   CHECK(!weight.requires_grad());
   CHECK(fr::Parameters::of(*net).size() == 4);
+  fr::forget_fixed(weight);
+  CHECK(!fr::is_fixed(weight));
+  CHECK(!fr::is_released(weight));
 }
 
 TEST_CASE("a tensor stays fixed when its data are replaced, and a copy is not") {

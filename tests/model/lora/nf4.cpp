@@ -3,9 +3,12 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/model/load_weights.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/model/lora/nf4.hpp>
+#include <frugal/model/quantise.hpp>
+#include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/precision/bf16.hpp>
@@ -123,6 +126,61 @@ TEST_CASE("what cannot be packed or merged is an error") {
   torch::nn::Sequential packed = network();
   adapt(packed, Policy{});
   CHECK_THROWS_WITH_AS(merge(packed), doctest::Contains("4 bits"), SettingsError);
+  // An adapter that would need the weight's numbers, and one that was not made with Base<NF4>.
+  CHECK_THROWS_WITH_AS(adapt(packed, Lora<Rank<2>, Dora, On<"2">, AdapterName<"dora">>{}),
+                       doctest::Contains("no weight in floating point"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(packed, Lora<Rank<2>, Pissa, On<"2">, AdapterName<"pissa">>{}),
+                       doctest::Contains("no weight in floating point"), SettingsError);
+  adapt(packed, Lora<Rank<2>, On<"2">, AdapterName<"plain">>{});
+  use_adapter(packed, "plain");
+  CHECK_THROWS_WITH_AS(merge(packed), doctest::Contains("4 bits"), SettingsError);
+}
+
+TEST_CASE("a packed module is saved without the weights that it has not, and loads again") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  adapt(net, Policy{});
+  SavedWeights const saved = save_weights(net, folder.path());
+  CHECK(saved.total_size < 20'000);  // 76 kB of FP32
+  torch::nn::Sequential other = network();
+  {
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& each : other->parameters()) each.add_(1);
+  }
+  adapt(other, Policy{});
+  at::Tensor const input = torch::randn({4, 16});
+  CHECK_FALSE(at::allclose(other->forward(input), net->forward(input)));
+  load_weights(other, folder.path());
+  CHECK(at::equal(other->forward(input), net->forward(input)));
+}
+
+TEST_CASE("a packed weight has no memory after a move, is not quantised again, and reads as NaN") {
+  torch::nn::Sequential net = network();
+  at::Tensor const weight = net->named_parameters()["2.weight"];
+  adapt(net, Policy{});
+  CHECK_FALSE(net->named_parameters().contains("2.weight"));
+  CHECK((weight.sizes() == at::IntArrayRef{128, 128}));
+  CHECK(at::matmul(torch::randn({2, 128}), weight).isnan().all().item<bool>());
+  at::NoGradGuard const no_gradients;
+  at::Tensor const input = torch::randn({4, 16});
+  at::Tensor const before = net->forward(input);
+  CHECK_THROWS_AS(quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"2"}}), SettingsError);
+  CHECK(at::equal(net->forward(input), before));
+  net->to(at::kMeta);
+  CHECK(weight.storage().nbytes() == sizeof(float));
+}
+
+TEST_CASE("without its adapters a packed base computes, and what is not packed is trained") {
+  torch::nn::Sequential net = network();
+  adapt(net, Policy{});
+  remove_adapters(net);
+  at::Tensor const input = torch::randn({4, 16});
+  net->forward(input).sum().backward();
+  for (auto const& item : net->named_parameters()) {
+    CAPTURE(item.key());
+    CHECK(item.value().grad().defined());
+  }
+  CHECK(net->parameters().size() == 4);  // three biases, and the last weight
 }
 
 }  // namespace frugal_test::model_lora_nf4

@@ -50,6 +50,11 @@ FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
   detail::FixedTensors::all().map.change(
       tensor, [](detail::Fixing& state) { state = detail::Fixing::released; });
 }
+/// As if it had never been fixed: a policy may fix it again. Does not make a parameter trained.
+FRUGAL_INLINE void forget_fixed(at::Tensor const& tensor) {
+  detail::FixedTensors::all().map.change(
+      tensor, [](detail::Fixing& state) { state = detail::Fixing::never; });
+}
 FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
   detail::FixedTensors const& all = detail::FixedTensors::all();
   return all.any && all.map.find(tensor) == detail::Fixing::fixed;

@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +39,11 @@ FRUGAL_INLINE WatchedLayer watched_layer(torch::nn::Module const& module, std::s
   bool embeds = false;
   for (auto const& item : module.named_modules("", /*include_self=*/false)) {
     auto const own = item.value()->named_parameters(/*recurse=*/false);
-    at::Tensor const* const weight = own.find("weight");
+    at::Tensor const* weight = own.find("weight");
+    // A quantised layer's weight is no parameter, and its layer is still found by it.
+    if (auto const* const linear = item.value()->as<torch::nn::LinearImpl>())
+      weight = &linear->weight;
+    if (auto const* const conv = item.value()->as<torch::nn::Conv2dImpl>()) weight = &conv->weight;
     if (weight == nullptr || !weight->defined() || weight->dim() == 0) continue;
     known += " " + item.key();
     if (item.key() != name) continue;

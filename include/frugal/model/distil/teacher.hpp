@@ -94,6 +94,7 @@ class Teacher {
   Teacher(M module, F forward, TeacherOptions options = {}) : options_(options) {
     auto held = std::make_shared<M>(std::move(module));
     root_ = &base_module(*held);
+    function_ = typeid(F).name();
     ask_ = [held, call = std::move(forward)](detail::AnyBatch const& batch,
                                              std::optional<at::ScalarType> type) -> at::Tensor {
       if constexpr (requires {
@@ -139,6 +140,10 @@ class Teacher {
     if (options_.autocast) text += std::string(", autocast ") + at::toString(*options_.autocast);
     return text;
   }
+
+  /// The type of the function that runs it, as the compiler calls it. Part of a cache's key, and not
+  /// of the identity: another program may resume the run.
+  std::string const& function() const { return function_; }
 
  private:
   FRUGAL_INLINE void begin() {
@@ -190,6 +195,7 @@ class Teacher {
   }
 
   TeacherOptions options_;
+  std::string function_{};
   torch::nn::Module* root_ = nullptr;  ///< owned by what is in ask_
   at::Tensor probe_{};                 ///< says where the module is, and of which type
   /// With the type that data are converted to.

@@ -77,11 +77,12 @@ class LoraAdapter : public torch::nn::Module {
 
   /// The weight includes the adapter; see merge().
   bool is_merged() const { return kept_.defined(); }
-  /// Adds it to the weight, in FP32, and keeps the weight's bits for unmerge().
+  /// Adds it to the weight, in FP32 at least, and keeps the weight's bits for unmerge().
   FRUGAL_INLINE void merge_into(at::Tensor const& weight) {
     at::NoGradGuard const no_gradients;
     kept_ = weight.detach().clone();
-    at::Tensor sum = kept_.to(at::kFloat) + product().to(kept_.device());
+    at::Tensor sum =
+        kept_.to(at::promote_types(kept_.scalar_type(), at::kFloat)) + product().to(kept_.device());
     if (settings_.dora) {
       std::vector<std::int64_t> rows(static_cast<std::size_t>(sum.dim()), 1);
       rows[0] = -1;
@@ -95,10 +96,11 @@ class LoraAdapter : public torch::nn::Module {
     kept_ = at::Tensor();
   }
 
-  /// What the adapter adds to the weight, in the weight's shape, in FP32.
+  /// What the adapter adds to the weight, in the weight's shape, in FP32 at least.
   FRUGAL_INLINE at::Tensor product() const {
-    at::Tensor const a = a_.detach().to(at::kFloat);
-    at::Tensor const b = b_.detach().to(at::kFloat);
+    at::ScalarType const type = at::promote_types(a_.scalar_type(), at::kFloat);
+    at::Tensor const a = a_.detach().to(type);
+    at::Tensor const b = b_.detach().to(type);
     if (op_ == Operator::embedding) return b.mm(a).t().mul(scale());
     std::vector<std::int64_t> shape = a_.sizes().vec();
     shape[0] = b_.size(0);
@@ -138,7 +140,10 @@ class LoraAdapter : public torch::nn::Module {
   /// The two matrices alone. Of an embedding with the scale.
   FRUGAL_INLINE at::Tensor through(LayerCall const& call, at::Tensor const& input) const {
     if (op_ == Operator::embedding) {
-      return at::embedding(a_.t(), input).matmul(b_.t()).mul(scale());
+      // As in PEFT, the row of padding has no gradient.
+      return at::embedding(a_.t(), input, call.padding_index, call.scale_by_frequency)
+          .matmul(b_.t())
+          .mul(scale());
     }
     if (op_ == Operator::linear) return input.matmul(a_.t()).matmul(b_.t());
     LayerCall low = call;
@@ -199,7 +204,8 @@ class LoraHook : public LayerHook {
   explicit LoraHook(std::shared_ptr<LoraAdapter> adapter) : adapter_(std::move(adapter)) {}
   Place place() const override { return Place::adapt; }
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
-    bool const adds = adapter_->active && !adapter_->is_merged();
+    // The weight may be tied to a layer of another kind, which has no adapter.
+    bool const adds = adapter_->active && !adapter_->is_merged() && call.op == adapter_->op();
     return adds ? adapter_->call(call, rest) : rest(call);
   }
   bool is_of(LoraAdapter const& adapter) const { return adapter_.get() == &adapter; }

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/adapter.hpp>
 
@@ -13,13 +12,7 @@ namespace frugal::detail {
 /// PiSSA: the adapter gets the weight's largest singular values, and the weight keeps the others.
 FRUGAL_INLINE void begin_with_singular_values(LoraAdapter& adapter, at::Tensor const& weight) {
   at::NoGradGuard const no_gradients;
-  if (adapter.op() != LayerCall::Operator::linear) {
-    throw SettingsError({.what = "Pissa adapts Linear layers alone",
-                         .where = "Lora",
-                         .why = "On<...> selects a convolution or an embedding",
-                         .fix = "Name Linear layers, or remove Pissa."});
-  }
-  at::Tensor const whole = weight.detach().to(at::kFloat);
+  at::Tensor const whole = weight.detach().to(at::promote_types(weight.scalar_type(), at::kFloat));
   auto const [left, values, right] = at::linalg_svd(whole, /*full_matrices=*/false);
   auto const rank = adapter.settings().rank;
   at::Tensor const root = (values.slice(0, 0, rank) / adapter.scale()).sqrt();

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
@@ -10,8 +11,10 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/layers.hpp>
+#include <frugal/model/lora/nf4.hpp>
 
 namespace frugal {
 
@@ -29,24 +32,45 @@ FRUGAL_INLINE std::vector<FoundAdapter> require_adapters(torch::nn::Module& modu
        .fix = "Adapt the module first, or give the name of an adapter that it has."});
 }
 
+FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
+                                     std::vector<AdaptableLayer> const& layers) {
+  auto const refuse = [&](std::string why, std::string fix) {
+    throw SettingsError({.what = "the adapter of '" + adapted.layer.name + "' cannot be merged",
+                         .where = "merge",
+                         .why = std::move(why),
+                         .fix = std::move(fix)});
+  };
+  if (is_dropped(adapted.layer.weight)) {
+    bool const in_4_bits = adapted.layer.module->named_children().contains(packed_child);
+    refuse(in_4_bits ? "the layer's weight is packed in 4 bits (Base<NF4>)"
+                     : "the layer's weight is quantised",
+           "Save the adapter, and load and merge it on the base in floating point.");
+  }
+  for (AdaptableLayer const& other : layers) {
+    if (other.module == adapted.layer.module || !other.weight.is_same(adapted.layer.weight))
+      continue;
+    refuse("'" + other.name + "' has the same weight, and would be changed",
+           "Use the module with its adapters, or give the layers a weight each.");
+  }
+}
+
 }  // namespace detail
 
-/// Adds the active adapters to their layers' weights, in FP32, so that the module computes without
+/// Adds the active adapters to their layers' weights, in FP32 at least, so that the module computes without
 /// them, at the speed of the base. They stay, and keep the weights' bits for unmerge(): the memory of
-/// the adapted weights once more. Merged adapters are not trained. SettingsError for a base in 4 bits.
+/// the adapted weights once more. Merged adapters are not trained, and save_weights() leaves them out.
+/// SettingsError for a quantised base, in 4 bits or 8, and for a weight that another layer has as
+/// well; then nothing has changed.
 template <class Module>
 void merge(Module& module) {
-  for (detail::FoundAdapter const& each :
-       detail::require_adapters(base_module(module), {}, "merge")) {
-    if (!each.adapter->active || each.adapter->is_merged()) continue;
-    if (each.adapter->settings().nf4) {
-      throw SettingsError({.what = "the adapter of '" + each.layer.name + "' cannot be merged",
-                           .where = "merge",
-                           .why = "the layer's weight is packed in 4 bits (Base<NF4>)",
-                           .fix = "Save the adapter, and load and merge it on the unpacked base."});
-    }
-    each.adapter->merge_into(each.layer.weight);
-  }
+  torch::nn::Module& root = base_module(module);
+  std::vector<detail::FoundAdapter> found = detail::require_adapters(root, {}, "merge");
+  std::erase_if(found, [](detail::FoundAdapter const& each) {
+    return !each.adapter->active || each.adapter->is_merged();
+  });
+  auto const layers = detail::adaptable_layers(root);
+  for (detail::FoundAdapter const& each : found) detail::require_mergeable(each, layers);
+  for (detail::FoundAdapter const& each : found) each.adapter->merge_into(each.layer.weight);
 }
 
 /// Undoes merge(): the weights have the bits that they had before. In the reverse order, because an
@@ -69,7 +93,9 @@ void use_adapter(Module& module, std::string_view name) {
   }
 }
 
-/// Removes the adapters, merged or not, and lets the base be trained again. A merged weight stays.
+/// Removes the adapters, merged or not, and lets the base be trained again, also what Freeze fixed. A
+/// merged weight stays, and so does a packed one (Base<NF4>), which is not trained. The module may be
+/// adapted again.
 template <class Module>
 void remove_adapters(Module& module) {
   torch::nn::Module& root = base_module(module);
@@ -86,7 +112,7 @@ void remove_adapters(Module& module) {
   }
   for (at::Tensor const& tensor : root.parameters()) {
     if (!tensor.defined() || !is_fixed(tensor)) continue;
-    unfix_tensor(tensor);
+    forget_fixed(tensor);
     tensor.set_requires_grad(true);
   }
 }

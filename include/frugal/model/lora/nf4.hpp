@@ -20,6 +20,7 @@
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/dropped_weight.hpp>
 
 namespace frugal {
 
@@ -217,11 +218,11 @@ class Nf4Hook : public LayerHook {
 
 inline constexpr char const* packed_child = "nf4";
 
-/// Packs a linear layer's weight. The parameter keeps its shape and loses its memory.
+/// Packs a linear layer's weight, which is no parameter any more: one without memory would get it
+/// back when the module is moved, and its numbers would be saved and loaded, although it has none.
 FRUGAL_INLINE void pack_weight(torch::nn::Module& layer, at::Tensor const& weight) {
   auto const packed = layer.register_module(packed_child, std::make_shared<Nf4Weight>(weight));
-  fix_tensor(weight);
-  weight.set_data(at::zeros({1}, weight.options().requires_grad(false)).expand(weight.sizes()));
+  drop_weight(layer, weight);
   intercept(weight, std::make_shared<Nf4Hook>(packed));
 }
 

@@ -134,7 +134,7 @@ struct TextSink {
 /// adapter_model.safetensors, which PeftModel.from_pretrained reads. Parameters that are trained
 /// besides the adapters (AlsoTrain) are in it, as modules_to_save.
 ///
-/// Errors  SettingsError without such an adapter; StoreError if the files cannot be written.
+/// Errors  SettingsError without such an adapter, or with several options; StoreError if the files cannot be written.
 template <class Module>
 void save_adapter(Module& module, std::filesystem::path const& folder,
                   std::string_view name = "default") {
@@ -144,6 +144,14 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   std::map<std::string, at::Tensor> tensors;
   std::set<std::string> layers, also;
   for (detail::FoundAdapter const& each : found) {
+    if (!(each.adapter->settings() == settings)) {
+      throw SettingsError({.what = "the adapters '" + settings.name + "' differ in their options",
+                           .where = "save_adapter",
+                           .why = "PEFT's file has one rank and one alpha, and those of '" +
+                                  found.front().layer.name + "' and '" + each.layer.name +
+                                  "' are not the same",
+                           .fix = "Give them different names (AdapterName), and save each."});
+    }
     layers.insert(each.layer.name);
     for (auto const& [part, tensor] : detail::peft_tensors(*each.adapter)) {
       tensors.emplace(std::string(detail::peft_prefix) + each.layer.name + part,
@@ -204,7 +212,8 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
 /// The module must have the adapted layers under the names of the file.
 ///
 /// Errors  FormatError for a file that is damaged, or for an option that frugal does not compute;
-///         StateError for a layer that the module lacks, or another shape. The module is then as it was.
+///         StateError for a layer that the module lacks, or another shape; SettingsError for one that
+///         has an adapter of that name with other options, or cannot be adapted. The module is then as it was.
 template <class Module>
 void load_adapter(Module& module, std::filesystem::path const& folder,
                   std::string_view name = "default") {
@@ -266,6 +275,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");
+  for (auto const& [layer, tensors] : adapted) detail::require_adaptable(layer, all, settings);
   at::NoGradGuard const no_gradients;
   for (auto const& [layer, tensors] : adapted) detail::adapt_layer(layer, settings);
   for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {

@@ -75,10 +75,13 @@ class MaskedWeights {
     }
     if (where) where->require_in(known, who, "parameters with two dimensions or more");
     if (!weights.empty()) return;
-    throw SettingsError({.what = "there is nothing to prune",
-                         .where = who,
-                         .why = "the module has no linear or convolutional layer",
-                         .fix = "Name the parameters to prune: Where<\"*.kernel\">."});
+    throw SettingsError(
+        {.what = "there is nothing to prune",
+         .where = who,
+         .why = matrices.empty() ? "the module has no linear or convolutional layer"
+                                 : "its linear and convolutional layers are not trained (Freeze, "
+                                   "Lora, quantise)",
+         .fix = "Name the parameters to prune: Where<\"*.kernel\">."});
   }
 
   /// No step may move what is pruned: a norm of the gradients is then that of what trains.

@@ -158,20 +158,22 @@ class LearnedRanges final : public FakeQuantised {
 /// Computes a layer with rounded input and weight.
 class FakeLayer final : public LayerHook {
  public:
-  /// Its owner, which has this hook.
-  explicit FakeLayer(FakeQuantised* fake) : fake_(fake) {}
+  /// Its owner, which has this hook. The weight may outlive it, and then has no ranges any more.
+  explicit FakeLayer(std::weak_ptr<FakeQuantised> fake) : fake_(std::move(fake)) {}
 
   Place place() const override { return Place::compute; }
 
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    std::shared_ptr<FakeQuantised> const fake = fake_.lock();
+    if (!fake) return rest(call);
     LayerCall rounded = call;
-    rounded.input = fake_->input(call.input.to(at::kFloat));
-    rounded.weight = fake_->weight(call.weight);
+    rounded.input = fake->input(call.input.to(at::kFloat));
+    rounded.weight = fake->weight(call.weight);
     return rest(rounded);
   }
 
  private:
-  FakeQuantised* fake_;
+  std::weak_ptr<FakeQuantised> fake_;
 };
 
 }  // namespace frugal::detail

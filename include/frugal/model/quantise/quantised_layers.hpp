@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -105,26 +104,5 @@ class [[nodiscard]] TriedWeight {
   at::Tensor weight_;
   std::shared_ptr<LayerHook> hook_;
 };
-
-/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor
-/// defined.
-FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
-    torch::nn::Module& module) {
-  struct Access : torch::nn::Module {
-    static auto& of(torch::nn::Module& each) { return each.*(&Access::parameters_); }
-  };
-  return Access::of(module);
-}
-
-/// Takes the weight's numbers out of memory, and the weight out of the module's parameters. What
-/// reads it in another way than by its layer gets NaN.
-FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
-  at::NoGradGuard const no_gradients;
-  own_parameters(layer).erase("weight");
-  weight.mutable_grad().reset();
-  weight.set_requires_grad(false);
-  weight.set_data(at::full({}, std::numeric_limits<float>::quiet_NaN(), weight.options())
-                      .expand(weight.sizes()));
-}
 
 }  // namespace frugal::detail

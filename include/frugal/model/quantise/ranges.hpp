@@ -145,6 +145,7 @@ class SeenInput {
  public:
   FRUGAL_INLINE void extend(at::Tensor const& input) {
     if (input.numel() == 0) return;
+    any_ = true;
     auto const [low, high] = at::aminmax(input.detach());
     low_ = std::min(low_, low.item<double>());
     high_ = std::max(high_, high.item<double>());
@@ -165,7 +166,7 @@ class SeenInput {
     for (std::size_t bin = 0; bin < bins; ++bin) seen_.counts[bin] += found[bin];
   }
 
-  bool any() const { return low_ <= high_; }
+  bool any() const { return any_; }
   bool finite() const { return finite_; }
 
   template <class Ranges>
@@ -182,6 +183,7 @@ class SeenInput {
  private:
   double low_ = std::numeric_limits<double>::infinity();
   double high_ = -std::numeric_limits<double>::infinity();
+  bool any_ = false;
   bool finite_ = true;
   Histogram seen_;
 };
