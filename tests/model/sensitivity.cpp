@@ -4,6 +4,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/model/qat.hpp>
 #include <frugal/model/sensitivity.hpp>
 
 #include <cmath>
@@ -80,6 +81,15 @@ TEST_CASE("a loss that is no number is the worst") {
   });
   CHECK(found.layers.front().layer == "2");
   CHECK(std::isnan(found.layers.front().change));
+}
+
+TEST_CASE("a module that is trained for its quantisation is refused, before anything is measured") {
+  Job job;
+  frugal::adapt(job.net, frugal::Qat<INT8>{});
+  int calls = 0;
+  CHECK_THROWS_WITH_AS(frugal::sensitivity<INT8>(job.net, [&] { return calls += 1; }),
+                       doctest::Contains("is trained with Qat"), frugal::SettingsError);
+  CHECK(calls == 0);
 }
 
 }  // namespace frugal_test::model_sensitivity

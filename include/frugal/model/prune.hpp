@@ -38,6 +38,11 @@ FRUGAL_DIAGNOSTIC(
     "weights from before they were pruned: it would not be sparse. Prune when the run "
     "begins, without From, Cubic and Movement, or remove Average.");
 
+FRUGAL_DIAGNOSTIC(
+    prune_with_lora,
+    "frugal: Lora fixes the weights that Prune would mask. Prune in a run without Lora, or name "
+    "what AlsoTrain trains: Prune<..., Where<\"head.*\">>.");
+
 FRUGAL_INLINE void require_sparsity(double sparsity) {
   if (sparsity > 0 && sparsity < 1) return;
   throw SettingsError({.what = "Prune has a sparsity of " + std::to_string(sparsity),
@@ -134,8 +139,10 @@ struct Prune {
   using before = list<kinds::clip, kinds::average>;
   using after = list<kinds::optimizer>;
   using conflicts =
-      std::conditional_t<changes, list<conflict<kinds::average, detail::prune_with_average>>,
-                         list<>>;
+      concat<std::conditional_t<changes, list<conflict<kinds::average, detail::prune_with_average>>,
+                                list<>>,
+             std::conditional_t<with<detail::option::where>, list<>,
+                                list<conflict<kinds::lora, detail::prune_with_lora>>>>;
 
   static constexpr About about{Term::none, "two products with the masks per step"};
   static constexpr bool capturable = true;

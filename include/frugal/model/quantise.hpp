@@ -105,11 +105,12 @@ FRUGAL_INLINE std::shared_ptr<Int8Weight> int8_weight_of(WeightedLayer const& la
   return std::make_shared<Int8Weight>(made.values.view(weight.sizes()), made.scales, grid);
 }
 
-FRUGAL_INLINE void refuse_fake_layers(std::vector<WeightedLayer> const& layers) {
+FRUGAL_INLINE void refuse_fake_layers(std::vector<WeightedLayer> const& layers,
+                                      char const* where = "quantise") {
   for (WeightedLayer const& layer : layers) {
     if (!layer.module->named_children().contains(fake_child)) continue;
     throw SettingsError({.what = "layer '" + layer.name + "' is trained with Qat",
-                         .where = "quantise",
+                         .where = where,
                          .why = "it would be rounded twice, and its ranges would be lost",
                          .fix = "Call convert(module)."});
   }

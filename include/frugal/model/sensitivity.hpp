@@ -41,11 +41,14 @@ struct Sensitivity {
 /// What hurts stays in FP32 by QuantiseOptions::except.
 ///
 /// Cost    one call of `measure` per layer, and one.
+/// Errors  those of quantise<Format>(module), before the first call.
 template <class Format, class Module, class Measure>
 Sensitivity sensitivity(Module& module, Measure&& measure, QuantiseOptions const& options = {}) {
+  std::vector<detail::WeightedLayer> const layers =
+      detail::layers_for<Format>(base_module(module), options);
+  detail::refuse_fake_layers(layers, "sensitivity");
   Sensitivity found{.loss = static_cast<double>(measure())};
-  for (detail::WeightedLayer const& layer :
-       detail::layers_for<Format>(base_module(module), options)) {
+  for (detail::WeightedLayer const& layer : layers) {
     detail::TriedWeight const tried(layer, detail::quantised_weight<Format>(layer));
     double const loss = static_cast<double>(measure());
     found.layers.push_back({layer.name, loss, loss - found.loss});

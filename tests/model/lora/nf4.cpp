@@ -154,7 +154,8 @@ TEST_CASE("a packed module is saved without the weights that it has not, and loa
   CHECK(at::equal(other->forward(input), net->forward(input)));
 }
 
-TEST_CASE("a packed weight has no memory after a conversion, is not quantised again, and reads as NaN") {
+TEST_CASE(
+    "a packed weight has no memory after a conversion, is not quantised again, and reads as NaN") {
   torch::nn::Sequential net = network();
   at::Tensor const weight = net->named_parameters()["2.weight"];
   adapt(net, Policy{});

@@ -28,7 +28,8 @@ TEST_CASE("an adapter that was saved and loaded gives the same outputs, under an
   TemporaryFolder const folder;
   torch::nn::Sequential net = network();
   adapt(net, Lora<Rank<2>, Alpha<4>, On<"0">, AlsoTrain<"2.*">>{});
-  for (auto const& each : frugal::detail::find_adapters(*net)) torch::nn::init::ones_(each.adapter->b());
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
   save_adapter(net, folder.path());
   torch::nn::Sequential other = network();
   load_adapter(other, folder.path(), "task");
