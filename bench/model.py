@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--gpt-steps", type=int, default=1000, help="of the GPT's first training")
+    parser.add_argument("--gpt-steps", type=int, default=600, help="of the GPT's first training")
     parser.add_argument("--seed-steps", type=int, default=300, help="of each of the ten trainings of int8")
     parser.add_argument("--images", type=pathlib.Path, default="/usr/share/datasets/fashion-mnist")
     add_strict(parser)

@@ -4,7 +4,7 @@
 //
 //     compress TEXT [STEPS] [FOLDER]
 //
-// TEXT has a verse on each line, STEPS are those of the first training (1000), and FOLDER gets the weights (a
+// TEXT has a verse on each line, STEPS are those of the first training (600), and FOLDER gets the weights (a
 // temporary one). `./dev compress` gets the text and calls it.
 #include <algorithm>
 #include <chrono>
@@ -186,7 +186,7 @@ int main(int count, char** arguments) {
     Job job(words[0], words.size() > 2
                           ? std::filesystem::path(words[2])
                           : std::filesystem::temp_directory_path() / "frugal-compress");
-    compress(job, words.size() > 1 ? std::stoull(words[1]) : 1000);
+    compress(job, words.size() > 1 ? std::stoull(words[1]) : 600);
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return 1;

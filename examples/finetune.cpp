@@ -134,9 +134,12 @@ void train(Job const& job, char const* way, bool pretrained, double rate,
   std::int64_t trained = 0;
   for (at::Tensor const& each : net->parameters())
     trained += each.requires_grad() ? each.numel() : 0;
-  std::printf("%-10s %12ld %9.1f %10.1f %9.3f\n", way, static_cast<long>(trained), report.seconds,
-              static_cast<double>(job.trained_on * 2) / report.seconds,
-              report.validations.back().metrics["accuracy"]);
+  // Unknown if an earlier way took more: name one way, and it has the process for itself.
+  std::string const memory =
+      report.memory.growth ? std::to_string(*report.memory.growth >> 20U) : "-";
+  std::printf("%-10s %12ld %9.1f %10.1f %9s %9.3f\n", way, static_cast<long>(trained),
+              report.seconds, static_cast<double>(job.trained_on * 2) / report.seconds,
+              memory.c_str(), report.validations.back().metrics["accuracy"]);
   std::fflush(stdout);
 }
 
@@ -162,7 +165,8 @@ int main(int count, char** arguments) {
     auto const wanted = [&](char const* way) {
       return words.size() < 4 || std::ranges::count(words, way) != 0;
     };
-    std::printf("%-10s %12s %9s %10s %9s\n", "way", "trained", "seconds", "verses/s", "accuracy");
+    std::printf("%-10s %12s %9s %10s %9s %9s\n", "way", "trained", "seconds", "verses/s", "MiB",
+                "accuracy");
     using Adapters =
         fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"query", "value">, fr::AlsoTrain<"head.*">>;
     if (wanted("whole")) train(job, "whole", true, 1e-4);
