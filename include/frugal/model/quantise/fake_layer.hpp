@@ -139,16 +139,18 @@ class LearnedRanges final : public FakeQuantised {
   static double step(std::int64_t count, std::int64_t levels) {
     return 1 / std::sqrt(static_cast<double>(count) * static_cast<double>(levels));
   }
+  // Both write before anything reads, and a second pass writes the same: Recompute, which refuses
+  // parameters that change between its passes, need not see it (variable_data).
   static void keep_positive(at::Tensor const& scale) {
     at::NoGradGuard const no_gradients;
-    scale.detach().clamp_min_(smallest);
+    scale.variable_data().clamp_min_(smallest);
   }
   FRUGAL_INLINE void begin(at::Tensor const& input) {
     at::NoGradGuard const no_gradients;
     auto const [least, largest] = at::aminmax(input.detach());
     InputGrid const grid = InputGrid::of({least.item<double>(), largest.item<double>()});
-    scale_.fill_(grid.scale);
-    zero_point_.fill_(static_cast<double>(grid.zero_point));
+    scale_.variable_data().fill_(grid.scale);
+    zero_point_.variable_data().fill_(static_cast<double>(grid.zero_point));
     begun_.fill_(true);
   }
 
