@@ -127,7 +127,7 @@ void compress(Job& job, std::uint64_t steps) {
   double const spent = job.train(teacher, steps, fast, fr::CrossEntropy{});
   job.row("large", teacher, spent);
   job.keep(teacher);
-  // What the others train longer, this one has as well.
+  // Trained on like the pruned and the cut one, to compare them with.
   Letters tuned = job.kept();
   job.row("tuned", tuned, job.train(tuned, again, slow, fr::CrossEntropy{}));
 

@@ -227,8 +227,9 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
 /// cannot run there, which run on the CPU one at a time. Under all policies' guards, so Recompute,
 /// Activations and Accumulate count. Trains nothing and leaves the module as it was.
 ///
-/// Every Precision but FP32 (none acts on meta tensors), Activations<Offload>, and an objective
-/// that reads values, need a dry run on the CPU, in host memory; RecipeMemory::note says so. Such a recipe's module must be on the CPU: DeviceError otherwise.
+/// Every Precision but FP32 (none acts on meta tensors), Activations<Offload>, and an objective that
+/// reads values, need a dry run on the CPU, in host memory, which RecipeMemory::note names. The
+/// module of such a recipe must be on the CPU: DeviceError otherwise.
 ///
 /// Not counted: workspaces of libraries, fragmentation and the allocator's rounding, temporaries of
 /// the update, sources that read ahead.
