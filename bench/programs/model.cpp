@@ -24,20 +24,13 @@
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 
-#include "../../examples/finetune/encoder.hpp"
+#include "../classifier.hpp"
 
 namespace fr = frugal;
 using namespace fr::literals;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-struct ClassifierImpl : torch::nn::Module {
-  finetune::Encoder encoder{register_module("encoder", finetune::Encoder())};
-  torch::nn::Linear head{register_module("head", torch::nn::Linear(384, 6))};
-  at::Tensor forward(at::Tensor const& ids) { return head(encoder->hidden(ids).mean(1)); }
-};
-TORCH_MODULE(Classifier);
 
 struct Setting {
   std::string way;
@@ -80,7 +73,7 @@ template <class... Policies>
 void measure(Setting const& setting, Policies const&... policies) {
   torch::manual_seed(1);
   fr::detail::HostMeter::install();
-  Classifier net;
+  frugal_bench::Classifier net;
   std::int64_t const rows = setting.batch * static_cast<std::int64_t>(setting.steps);
   fr::TensorDataset data(torch::randint(5, 30000, {rows, setting.tokens}),
                          torch::randint(0, 6, {rows}), {.batch = setting.batch, .shuffle = false});

@@ -28,11 +28,12 @@
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 
-#include "../../examples/finetune/encoder.hpp"
 #include "../../examples/finetune/letters.hpp"
+#include "../classifier.hpp"
 
 namespace fr = frugal;
 namespace nn = torch::nn;
+using frugal_bench::Classifier;
 using namespace fr::literals;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
@@ -56,16 +57,6 @@ double fastest(int calls, std::function<void()> const& call) {
 
 // ---- a teacher ----------------------------------------------------------------------------------
 
-struct ClassifierImpl : nn::Module {
-  explicit ClassifierImpl(finetune::EncoderSizes const& sizes)
-      : encoder(register_module("encoder", finetune::Encoder(sizes))),
-        head(register_module("head", nn::Linear(sizes.width, 6))) {}
-  at::Tensor forward(at::Tensor const& ids) { return head(encoder->hidden(ids).mean(1)); }
-  finetune::Encoder encoder;
-  nn::Linear head;
-};
-TORCH_MODULE(Classifier);
-
 /// 512 texts of 48 tokens.
 struct Tokens {
   at::Tensor ids = at::randint(5, 30000, {512, 48}), labels = at::randint(0, 6, {512});
@@ -80,7 +71,7 @@ struct Tokens {
 json distil(bool cached, std::filesystem::path const& folder) {
   torch::manual_seed(1);
   Tokens const tokens;
-  Classifier teacher(finetune::EncoderSizes{});
+  Classifier teacher;
   Classifier student(
       finetune::EncoderSizes{.width = 192, .layers = 3, .heads = 6, .intermediate = 768});
   fr::Distil<fr::Temperature<4>> const distil{.teachers = {fr::Teacher(teacher)}, .alpha = 0.9};

@@ -194,9 +194,10 @@ class CachedTeacher {
     outputs->top_k = settings.top_k;
     outputs->temperature = settings.temperature;
     for (Teacher const& each : teachers) {
-      outputs->identity += (outputs->identity.empty() ? "" : "; ") + each.identity();
+      std::string const identity = each.identity();  // reads all of its weights
+      outputs->identity += (outputs->identity.empty() ? "" : "; ") + identity;
       outputs->weights.push_back(each.options().weight);
-      asked += each.identity() + " by " + each.function() + "; ";
+      asked += identity + " by " + each.function() + "; ";
     }
     folder_.emplace(settings.folder, key(settings, asked));
     if (!folder_->complete()) {
