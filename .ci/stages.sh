@@ -2,9 +2,7 @@
 # shellcheck shell=bash disable=SC2154  # root and state are ./dev's
 # The whole of ./dev test --all, stage by stage; read by ./dev. A stage that cannot be run has failed.
 
-counts=$state/counts
-
-# count PASSED FAILED, for checks that ctest does not count.
+# count PASSED FAILED, for checks that ctest does not count. Each stage has a file.
 count() { printf '%d %d\n' "$1" "$2" >>"$counts"; }
 
 # run_ctest FOLDER [ctest flags]: runs it and counts its tests.
@@ -42,19 +40,20 @@ stage_setup() {
     clang-format-19 shellcheck systemd
   # In parallel: unpacking uses one core, and a download none. Each checks for its own space only.
   [ -r "$state/cuda-2.11.0/.stamp" ] || need_space 20400 "$root" "getting the wheels of CI"
-  local part parts=() rc=0
-  (pinned_torch 2.11.0) & parts+=($!)
-  (pinned_torch 2.15.0) & parts+=($!)
+  # Of later stages: these wait for what they need, and get it themselves if that has failed.
+  (pinned_torch 2.15.0) &
   # 1.9 GB of download, 3 GB unpacked.
-  (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) & parts+=($!)
+  (pinned_wheels "$state/cuda-2.11.0" cuda.txt 6000) &
   # 50 MB of download, 180 MB unpacked.
-  (pinned_wheels "$state/sky" spot.txt 400) & parts+=($!)
-  (data_wheels) & parts+=($!)
+  (pinned_wheels "$state/sky" spot.txt 400) &
   # 3 GB of download, 5 GB unpacked: PyTorch with what it imports, PEFT and transformers.
-  (virtual_environment model 8000) & parts+=($!)
-  virtual_environment conan 200
-  for part in "${parts[@]}"; do wait "$part" || rc=1; done
-  return "$rc"
+  (virtual_environment model 8000) &
+  (virtual_environment conan 200) &
+  # Of the next one.
+  local data
+  data_wheels & data=$!
+  pinned_torch 2.11.0
+  wait "$data"
 }
 
 stage_format() { verb_format --check && count 1 0; }
@@ -491,29 +490,29 @@ stage_cuda() {
 }
 
 # Processor seconds of this shell's children.
-cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) / ticks }' "/proc/$$/stat"; }
+cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) / ticks }' "/proc/$BASHPID/stat"; }
 
 # stage NAME FUNCTION [arguments]: runs it in a subshell, so that the next one runs in any case.
 stage() {
-  local name=$1 begun=$SECONDS cpu before after rc passed failed
+  local name=$1 begun=$SECONDS counts cpu rc passed failed
   shift
   wanted "$name" || return 0
   say "$name"
-  cpu=$(cpu_seconds)
-  before=$(wc -l <"$counts")
+  counts=$(mktemp "$state/counts/XXXXXX")
   set +e
   (
+    trap 'cpu_seconds >"$counts.cpu"' EXIT
     set -e
     "$@"
   )
   rc=$?
   set -e
-  after=$(awk -v from="$before" 'NR > from { failed += $2 } END { print failed + 0 }' "$counts")
-  if [ "$rc" != 0 ] && [ "$after" = 0 ]; then count 0 1; fi
-  read -r passed failed < <(awk -v from="$before" \
-    'NR > from { p += $1; f += $2 } END { print p + 0, f + 0 }' "$counts")
+  read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$counts")
+  if [ "$rc" != 0 ] && [ "$failed" = 0 ]; then count 0 1 && failed=1; fi
+  cpu=$(cat "$counts.cpu" 2>/dev/null || echo 0)
+  rm -f "$counts.cpu"
   printf '%-44s %5d passed %3d failed  cpu %5d s  wall %5d s\n' "$name" "$passed" "$failed" \
-    "$(($(cpu_seconds) - cpu))" "$((SECONDS - begun))" | tee -a "$state/stages"
+    "$cpu" "$((SECONDS - begun))" | tee -a "$state/stages"
 }
 
 # wanted NAME: true if no words were given, or one of them is in the name.
@@ -533,7 +532,8 @@ stages() {
   shift
   only=("$@")
   mkdir -p "$state/log"
-  : >"$counts"
+  rm -rf "$state/counts"
+  mkdir "$state/counts"
   : >"$state/stages"
   export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-5}
   # shellcheck disable=SC2034  # ./dev reads it
@@ -545,7 +545,7 @@ stages() {
   say "stages"
   cat "$state/stages"
   awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0 }' \
-    "$counts"
+    "$state/counts"/*
 }
 
 # The stages of CI. Compilers are paired with versions of LibTorch, and no test runs twice alike.
@@ -559,11 +559,13 @@ stages_of_ci() {
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: every parser" stage_fuzz
-  stage "interop: the files of Python's packages" stage_interop
+  # Python's programs and the linker use one core: two lanes.
+  stage "interop: the files of Python's packages" stage_interop &
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan
   stage "vcpkg port" stage_vcpkg
   stage "CUDA flavour: link" stage_cuda
+  wait $!
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
