@@ -167,11 +167,11 @@ int main(int count, char** arguments) {
     };
     std::printf("%-10s %12s %9s %10s %9s %9s\n", "way", "trained", "seconds", "verses/s", "MiB",
                 "accuracy");
-    using Adapters =
-        fr::Lora<fr::Rank<8>, fr::Alpha<32>, fr::On<"query", "value">, fr::AlsoTrain<"head.*">>;
-    if (wanted("whole")) train(job, "whole", true, 1e-4);
+    using Layers = fr::On<"query", "key", "value", "*.layer.*.dense">;
+    using Adapters = fr::Lora<fr::Rank<8>, fr::Alpha<32>, Layers, fr::AlsoTrain<"head.*">>;
+    if (wanted("whole")) train(job, "whole", true, 2e-4);
     if (wanted("head")) train(job, "head", true, 1e-2, fr::Freeze<fr::Where<"encoder.*">>{});
-    if (wanted("lora")) train(job, "lora", true, 6e-3, Adapters{});
+    if (wanted("lora")) train(job, "lora", true, 2e-3, Adapters{});
     if (wanted("scratch")) train(job, "scratch", false, 3e-4);
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
