@@ -561,11 +561,12 @@ stages_of_ci() {
   stage "fuzz: every parser" stage_fuzz
   # Python's programs and the linker use one core: two lanes.
   stage "interop: the files of Python's packages" stage_interop &
+  local interop=$!  # bash gives $! to process substitutions, too
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan
   stage "vcpkg port" stage_vcpkg
   stage "CUDA flavour: link" stage_cuda
-  wait $!
+  wait "$interop"
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
