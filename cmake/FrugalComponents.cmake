@@ -8,7 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro images notices prometheus recipes tensorboard text)
+set(frugal_components archive arrow avro cluster images notices prometheus recipes tensorboard text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -35,6 +35,17 @@ set(frugal_avro_headers "(avro\\.h|avro/.*|zstd\\.h)>")
 macro(frugal_find_avro)
   frugal_find_library(FrugalAvro::avro avro.h avro)
   frugal_find_library(FrugalZstd::zstd zstd.h zstd)
+endmacro()
+
+# Processes that train together: LibTorch's own, with the declarations of Gloo that its packages lack.
+set(frugal_cluster_targets FrugalGloo::declarations)
+set(frugal_cluster_packages "")
+set(frugal_cluster_headers "torch/csrc/distributed/")
+macro(frugal_find_cluster)
+  if(NOT TARGET FrugalGloo::declarations)
+    add_library(FrugalGloo::declarations INTERFACE IMPORTED GLOBAL)
+    target_include_directories(FrugalGloo::declarations SYSTEM INTERFACE "${frugal_cmake_dir}/gloo")
+  endif()
 endmacro()
 
 # JPEG and PNG files.

@@ -80,6 +80,7 @@ install(FILES
   ${frugal_find_modules} cmake/FrugalComponents.cmake cmake/FrugalDependencies.cmake
   cmake/FrugalPrecompile.cmake ${frugal_compiled_module}
   DESTINATION "${frugal_package_dir}")
+install(DIRECTORY cmake/gloo DESTINATION "${frugal_package_dir}" FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")
 
 # The examples are at hand by now, if they are built.

@@ -84,6 +84,11 @@ struct ModuleError : Error {
   using Error::Error;
 };
 
+/// Processes that train together could not meet, or one of them ended or hangs; `what` names it.
+struct ClusterError : Error {
+  using Error::Error;
+};
+
 /// A dry run that failed; `why` lists the failed checks.
 struct DryRunError : Error {
   using Error::Error;

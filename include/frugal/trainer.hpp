@@ -17,6 +17,7 @@
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/evaluation.hpp>
 #include <frugal/core/loop/fit.hpp>
@@ -35,14 +36,15 @@
 #include <frugal/policy/optimize/nothing.hpp>  // IWYU pragma: keep
 #include <frugal/policy/precision.hpp>         // IWYU pragma: keep
 #include <frugal/policy/recipe_name.hpp>
-#include <frugal/policy/schedule.hpp>  // IWYU pragma: keep
-#include <frugal/policy/validate.hpp>  // IWYU pragma: keep
+#include <frugal/policy/replicate/none.hpp>  // IWYU pragma: keep
+#include <frugal/policy/schedule.hpp>        // IWYU pragma: keep
+#include <frugal/policy/validate.hpp>        // IWYU pragma: keep
 
 namespace frugal {
 
 /// The slots of every recipe. Each kind's null policy fills the slots that a recipe leaves open.
 using slots = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer,
-                   kinds::schedule, kinds::validate, kinds::execution>;
+                   kinds::schedule, kinds::validate, kinds::execution, kinds::replicate>;
 
 namespace detail {
 
@@ -373,9 +375,18 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   template <class Train, class Valid>
   Report placed_fit(Settings const& settings, Train& train, std::add_pointer_t<Valid> valid) {
     auto const run = [&, this]<class T, class V>(T& source, V* watched) {
-      return detail::Fit<context, Objective, T, V>(module_, objective_, settings, policies_, source,
-                                                   watched)
-          .run();
+      if constexpr (detail::provided<service::share, ordered>) {
+        constexpr int window = detail::traits_of<context>::batches;
+        using Divided = detail::DividedSource<T>;
+        Divided divided(source, provider<service::share>().own(window), window);
+        return detail::Fit<context, Objective, Divided, V>(module_, objective_, settings, policies_,
+                                                           divided, watched)
+            .run();
+      } else {
+        return detail::Fit<context, Objective, T, V>(module_, objective_, settings, policies_,
+                                                     source, watched)
+            .run();
+      }
     };
     if constexpr (detail::is_valid_sources<Valid> &&
                   detail::provided<service::placement, ordered>) {

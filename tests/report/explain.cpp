@@ -83,7 +83,7 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
 8  Checkpoint<Every<1,     price per hour       at its cadence the   policy/checkpoint.md
    Epoch>>                                      writing of the
                                                 state
-defaults: Accumulate<1>, Eager, Precision<FP32>, Validate<>
+defaults: Accumulate<1>, Eager, Precision<FP32>, Replicate<>, Validate<>
 host syncs per step: 0
 )";
   CHECK(plan_of<Full>() == expected);

@@ -28,6 +28,7 @@ MAY_INCLUDE = {
     "metrics": {"data", "core/compose", "core/run"},
     "policy": POLICY,
     "model": POLICY | {"policy"},
+    "cluster": POLICY | {"policy", "model"},
     "report": POLICY | {"policy", "model", "report/*"},
     "report/audit": {"base", "core/run"},
     "report/budget": {"base", "core/run", "policy", "report/notify"},

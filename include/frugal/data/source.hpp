@@ -55,6 +55,14 @@ concept ConsumingSource = Source<S> && requires(S const& source) {
   { source.consumed() } -> std::convertible_to<std::uint64_t>;
 };
 
+/// A source that can pass over a batch without reading it.
+///
+/// `skip()`  passes over the next batch of the epoch; returns its samples, 0 at the end.
+template <class S>
+concept SkippingSource = Source<S> && requires(S& source) {
+  { source.skip() } -> std::convertible_to<std::uint64_t>;
+};
+
 /// A source that knows what the user should change.
 ///
 /// `warning()`  one sentence, or nothing: a fit ends with it in its Report.

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -126,6 +128,8 @@ class Checkpoint<Options...>::State {
   using Cadence = typename options::cadence;
   using Policies = typename Context::policies;
   static constexpr bool by_counts = detail::Interval<Cadence>::by_counts;
+  static constexpr bool in_ranks = Run<Context>::divides;
+  static constexpr std::string_view failed_to_begin = "failed: ";
 
  public:
   explicit State(Checkpoint const& settings)
@@ -147,17 +151,18 @@ class Checkpoint<Options...>::State {
   void on_fit_begin(FitBegin<Context>& phase) {
     RunState& run = phase.run_state();
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
+    if constexpr (in_ranks) follows_ = !phase.is_first();
     std::string const outlook = Checkpoint{}.outlook(run.horizon);
     if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
-    saver_.begin(run, detail::slots_of(Policies{}), detail::has<kinds::start_on, Policies>,
-                 [this] { next_check_step_ = 0; });
+    begin(phase);
+    if (follows_) return;
     interval_.begin(run.counters, Clock::now());
     // A run that is killed before its first cadence resumes from here. The save also measures what
     // one costs.
     phase.finish_set_up();
-    if (!saver_.has_saved_any()) save(phase);
+    if (!saver_.has_saved_any()) save_here(phase);
     if (run.resumed && !options::retention().best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
     }
@@ -165,6 +170,7 @@ class Checkpoint<Options...>::State {
   }
 
   void on_step(Step<Context>& phase) {
+    if (follows_) return;
     bool due = false;
     if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
     if (!due && phase.counters().step < next_check_step_.load(std::memory_order_relaxed)) [[likely]]
@@ -178,10 +184,11 @@ class Checkpoint<Options...>::State {
   }
 
   void on_validated(Validated<Context>& phase) {
-    if (best_.look(phase.metrics)) next_check_step_ = 0;
+    if (!follows_ && best_.look(phase.metrics)) next_check_step_ = 0;
   }
 
   void on_epoch_end(EpochEnd<Context>& phase) {
+    if (follows_) return;
     RunState& run = phase.run_state();
     report_failure(run);
     if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
@@ -189,8 +196,12 @@ class Checkpoint<Options...>::State {
 
   void on_fit_end(FitEnd<Context>& phase) {
     RunState& run = phase.run_state();
-    if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
-    finish(run);
+    if (!follows_) {
+      if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
+      finish(run);
+    }
+    // No process leaves before the checkpoint is on disk.
+    if constexpr (in_ranks) run.status.unsaved = phase.from_first(run.status.unsaved);
     // Every display has ended its line by now.
     if (interrupt_.requested()) {
       phase.interrupted_by_user();
@@ -214,10 +225,12 @@ class Checkpoint<Options...>::State {
   /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
   /// continues. Throws the failure of this save, or of the one before.
   bool save(CheckpointPhase<Context>& phase) {
-    RunState& run = phase.run_state();
-    if (!saver_.has_saved(run)) begin_save(phase);
-    finish(run);
-    return saver_.has_saved(run);
+    if constexpr (in_ranks) {
+      bool const saved = !follows_ && save_here(phase);
+      return phase.from_first(saved ? "saved" : "") == "saved";
+    } else {
+      return save_here(phase);
+    }
   }
 
   /// Seconds from the beginning of the last save until it was on disk.
@@ -235,6 +248,44 @@ class Checkpoint<Options...>::State {
   }
 
  private:
+  /// Opens the folder, and resumes. Of several processes the first one has the folder, its lock and
+  /// its files; the others resume as it does.
+  void begin(FitBegin<Context>& phase) {
+    RunState& run = phase.run_state();
+    constexpr bool moves = detail::has<kinds::start_on, Policies>;
+    detail::Slots recipe = detail::slots_of(Policies{});
+    auto const begin_here = [&] {
+      saver_.begin(run, std::move(recipe), moves, [this] { next_check_step_ = 0; });
+    };
+    if constexpr (!in_ranks) {
+      begin_here();
+    } else if (follows_) {
+      std::string const text = phase.from_first({});
+      if (text.starts_with(failed_to_begin)) {
+        throw ClusterError({.what = "the first process could not begin",
+                            .where = "Checkpoint",
+                            .why = text.substr(failed_to_begin.size()),
+                            .fix = "Do what its own error says, and start all again."});
+      }
+      saver_.follow(run, std::move(recipe), moves, text);
+    } else {
+      try {
+        begin_here();
+      } catch (std::exception const& error) {
+        phase.from_first(std::string(failed_to_begin) + error.what());
+        throw;
+      }
+      phase.from_first(run.resumed ? run.resumed->from : std::string());
+    }
+  }
+
+  bool save_here(CheckpointPhase<Context>& phase) {
+    RunState& run = phase.run_state();
+    if (!saver_.has_saved(run)) begin_save(phase);
+    finish(run);
+    return saver_.has_saved(run);
+  }
+
   void begin_save(CheckpointPhase<Context>& phase) {
     // Profile shows the time of a save; without a profiler this is one look at a thread's variable.
     RECORD_USER_SCOPE("frugal::checkpoint");
@@ -275,7 +326,8 @@ class Checkpoint<Options...>::State {
   detail::BestSoFar best_;
   detail::Interval<Cadence> interval_;
   std::atomic<std::uint64_t> next_check_step_{0};
-  detail::Saver saver_;  // last: its thread sets next_check_step_
+  bool follows_ = false;  // a process that is not the first of its run
+  detail::Saver saver_;   // last: its thread sets next_check_step_
 };
 
 }  // namespace frugal

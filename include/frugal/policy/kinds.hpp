@@ -43,6 +43,11 @@ struct execution : slot_kind {
   static constexpr std::string_view name = "Execution";
   static constexpr std::string_view page = "policy/cuda_graph.md";
 };
+/// Which processes train together, and how their gradients are added up.
+struct replicate : slot_kind {
+  static constexpr std::string_view name = "Replicate";
+  static constexpr std::string_view page = "cluster/replicate.md";
+};
 
 // Observers. A save includes everything that the event did, by user-defined kinds as well, because
 // its stage is the last but one.
@@ -85,6 +90,7 @@ struct cost_meter : optional_kind {
 struct csv : repeatable_kind {
   static constexpr std::string_view name = "Csv";
   static constexpr std::string_view page = "report/csv.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct curriculum : optional_kind {
@@ -120,6 +126,7 @@ struct freeze : optional_kind {
 struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
   static constexpr std::string_view page = "report/html_report.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::leave;
 };
 struct importance : optional_kind {
@@ -135,6 +142,7 @@ struct keep_host_memory : optional_kind {
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
   static constexpr std::string_view page = "report/log.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct lora : repeatable_kind {
@@ -150,11 +158,13 @@ struct lottery_ticket : optional_kind {
 struct mlperf_log : optional_kind {
   static constexpr std::string_view name = "MlperfLog";
   static constexpr std::string_view page = "report/mlperf_log.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct on_metrics : repeatable_kind {
   static constexpr std::string_view name = "OnMetrics";
   static constexpr std::string_view page = "report/on_metrics.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct profile : optional_kind {
@@ -165,16 +175,19 @@ struct profile : optional_kind {
 struct progress : optional_kind {
   static constexpr std::string_view name = "Progress";
   static constexpr std::string_view page = "report/progress.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct prometheus : optional_kind {
   static constexpr std::string_view name = "Prometheus";
   static constexpr std::string_view page = "report/prometheus.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct prometheus_endpoint : optional_kind {
   static constexpr std::string_view name = "PrometheusEndpoint";
   static constexpr std::string_view page = "report/prometheus_endpoint.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct prune : optional_kind {
@@ -224,6 +237,7 @@ struct stop_after : optional_kind {
 struct tensorboard : optional_kind {
   static constexpr std::string_view name = "TensorBoard";
   static constexpr std::string_view page = "report/tensorboard.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
 struct throughput : optional_kind {

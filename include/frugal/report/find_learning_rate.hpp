@@ -193,6 +193,9 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
       },
       "frugal: find_learning_rate sweeps the optimizer's lr, and this one has none. Write "
       "Optimize<AdamW>, Adam, SGD or Adagrad.");
+  static_assert(!detail::provided<service::share, policies>,
+                "frugal: find_learning_rate trains in one process, and a policy of this recipe "
+                "(Replicate) divides its windows among several. Search in a recipe without it.");
   using ordered = detail::range_test_of<policies>;
   using context = typename detail::context_of<Module, ordered>::type;
 

@@ -29,6 +29,8 @@ class Engine {
 
  public:
   static constexpr auto const& infos = detail::infos_of<Ps...>;
+  /// Whether a policy starts the run in several processes.
+  static constexpr bool has_ranks = (false || ... || detail::has_ranks<Ps>());
   using states = detail::Storage<typename detail::state_of<Ps, Context>::type...>;
 
   /// `settings` is the Storage of the policies' values.
@@ -37,6 +39,14 @@ class Engine {
 
   Engine(Engine const&) = delete;
   Engine& operator=(Engine const&) = delete;
+
+  /// In a process that is not the first of those that train together: kinds that are once_per_run
+  /// are not called.
+  void mute()
+    requires has_ranks
+  {
+    muted_.on = true;
+  }
 
   template <class Hook>
   static constexpr std::size_t subscriber_count = [] {
@@ -233,8 +243,18 @@ class Engine {
     return verdict;
   }
 
+  template <std::size_t I>
+  bool is_muted() const {
+    if constexpr (has_ranks && infos[I].once_per_run) {
+      return muted_.on;
+    } else {
+      return false;
+    }
+  }
+
   template <class Hook, std::size_t I, class Phase, class OnVerdict>
   bool any_of(Phase& phase, OnVerdict&& on_verdict) {
+    if (is_muted<I>()) return false;
     bool const answer = Hook::call(detail::get<I>(states_), phase);
     if (answer) on_verdict(infos[I].kind);
     return answer;
@@ -242,6 +262,7 @@ class Engine {
 
   template <class Hook, std::size_t I, class Phase, class OnVerdict>
   flow call_one(Phase& phase, OnVerdict&& on_verdict) {
+    if (is_muted<I>()) return flow::proceed;
     auto& state = detail::get<I>(states_);
     if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
       flow const verdict = Hook::call(state, phase);
@@ -255,6 +276,7 @@ class Engine {
 
   template <class Hook, std::size_t I, class Phase, class OnFurther>
   void call_kept(Phase& phase, std::exception_ptr& first, OnFurther&& on_further) {
+    if (is_muted<I>()) return;
     try {
       Hook::call(detail::get<I>(states_), phase);
     } catch (std::exception const&) {  // others, such as a thread's cancellation, pass at once
@@ -281,7 +303,11 @@ class Engine {
       auto next = [&]() -> decltype(auto) {
         return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
       };
-      return Hook::call(detail::get<subscriber_table<Hook>[Depth]>(states_), phase, next);
+      constexpr std::size_t I = subscriber_table<Hook>[Depth];
+      if constexpr (has_ranks && infos[I].once_per_run) {
+        if (muted_.on) return next();
+      }
+      return Hook::call(detail::get<I>(states_), phase, next);
     }
   }
 
@@ -321,6 +347,11 @@ class Engine {
   static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
 
   [[no_unique_address]] states states_;
+  struct Muted {
+    bool on = false;
+  };
+  struct NeverMuted {};
+  [[no_unique_address]] std::conditional_t<has_ranks, Muted, NeverMuted> muted_;
 };
 
 }  // namespace frugal

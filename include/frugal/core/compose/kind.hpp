@@ -22,11 +22,15 @@ enum class Stage {
   leave,      ///< needs the save: Spot, HtmlReport
 };
 
+// once_per_run: where processes train together, only the first one calls the policy, because its
+// files and lines are the run's.
+
 /// A slot is filled exactly once in every recipe. If the recipe does not fill it, its null policy
 /// does (null_policy below), which transforms nothing and costs nothing.
 struct slot_kind {
   static constexpr bool slot = true;
   static constexpr bool repeatable = false;
+  static constexpr bool once_per_run = false;
   static constexpr Stage stage = Stage::transform;
 };
 
@@ -34,6 +38,7 @@ struct slot_kind {
 struct optional_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = false;
+  static constexpr bool once_per_run = false;
   static constexpr Stage stage = Stage::measure;
 };
 
@@ -41,6 +46,7 @@ struct optional_kind {
 struct repeatable_kind {
   static constexpr bool slot = false;
   static constexpr bool repeatable = true;
+  static constexpr bool once_per_run = false;
   static constexpr Stage stage = Stage::measure;
 };
 

@@ -164,7 +164,27 @@ struct PolicyInfo {
   std::span<Edge const> provides{};
   std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
   std::uint64_t key = detail::name_hash(kind);
+  bool once_per_run = false;
 };
+
+/// Whether a policy starts the run in several processes.
+template <class P>
+consteval bool has_ranks() {
+  if constexpr (requires { P::has_ranks; }) {
+    return P::has_ranks;
+  } else {
+    return false;
+  }
+}
+
+template <class Kind>
+consteval bool is_once_per_run() {
+  if constexpr (requires { Kind::once_per_run; }) {
+    return Kind::once_per_run;
+  } else {
+    return false;
+  }
+}
 
 template <class Kind>
 inline constexpr char identity_of[1] = {};
@@ -190,7 +210,8 @@ inline constexpr PolicyInfo info_of{
     edges<typename after_of<P>::type, rules::cycle>::value,
     service_edges<typename provides_of<P>::type>::value,
     identity_of<typename P::kind>,
-    kind_key<typename P::kind>};
+    kind_key<typename P::kind>,
+    is_once_per_run<typename P::kind>()};
 
 }  // namespace detail
 }  // namespace frugal

@@ -16,6 +16,7 @@
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/interrupted.hpp>
 #include <frugal/core/libtorch/modes.hpp>
+#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/fit_operations.hpp>
@@ -60,6 +61,9 @@ class Fit {
     auto const start = WallClock::now();
     std::optional<MemoryMeter> memory;
     run_.attach(engine_, operations_);
+    if constexpr (Engine::has_ranks) {
+      if (!run_.is_first()) engine_.mute();
+    }
     try {
       set_up_module();
       memory.emplace(run_.settings.device);
@@ -204,7 +208,7 @@ class Fit {
   /// The run has no steps left. Reads one batch ahead to see whether the last step ended the epoch.
   void leave_epoch() {
     run_.epoch_loss = run_.mean_loss();
-    if (!interruption_.stopped() && !train_.next()) end_epoch();
+    if (!interruption_.stopped() && !has_another_batch(train_)) end_epoch();
   }
 
   // [begin end_epoch]
@@ -223,6 +227,7 @@ class Fit {
   /// At most one optimizer step. False if the epoch has no micro-batch left, or the run is stopped
   /// before it.
   bool window() {
+    begin_window(train_);
     if constexpr (Engine::template has_subscribers<on::window>) {
       WindowBegin<Context> phase(run_);
       interruption_.template emit<on::window>(phase);
@@ -245,6 +250,7 @@ class Fit {
       empty = false;
       samples += static_cast<std::uint64_t>(batch_samples(*batch));
     }
+    if constexpr (is_divided_source<Train>) empty = train_.window_batches() == 0;
     if (empty) return false;
     run_.counters.position = position_after(train_, run_.counters.position, samples);
     ++run_.counters.skipped_windows;

@@ -15,6 +15,7 @@
 #include <frugal/core/compose/interrupted.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/dry_run.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/measure.hpp>
@@ -154,8 +155,9 @@ class FitOperations final : public LoopInterface {
 
   /// A validation on the training source itself has moved its position.
   void seek_back() {
-    bool moved = static_cast<void const*>(valid_) == static_cast<void const*>(&train_);
-    if constexpr (is_valid_sources<Valid>) moved = valid_->has(&train_);
+    void const* const train = address_of(train_);
+    bool moved = static_cast<void const*>(valid_) == train;
+    if constexpr (is_valid_sources<Valid>) moved = valid_->has(train);
     if (moved) seek_to_run(run_, train_);
   }
 
@@ -184,6 +186,7 @@ class FitOperations final : public LoopInterface {
   }
 
   std::optional<DryRunBatches::Outcome> dry_run_batch() {
+    begin_window(train_);
     auto batch = train_.next();
     if (!batch) return std::nullopt;
     DryRunBatches::Outcome outcome{.shapes = batch_text(*batch)};

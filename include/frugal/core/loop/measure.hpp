@@ -64,7 +64,8 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
   if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   if constexpr (requires { typename Run::Engine; }) {
     if constexpr (Run::Engine::template provides<service::reduce>) {
-      if (!how.is_trial) {
+      // Processes that divide windows each measure all of a validation.
+      if (!how.is_trial && !Run::divides) {
         measurement.reduce(
             [&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
         means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });

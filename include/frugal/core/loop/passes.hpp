@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/window.hpp>
@@ -28,6 +31,10 @@ class Passes {
   static constexpr bool reevaluates = Traits::reevaluates;
   static constexpr bool measures =
       detail::provided<service::measure, typename ContextOfRun::policies>;
+  static_assert(!(Traits::splits && Traits::divides),
+                "frugal: the processes of this recipe (service::share) divide a window's "
+                "micro-batches, and Accumulate<Auto> makes these of one batch as each process's "
+                "memory allows. Use Accumulate<8> or another number.");
   static_assert(!(reevaluates && Traits::shares),
                 "frugal: a line search evaluates a window as often as its own process needs, so "
                 "the processes of this recipe (service::reduce) would wait for each other. Use "
@@ -54,6 +61,7 @@ class Passes {
   {
     kept_.open();
     window_.open();
+    if constexpr (Traits::divides) records_.clear();
   }
   /// Begins the same window again.
   void reopen()
@@ -77,7 +85,14 @@ class Passes {
   void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
 
   Run<Context>& run() { return run_; }
-  bool empty() const { return window_.empty(); }
+  /// Whether the source had no batch for the window, in any process.
+  bool empty() const {
+    if constexpr (is_divided_source<Source>) {
+      return source_.window_batches() == 0;
+    } else {
+      return window_.empty();
+    }
+  }
 
   /// Trains one micro-batch.
   template <HookScope scope>
@@ -88,7 +103,7 @@ class Passes {
         pass<scope>(batch);
         if constexpr (Traits::shares) {
           // What sums gradients over processes does so next.
-          if (where.last) complete();
+          if (where.last || Traits::divides) complete();
         }
       };
       run_.engine->template surround<around::micro_batch>(phase, body);
@@ -103,7 +118,9 @@ class Passes {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
-    if constexpr (scope == HookScope::all) {
+    if constexpr (scope == HookScope::all && Traits::divides) {
+      require_no_scalars(loss, run_.counters);
+    } else if constexpr (scope == HookScope::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
         run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
@@ -125,8 +142,13 @@ class Passes {
     backward<scope>(loss);
     window_.add(batch, *loss.weight);
     kept_.add(loss);
+    if constexpr (scope == HookScope::all && Traits::divides) {
+      records_.push_back({loss.value.detach(), *loss.weight,
+                          static_cast<std::uint64_t>(batch_samples(batch)),
+                          static_cast<std::uint64_t>(batch_tokens(batch))});
+    }
     if constexpr (scope == HookScope::all) {
-      ++run_.counters.micro_batch;
+      if constexpr (!Traits::divides) ++run_.counters.micro_batch;
       Backward<Context> phase(run_);
       emit<on::backward, scope>(phase);
     }
@@ -175,7 +197,9 @@ class Passes {
   // [begin finish]
   /// Counts the completed window, and updates.
   StepOutcome finish() {
-    if constexpr (!Traits::shares) {
+    if constexpr (Traits::divides) {
+      join();
+    } else if constexpr (!Traits::shares) {
       require_weight(window_.weight(), run_.counters, run_.counters.position);
     }
     count();
@@ -282,7 +306,7 @@ class Passes {
       // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
       // A trial step takes it, for its memory.
       if (*loss.weight == 0) [[unlikely]] {
-        if constexpr (Traits::shares) fill_missing_gradients();
+        if constexpr (Traits::shares && !Traits::divides) fill_missing_gradients();
         return;
       }
     }
@@ -300,6 +324,22 @@ class Passes {
     }
   }
 
+  /// The window becomes that of all processes: its gradients, losses and counts.
+  void join()
+    requires Traits::divides
+  {
+    SharedWindow<Context> phase(run_, records_);
+    run_.engine->template provider<service::share>().join(phase);
+    window_.open();
+    for (MicroBatchRecord const& record : records_) {
+      run_.ledger.add(record.loss, record.weight, run_.counters);
+      ++run_.counters.micro_batch;
+      window_.add(record.weight, record.samples, record.tokens);
+    }
+    if (run_.ledger.bad()) std::rethrow_exception(run_.ledger.bad());
+    require_weight(window_.weight(), run_.counters, run_.counters.position);
+  }
+
   void complete() {
     run_.gradients.collect(run_.parameters);
     window_.complete(run_.gradients.tensors());
@@ -312,7 +352,7 @@ class Passes {
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();
-      if constexpr (scope == HookScope::all) {
+      if constexpr (scope == HookScope::all && !Traits::divides) {
         all = run_.window_weight(all);
         require_weight(all, run_.counters, run_.window.position);
       }
@@ -330,6 +370,9 @@ class Passes {
   Source const& source_;
   Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
+  struct Nothing {};
+  [[no_unique_address]] std::conditional_t<Traits::divides, std::vector<MicroBatchRecord>, Nothing>
+      records_{};
 };
 
 }  // namespace frugal::detail

@@ -44,7 +44,10 @@ struct RecipeTraits<list<Ps...>> {
   static constexpr int batches = splits ? 1 : micro_batches;
   /// Whether a window is this process's share of a larger one, so that its backward passes start
   /// from their weights.
-  static constexpr bool shares = provided<service::reduce, list<Ps...>>;
+  static constexpr bool shares =
+      provided<service::reduce, list<Ps...>> || provided<service::share, list<Ps...>>;
+  /// Whether processes divide each window's micro-batches.
+  static constexpr bool divides = provided<service::share, list<Ps...>>;
   /// Whether the optimizer computes a window's loss more than once.
   static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
   /// Metrics of a validation, in addition to the loss.

@@ -87,9 +87,14 @@ class Window {
 
   template <class B>
   void add(B const& batch, double weight) {
+    add(weight, static_cast<std::uint64_t>(batch_samples(batch)),
+        static_cast<std::uint64_t>(batch_tokens(batch)));
+  }
+  /// A micro-batch, of this process or of another one.
+  void add(double weight, std::uint64_t samples, std::uint64_t tokens) {
     ++micro_batches_;
-    samples_ += static_cast<std::uint64_t>(batch_samples(batch));
-    tokens_ += static_cast<std::uint64_t>(batch_tokens(batch));
+    samples_ += samples;
+    tokens_ += tokens;
     weight_ += weight;
   }
 

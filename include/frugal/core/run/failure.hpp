@@ -11,6 +11,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/forward_failure.hpp>
+#include <frugal/core/run/loss.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -110,6 +111,15 @@ void guarded(char const* part, Counters const& at, F&& body) {
 }
 
 /// Such a window has no mean loss, and no gradient for an update.
+/// The scalars of a loss, of processes that divide windows.
+FRUGAL_INLINE void require_no_scalars(Loss const& loss, Counters const& at) {
+  if (loss.scalars.empty()) return;
+  throw SettingsError({.what = "the loss has scalars, and processes share the window",
+                       .where = position_text(at),
+                       .why = "each would log the mean of its own micro-batches as that of all",
+                       .fix = "Leave Loss::scalars empty in a recipe with Replicate."});
+}
+
 FRUGAL_INLINE void require_weight(double weight, Counters const& at, std::uint64_t position) {
   if (weight != 0) [[likely]]
     return;

@@ -58,6 +58,11 @@ struct Phase {
     return run_->reduce(what, std::move(value));
   }
 
+  /// Whether this process writes what a run of several processes (service::share) has once.
+  bool is_first() const { return run_->is_first(); }
+  /// In such a run: the text of the first process. Every process must call it, at the same moments.
+  std::string from_first(std::string const& text) const { return run_->from_first(text); }
+
   /// Duration of the last checkpoint in seconds; 0 before the first.
   double save_seconds() const {
     if constexpr (detail::provided<service::save, typename Context::policies>) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <frugal/core/libtorch/parameters.hpp>
@@ -22,6 +23,8 @@ struct Run : RunState {
   using Engine = typename Context::engine;
   /// Whether several processes train together.
   static constexpr bool agrees = detail::provided<service::reduce, typename Context::policies>;
+  /// Whether they divide each window, so that all have the losses of the whole.
+  static constexpr bool divides = detail::provided<service::share, typename Context::policies>;
 
   Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon)
       : RunState{.root = base_module(the_module),
@@ -51,21 +54,25 @@ struct Run : RunState {
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
   /// for other processes. Throws the LossError of a bad loss, in every process.
   double mean_loss() {
-    if constexpr (agrees) {
+    if constexpr (agrees && !divides) {
       LossAccumulator::Sum const here = ledger.sum();
       double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
       double const weight = reduce(Quantity::loss, here.weights);
       if (std::isnan(sum)) refuse_bad_loss();
       return weight == 0 ? nan : sum / weight;
     } else {
-      return ledger.mean();
+      double const mean = ledger.mean();
+      if (divides && ledger.bad()) refuse_bad_loss();
+      return mean;
     }
   }
 
   /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
   void read_losses() {
     ledger.read_pending();
-    if constexpr (agrees) {
+    if constexpr (divides) {
+      if (ledger.bad()) refuse_bad_loss();
+    } else if constexpr (agrees) {
       if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
     }
   }
@@ -75,6 +82,21 @@ struct Run : RunState {
     double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
     if (std::isnan(all)) refuse_bad_loss();
     return all;
+  }
+
+  /// Whether this process writes what a run of several processes has once.
+  bool is_first() {
+    if constexpr (divides) {
+      return engine->template provider<service::share>().is_first();
+    } else {
+      return true;
+    }
+  }
+  /// The text of the first process; all of them call it.
+  std::string from_first([[maybe_unused]] std::string const& text)
+    requires divides
+  {
+    return engine->template provider<service::share>().from_first(text);
   }
 
   Module& module;

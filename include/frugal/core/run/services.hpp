@@ -5,7 +5,9 @@
 #include <c10/core/Device.h>
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include <frugal/core/compose/services.hpp>
@@ -25,6 +27,12 @@ enum class Quantity {
   window_weight,  ///< weight of a window's losses: the sum
   loss,           ///< of an epoch or a validation, sums and weights: the sum
   metric,         ///< a metric's counts: the sum
+};
+
+/// Micro-batches of a window, numbered from 0: those that one process trains.
+struct MicroBatches {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
 };
 
 /// True for quantities combined by maximum; all others are summed. NaN in one process gives NaN in
@@ -128,6 +136,37 @@ struct reduce {
       "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
   FRUGAL_DIAGNOSTIC(
       twice, "frugal: two policies of this recipe reduce over processes. Remove one of them.");
+};
+
+/// Divides the micro-batches of each window among processes. All of them then have the same cursor,
+/// counters and losses, which are those of the whole window. Its provider also provides reduce.
+///
+/// `MicroBatches own(int micro_batches) const`  of the policy: those of this process, of the window's
+/// `void join(SharedWindow<Context>&)`          of the State: after the process's own micro-batches, also
+///                   if it has none in this window: replaces the gradients by the sums over all
+///                   micro-batches, and adds the records of the others
+/// `bool is_first() const`                      of the State: whether this process writes what a run
+///                   has once
+/// `std::string from_first(std::string const&)` of the State: the text of the first process; all call
+///                   it at the same moments
+///
+/// A process calls around::micro_batch for its own micro-batches alone, and each begins without
+/// gradients.
+struct share {
+  static constexpr std::string_view name = "share";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(P const& policy, State& state, std::string const& text) {
+    { policy.own(1) } -> std::same_as<MicroBatches>;
+    { state.is_first() } -> std::same_as<bool>;
+    { state.from_first(text) } -> std::same_as<std::string>;
+  };
+  FRUGAL_DIAGNOSTIC(
+      unmet,
+      "frugal: this policy provides service::share, and lacks the members. Write `MicroBatches "
+      "own(int) const` in it, and `void join(SharedWindow<Context>&)`, `bool is_first() const` and "
+      "`std::string from_first(std::string const&)` in its State.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe divide its windows. Remove one of them.");
 };
 
 /// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,24 @@ struct Captured : Phase<Context> {
     }
     f(static_cast<Phase<Context>&>(*this));
   }
+};
+
+/// What one micro-batch of a window has come to.
+struct MicroBatchRecord {
+  at::Tensor loss{};  ///< a scalar, without a graph
+  double weight = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t tokens = 0;
+};
+
+/// This process's micro-batches of a window that processes divide are trained (service::share).
+template <class Context>
+struct SharedWindow : Phase<Context> {
+  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all)
+      : Phase<Context>(run), records(all) {}
+
+  /// Of this process's micro-batches; becomes those of all, in the window's order.
+  std::vector<MicroBatchRecord>& records;
 };
 
 /// The window's gradients are complete: reduce, unscale, clip.

@@ -89,6 +89,24 @@ class Saver {
     if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
   }
 
+  /// In a process that is not the first of a run: resumes as the first one did, from the folder of a
+  /// checkpoint, or begins if it is empty. Such a process writes nothing, and holds no lock.
+  FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves,
+                            std::filesystem::path const& folder) {
+    recipe_ = std::move(recipe);
+    if (run.loop != nullptr) run.data = run.loop->identify_data().values();
+    if (folder.empty()) return;
+    SavedCheckpoint const checkpoint = checkpoint_at(folder);
+    LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
+    run.resume_from({.from = folder.string(),
+                     .step = checkpoint.step(),
+                     .steps_repeated = 0,
+                     .seconds_lost = 0,
+                     .damaged = {},
+                     .changed = loaded.differences},
+                    loaded.seconds);
+  }
+
   void beat(RunState const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
 
   /// Whether a checkpoint of this moment is on disk, or being written.

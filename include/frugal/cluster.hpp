@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Training in several processes: component cluster.
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/replicate_exact.hpp>
+#include <frugal/cluster/world.hpp>

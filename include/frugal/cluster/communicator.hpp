@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/c10d.hpp>
+#include <frugal/cluster/local_address.hpp>
+#include <frugal/cluster/rendezvous.hpp>
+#include <frugal/cluster/world.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// What the processes of a world exchange: tensors of the same shapes, in the same order in all of
+/// them. Gloo carries tensors in host memory, NCCL those on GPUs (with FRUGAL_CUDA).
+///
+/// A world of one exchanges nothing, and opens no connection.
+///
+/// Threads  one calls at a time.
+/// Errors   ClusterError if the ranks do not meet, if one ends, or if an exchange takes longer than
+///          WaitLimits::collective. After an error the communicator cannot be used any more.
+class Communicator {
+ public:
+  /// Waits until all processes have come.
+  static std::shared_ptr<Communicator> join(World const& world, WaitLimits const& limits = {}) {
+    if (world.size == 1) return std::make_shared<Communicator>(nullptr, world, limits);
+    return std::make_shared<Communicator>(detail::store_of(world, limits), world, limits);
+  }
+
+  /// Over a store that the processes share already.
+  Communicator(c10::intrusive_ptr<c10d::Store> store, World world, WaitLimits const& limits = {})
+      : store_(std::move(store)), world_(std::move(world)), limits_(limits) {
+    if (world_.size == 1) {
+      hosts_ = {detail::this_process()};
+      return;
+    }
+    hosts_ = detail::meet(*store_, world_, limits_.join);
+    control_ = gloo("control");
+  }
+
+  World const& world() const { return world_; }
+  int rank() const { return world_.rank; }
+  int size() const { return world_.size; }
+  /// Where each rank runs: "node7, process 4711".
+  std::vector<std::string> const& hosts() const { return hosts_; }
+  c10d::Store& store() { return *store_; }
+
+  /// `mine` of each rank, row by row: [size, ...]. In host memory; carried beside the exchanges of
+  /// gradients.
+  at::Tensor gather(at::Tensor const& mine, char const* what) {
+    if (size() == 1) return mine.unsqueeze(0);
+    at::Tensor all = at::empty({size() * mine.numel()}, mine.options());
+    at::Tensor flat = mine.contiguous().view(-1);
+    complete(control_->_allgather_base(all, flat), what);
+    std::vector<std::int64_t> shape = mine.sizes().vec();
+    shape.insert(shape.begin(), size());
+    return all.view(shape);
+  }
+
+  /// Part r of `in`, which has one for each rank, goes to rank r: `out` has the own part of each.
+  void exchange(at::Tensor& out, at::Tensor& in, char const* what) {
+    if (size() == 1) {
+      out.copy_(in);
+      return;
+    }
+    std::vector<std::int64_t> equal;
+    complete(data(in)->alltoall_base(out, in, equal, equal), what);
+  }
+
+  /// `all` gets `mine` of each rank.
+  void collect(at::Tensor& all, at::Tensor& mine, char const* what) {
+    if (size() == 1) {
+      all.copy_(mine);
+      return;
+    }
+    complete(data(mine)->_allgather_base(all, mine), what);
+  }
+
+  /// Begins to add up `tensor` over the ranks, in place, in the backend's order.
+  c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
+    std::vector<at::Tensor> one{tensor};
+    return data(tensor)->allreduce(one);
+  }
+  void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what) {
+    auto const begun = std::chrono::steady_clock::now();
+    try {
+      work->wait();
+    } catch (std::exception const& error) {
+      auto const waited = std::chrono::steady_clock::now() - begun;
+      throw ClusterError(
+          {.what = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
+                   " could not complete " + what,
+           .where = hosts_[static_cast<std::size_t>(rank())],
+           .why =
+               "after " +
+               detail::seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(waited)) +
+               ": " + detail::first_line(error),
+           .fix = "Another rank has ended or hangs: read the output of the others, and start all "
+                  "again."});
+    }
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Backend> gloo(char const* name) {
+    auto options = c10d::ProcessGroupGloo::Options::create();
+    options->timeout = limits_.collective;
+    // Python's variable, for machines with several networks. Otherwise that which leads to rank 0.
+    char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+    options->devices.push_back(interface != nullptr
+                                   ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+                                   : c10d::ProcessGroupGloo::createDeviceForHostname(
+                                         detail::local_address_towards(world_.host, world_.port)));
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
+  }
+
+  c10d::Backend* data(at::Tensor const& tensor) {
+    if (!data_) data_ = backend(tensor.device());
+    return data_.get();
+  }
+
+  c10::intrusive_ptr<c10d::Backend> backend(c10::Device device) {
+    if (device.is_cpu()) return gloo("data");
+#ifdef USE_C10D_NCCL
+    if (device.is_cuda()) {
+      auto options = c10d::ProcessGroupNCCL::Options::create();
+      options->timeout = limits_.collective;
+      return c10::make_intrusive<c10d::ProcessGroupNCCL>(
+          c10::make_intrusive<c10d::PrefixStore>("nccl", store_), rank(), size(),
+          std::move(options));
+    }
+#endif
+    throw SettingsError({.what = "processes cannot exchange tensors on " + device.str(),
+                         .where = world_.text(),
+                         .why = "this program has Gloo alone, which carries host memory",
+                         .fix = "Build with FRUGAL_CUDA=ON, or set Settings::device to the CPU."});
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  World world_;
+  WaitLimits limits_;
+  std::vector<std::string> hosts_;
+  c10::intrusive_ptr<c10d::Backend> control_, data_;
+};
+
+}  // namespace frugal

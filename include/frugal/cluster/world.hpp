@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <frugal/cluster/host_list.hpp>
+#include <frugal/cluster/variables.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// The processes that train together, and this one's place among them.
+struct World {
+  int rank = 0;                    ///< of this process, from 0 to size - 1
+  int size = 1;                    ///< processes (the world size)
+  int local_rank = 0;              ///< of this process on its machine: the index of its GPU
+  std::string host = "127.0.0.1";  ///< the machine whose store all processes meet at
+  std::uint16_t port = 29500;      ///< of the store
+  /// torchrun's agent already runs the store. Otherwise rank 0 does.
+  bool agent_has_store = false;
+  int restart = 0;  ///< how often the launcher has restarted the processes
+  /// The launcher, by whose variables the rest was read: "torchrun", "srun", "mpirun", "SkyPilot",
+  /// "PyTorchJob", "RANK and WORLD_SIZE", "one process".
+  std::string launcher = "one process";
+
+  /// What the launcher of this process says. A world of one if no launcher has started it.
+  ///
+  /// Reads   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and TORCHELASTIC_* (torchrun,
+  ///         Kubeflow's PyTorchJob, or by hand); OMPI_COMM_WORLD_* (mpirun); SLURM_* (srun);
+  ///         SKYPILOT_*. The first of these that has a rank gives it; MASTER_ADDR and MASTER_PORT
+  ///         count in all cases.
+  /// Errors  SettingsError for ranks without a world, numbers out of range, two launchers that
+  ///         disagree, a batch script of SLURM that did not use srun, and a missing MASTER_ADDR.
+  static World from_environment(ReadVariable read = [](char const* name) -> char const* {
+    return std::getenv(name);
+  });
+
+  /// "rank 1 of 4 (torchrun), store at 10.0.0.7:29500".
+  std::string text() const {
+    if (size == 1 && launcher == "one process") return "one process, started by no launcher";
+    std::string all = "rank " + std::to_string(rank) + " of " + std::to_string(size) + " (" +
+                      launcher + "), store at " + host + ":" + std::to_string(port);
+    if (agent_has_store) all += ", run by the launcher";
+    if (restart != 0) all += ", restart " + std::to_string(restart);
+    return all;
+  }
+};
+
+namespace detail {
+
+/// Reads World from one environment.
+class WorldReader {
+ public:
+  explicit WorldReader(ReadVariable read) : is_(std::move(read)) {}
+
+  World read() {
+    World world = of_launcher();
+    if (std::optional<std::string> const host = is_.text("MASTER_ADDR")) world.host = *host;
+    if (std::optional<int> const port = is_.number("MASTER_PORT", 1, 65535))
+      world.port = static_cast<std::uint16_t>(*port);
+    require_rank(world);
+    if (world.host.empty()) {
+      if (world.size > 1) refuse_without_address(world);
+      world.host = "127.0.0.1";
+    }
+    return world;
+  }
+
+ private:
+  World of_launcher() const {
+    if (is_.has("RANK") || is_.has("WORLD_SIZE")) return of_variables();
+    if (is_.has("OMPI_COMM_WORLD_RANK")) return of_mpirun();
+    if (is_.has("SLURM_STEP_ID")) return of_srun();
+    if (is_.has("SKYPILOT_NODE_RANK")) return of_skypilot();
+    refuse_batch_script();
+    return {};
+  }
+
+  World of_variables() const {
+    World world;
+    world.rank = is_.require("RANK", "WORLD_SIZE");
+    world.size = is_.require("WORLD_SIZE", "RANK", 1);
+    world.local_rank = is_.number("LOCAL_RANK").value_or(0);
+    world.restart = is_.number("TORCHELASTIC_RESTART_COUNT").value_or(0);
+    world.agent_has_store = is_.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+    world.host.clear();
+    if (std::optional<int> const here = is_.number("LOCAL_WORLD_SIZE", 1);
+        here && world.local_rank >= *here) {
+      refuse("LOCAL_RANK is " + std::to_string(world.local_rank) + " and LOCAL_WORLD_SIZE is " +
+                 std::to_string(*here),
+             "local ranks are numbered from 0", "Correct one of them.");
+    }
+    if (is_.has("TORCHELASTIC_RUN_ID")) {
+      world.launcher = "torchrun";
+      return world;  // torchrun has its own ranks, also under srun
+    }
+    world.launcher = is_.has("KUBERNETES_SERVICE_HOST") ? "PyTorchJob" : "RANK and WORLD_SIZE";
+    if (is_.has("OMPI_COMM_WORLD_RANK")) require_same(world, of_mpirun());
+    if (is_.has("SLURM_STEP_ID")) require_same(world, of_srun());
+    return world;
+  }
+
+  World of_mpirun() const {
+    World world;
+    world.rank = is_.require("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+    world.size = is_.require("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", 1);
+    world.local_rank = is_.number("OMPI_COMM_WORLD_LOCAL_RANK").value_or(0);
+    world.host.clear();
+    world.launcher = "mpirun";
+    return world;
+  }
+
+  World of_srun() const {
+    World world;
+    world.rank = is_.require("SLURM_PROCID", "SLURM_STEP_ID");
+    std::optional<int> const tasks = is_.number("SLURM_STEP_NUM_TASKS", 1);
+    world.size = tasks ? *tasks : is_.require("SLURM_NTASKS", "SLURM_PROCID", 1);
+    world.local_rank = is_.number("SLURM_LOCALID").value_or(0);
+    world.restart = is_.number("SLURM_RESTART_COUNT").value_or(0);
+    std::optional<std::string> hosts = is_.text("SLURM_STEP_NODELIST");
+    if (!hosts) hosts = is_.text("SLURM_JOB_NODELIST");
+    world.host = hosts ? first_host(*hosts) : "";
+    // Jobs, and steps of one job, that run on one machine at the same time meet at other ports.
+    int const job = is_.number("SLURM_JOB_ID").value_or(0);
+    int const step = is_.number("SLURM_STEP_ID").value_or(0);
+    world.port = static_cast<std::uint16_t>(20000 + (job % 2000) * 10 + step % 10);
+    world.launcher = "srun";
+    return world;
+  }
+
+  /// SkyPilot runs the same command on each machine.
+  World of_skypilot() const {
+    World world;
+    world.rank = is_.require("SKYPILOT_NODE_RANK", "SKYPILOT_NUM_NODES");
+    world.size = is_.require("SKYPILOT_NUM_NODES", "SKYPILOT_NODE_RANK", 1);
+    int const devices = is_.number("SKYPILOT_NUM_GPUS_PER_NODE").value_or(0);
+    if (devices > 1) {
+      refuse(
+          "SkyPilot has started one process on a machine with " + std::to_string(devices) + " GPUs",
+          "a process trains on one GPU, and the others would be paid for and idle",
+          "Start torchrun in the task's `run`, with --nproc-per-node " + std::to_string(devices) +
+              ".");
+    }
+    std::string const addresses = is_.text("SKYPILOT_NODE_IPS").value_or("");
+    int lines = addresses.empty() || addresses.back() == '\n' ? 0 : 1;
+    for (char const c : addresses) lines += c == '\n' ? 1 : 0;
+    if (lines != world.size) {
+      refuse("SKYPILOT_NODE_IPS has " + std::to_string(lines) +
+                 " addresses, and SKYPILOT_NUM_NODES is " + std::to_string(world.size),
+             "each machine has one address", "Leave both as SkyPilot sets them.");
+    }
+    world.host = addresses.substr(0, addresses.find('\n'));
+    world.launcher = "SkyPilot";
+    return world;
+  }
+
+  /// In a batch script SLURM names its tasks, and srun alone starts them.
+  void refuse_batch_script() const {
+    int const tasks = is_.number("SLURM_NTASKS").value_or(1);
+    if (!is_.has("SLURM_JOB_ID") || tasks == 1) return;
+    refuse("the job has " + std::to_string(tasks) + " tasks, and srun has not started this process",
+           "a batch script starts a program once, and the other tasks would be paid for and idle",
+           "Start the program with srun, or with torchrun.");
+  }
+
+  static void require_same(World const& variables, World const& launcher) {
+    if (variables.rank == launcher.rank && variables.size == launcher.size) return;
+    refuse("RANK and WORLD_SIZE are " + place(variables) + ", and " + launcher.launcher + " says " +
+               place(launcher),
+           "the processes would wait for ranks that do not exist",
+           "Unset RANK and WORLD_SIZE, or start the processes with one launcher.");
+  }
+
+  static void require_rank(World const& world) {
+    if (world.rank < world.size) return;
+    refuse("rank " + std::to_string(world.rank) + " of a world of " + std::to_string(world.size) +
+               " processes",
+           "ranks are numbered from 0 to the world size - 1 (" + world.launcher + ")",
+           "Correct the rank or the world size.");
+  }
+
+  [[noreturn]] static void refuse_without_address(World const& world) {
+    refuse("MASTER_ADDR is not set",
+           std::to_string(world.size) + " processes (" + world.launcher +
+               ") must know where rank 0 runs, to meet there",
+           "Set MASTER_ADDR to the address of rank 0's machine, and MASTER_PORT to a free port.");
+  }
+
+  static std::string place(World const& world) {
+    return std::to_string(world.rank) + " of " + std::to_string(world.size);
+  }
+
+  [[noreturn]] static void refuse(std::string what, std::string why, std::string fix) {
+    throw SettingsError({.what = std::move(what),
+                         .where = "World::from_environment",
+                         .why = std::move(why),
+                         .fix = std::move(fix)});
+  }
+
+  Variables is_;
+};
+
+}  // namespace detail
+
+World World::from_environment(ReadVariable read) {
+  return detail::WorldReader(std::move(read)).read();
+}
+
+}  // namespace frugal

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/Context.h>
+#include <c10/core/Device.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/data/data_identity.hpp>
+#include <frugal/data/source.hpp>
+
+namespace frugal::detail {
+
+/// Passes over the next batch of a source; returns its samples, 0 at the end of the epoch. A source
+/// without `skip()` reads the batch.
+template <class S>
+std::uint64_t skip_batch(S& source) {
+  if constexpr (SkippingSource<S>) {
+    return static_cast<std::uint64_t>(source.skip());
+  } else {
+    auto const batch = source.next();
+    return batch ? static_cast<std::uint64_t>(batch_samples(*batch)) : 0;
+  }
+}
+
+/// A source whose windows are divided among processes: gives this one's batches of a window, and
+/// passes over those of the others. Positions are those of the whole, so all processes have the same
+/// cursor after a window.
+template <class S>
+class DividedSource {
+ public:
+  using Batch = batch_of<S>;
+
+  /// `window`: batches of a window, of all processes.
+  DividedSource(S& source, MicroBatches own, std::uint64_t window)
+      : source_(source), own_(own), window_(window) {
+    if constexpr (requires { source_.divide(own_, window_); }) source_.divide(own_, window_);
+  }
+  DividedSource(DividedSource const&) = delete;
+  DividedSource& operator=(DividedSource const&) = delete;
+
+  void seek(Cursor const& cursor) {
+    source_.seek(cursor);
+    cursor_ = cursor;
+    position_ = cursor.position;
+    begin_window();
+  }
+
+  void begin_window() { passed_ = 0; }
+  /// Batches of the window so far, of all processes.
+  std::uint64_t window_batches() const { return passed_; }
+
+  /// The next batch of this process in the window. After its last one, passes over those that other
+  /// processes have in the window.
+  std::optional<Batch> next() {
+    while (passed_ < window_) {
+      if (is_own(passed_)) {
+        seed_reading();
+        auto batch = source_.next();
+        if (!batch) return std::nullopt;
+        ++passed_;
+        advance(static_cast<std::uint64_t>(batch_samples(*batch)));
+        return std::move(*batch);
+      }
+      if (!pass()) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// Passes over the next batch, whoever has it; false at the end of the epoch.
+  bool pass() {
+    seed_reading();  // as where it is read: also if there is none, and a validation follows
+    std::uint64_t const samples = skip_batch(source_);
+    if (samples == 0) return false;
+    ++passed_;
+    advance(samples);
+    return true;
+  }
+
+  std::uint64_t consumed() const { return position_; }
+  std::uint64_t samples() const
+    requires SizedSource<S>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).samples());
+  }
+  std::uint64_t batches() const
+    requires SizedSource<S>
+  {
+    return static_cast<std::uint64_t>(std::as_const(source_).batches());
+  }
+  std::string warning() const
+    requires AdvisingSource<S>
+  {
+    return std::as_const(source_).warning();
+  }
+  double waited() const
+    requires WaitedSource<S>
+  {
+    return std::as_const(source_).waited();
+  }
+  bool pause()
+    requires PausableSource<S>
+  {
+    return source_.pause();
+  }
+  void resume()
+    requires PausableSource<S>
+  {
+    source_.resume();
+  }
+  void follow(c10::Device const& device)
+    requires requires(S& source) { source.follow(device); }
+  {
+    source_.follow(device);
+  }
+  void identify(DataIdentity& to) const { to = data_identity_of(source_); }
+  S& whole() { return source_; }
+
+ private:
+  bool is_own(std::uint64_t batch) const {
+    return batch >= own_.first && batch < own_.first + own_.count;
+  }
+  /// A transform that draws from LibTorch's generator, in this thread, draws the same for a batch in
+  /// whatever process reads it.
+  void seed_reading() const {
+    constexpr std::uint64_t reading = 1;
+    std::array<std::uint64_t, 4> const all{cursor_.seed, cursor_.epoch, position_, reading};
+    at::manual_seed(Hash::of(std::as_bytes(std::span(all))));
+  }
+  void advance(std::uint64_t samples) {
+    position_ = position_after(std::as_const(source_), position_, samples);
+  }
+
+  S& source_;
+  MicroBatches own_;
+  std::uint64_t window_;
+  std::uint64_t passed_ = 0;
+  std::uint64_t position_ = 0;
+  Cursor cursor_{};  // of the last seek
+};
+
+template <class S>
+inline constexpr bool is_divided_source = false;
+template <class S>
+inline constexpr bool is_divided_source<DividedSource<S>> = true;
+
+/// The source that the user has given.
+template <class S>
+void const* address_of(S& source) {
+  if constexpr (is_divided_source<S>) {
+    return &source.whole();
+  } else {
+    return &source;
+  }
+}
+
+/// Begins a window of a source that processes divide.
+template <class S>
+void begin_window(S& source) {
+  if constexpr (is_divided_source<S>) source.begin_window();
+}
+/// Whether the epoch has another batch, which is read; for all processes the same.
+template <class S>
+bool has_another_batch(S& source) {
+  if constexpr (is_divided_source<S>) {
+    return source.pass();
+  } else {
+    return source.next().has_value();
+  }
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: cluster
+#include <doctest/doctest.h>
+
+#include <frugal/base/child_process.hpp>
+#include <frugal/cluster.hpp>
+#include <frugal/frugal.hpp>
+
+#include "support/files.hpp"
+#include "support/ranks.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::cluster_replicate_exact {
+
+namespace fr = frugal;
+using namespace fr::literals;
+namespace ranks = support::ranks;
+
+/// Dropout, in validations too because it is no submodule, and a layer that some micro-batches leave
+/// out.
+struct NetImpl : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 32))};
+  torch::nn::LayerNorm norm{
+      register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({32})))};
+  torch::nn::Linear odd{register_module("odd", torch::nn::Linear(32, 32))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(32, 3))};
+  torch::nn::Dropout drop{0.2};
+  bool leaves_out = false;
+  torch::Tensor forward(torch::Tensor const& x) {
+    torch::Tensor hidden = drop(norm(in(x)).relu());
+    if (!leaves_out || x.sum().item<double>() > 0) hidden = hidden + odd(hidden).relu();
+    return out(hidden);
+  }
+};
+TORCH_MODULE(Net);
+
+/// Weighs samples, some with nothing, so that a micro-batch may count for nothing.
+struct Weighed {
+  fr::Loss operator()(Net& net, fr::Batch const& batch) const {
+    at::Tensor const weight = batch.target.ne(0).to(at::kFloat);
+    double const all = weight.sum().item<double>();
+    at::Tensor const logits = net(batch.data);
+    at::Tensor const each = torch::nn::functional::cross_entropy(
+        logits, batch.target,
+        torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+    return {.value = (each * weight).sum() / all, .weight = all, .output = logits};
+  }
+};
+
+struct Data {
+  at::Tensor x, y;
+};
+// Not a multiple of a window's 8 x 4 samples, so that the last window of an epoch has 5 micro-batches.
+Data data(bool with_nothing = false) {
+  at::Generator const generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  at::Tensor const x = at::randn({3 * 32 + 18, 8}, generator);
+  at::Tensor y = at::randint(0, 3, {3 * 32 + 18}, generator);
+  if (with_nothing) y.narrow(0, 4, 8).zero_(), y.narrow(0, 96, 8).zero_();
+  return {x, y};
+}
+
+template <class Objective, class... Policies>
+std::string train(Objective objective, Data const& all, bool leaves_out,
+                  std::shared_ptr<fr::Communicator> const& with, Policies const&... policies) {
+  torch::manual_seed(3);
+  Net net;
+  net->leaves_out = leaves_out;
+  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = leaves_out});
+  fr::TensorDataset valid(all.x, all.y, {.batch = 16, .shuffle = false});
+  fr::Trainer trainer{net,
+                      objective,
+                      fr::Settings{.epochs = 3},
+                      fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                      fr::Accumulate<8>{},
+                      fr::ClipNorm<0.5_r>{},
+                      fr::Schedule<fr::Warmup<2>, fr::Cosine>{},
+                      fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                      fr::Replicate<fr::Exact>{.with = with},
+                      policies...};
+  fr::Report const report = trainer.fit(train, valid);
+  char numbers[256];
+  std::snprintf(numbers, sizeof numbers, "%lu steps, %lu samples, loss %a, %a, accuracy %a, ",
+                static_cast<unsigned long>(report.steps),
+                static_cast<unsigned long>(report.samples), report.train_loss,
+                report.last()["loss"], report.last()["accuracy"]);
+  return numbers + fr::module_identity(*net);
+}
+
+/// Asks one rank for a preemption after a step, as a notice to its machine would.
+struct Notice {
+  struct kind : fr::optional_kind {
+    static constexpr std::string_view name = "test.Notice";
+  };
+  using listens = fr::list<fr::query::stop_requested>;
+  static constexpr bool knows_ranks = true;
+
+  std::uint64_t step = 0;
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Notice const& notice) : step(notice.step) {}
+    bool stop_requested(fr::Phase<Context> const& phase) const {
+      return step != 0 && phase.counters().step >= step;
+    }
+    std::uint64_t step;
+  };
+};
+
+/// Trains in a folder, until the notice of rank `FRUGAL_TEST_NOTICE_RANK` after step
+/// `FRUGAL_TEST_NOTICE`; a later start goes on.
+std::string train_in(std::string const& folder) {
+  torch::manual_seed(3);
+  Net net;
+  Data const all = data();
+  fr::TensorDataset train(all.x, all.y, {.batch = 4});
+  fr::TensorDataset valid(all.x, all.y, {.batch = 16, .shuffle = false});
+  char const* const rank = std::getenv("RANK");
+  bool const here =
+      std::string(rank == nullptr ? "0" : rank) == std::getenv("FRUGAL_TEST_NOTICE_RANK");
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.run_dir = folder, .epochs = 3},
+                      fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                      fr::Accumulate<8>{},
+                      fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                      fr::Average<fr::Ema<0.9_r>>{},
+                      fr::Checkpoint<fr::Every<2>>{},
+                      fr::Log<fr::Every<1>>{},
+                      Notice{.step = here ? std::stoull(std::getenv("FRUGAL_TEST_NOTICE")) : 0},
+                      fr::Replicate<fr::Exact>{}};
+  fr::Report const report = trainer.fit(train, valid);
+  char numbers[128];
+  std::snprintf(numbers, sizeof numbers, "exit %d, %lu steps, loss %a, ", report.exit_code(),
+                static_cast<unsigned long>(report.steps), report.train_loss);
+  return numbers + fr::module_identity(*net);
+}
+
+std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& with) {
+  if (name == "fp32")
+    return train(fr::CrossEntropy{}, data(), false, with, fr::Average<fr::Ema<0.9_r>>{});
+  if (name == "bf16")
+    return train(fr::CrossEntropy{}, data(), true, with, fr::Precision<fr::BF16>{});
+  if (name == "folder") return train_in(std::getenv("FRUGAL_TEST_FOLDER"));
+  return train(Weighed{}, data(true), true, with);
+}
+
+// One rank, in a process of its own: LibTorch has one generator for all threads.
+TEST_CASE("a rank of a world" * doctest::skip()) {
+  std::string const name = std::getenv("FRUGAL_TEST_JOB");
+  std::string const result = job(name, nullptr);  // or an exception, and no result
+  std::cout << "RESULT " << result << std::endl;
+}
+
+std::uint16_t free_port() {
+  int const socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof address;
+  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> run(std::string const& name, int size,
+                             std::vector<std::string> const& more = {}) {
+  std::string const self = std::filesystem::read_symlink("/proc/self/exe");
+  std::string const port = std::to_string(free_port());
+  std::vector<std::unique_ptr<fr::detail::ChildProcess>> processes;
+  for (int rank = 0; rank < size; ++rank) {
+    std::vector<std::string> command{"env",
+                                     "RANK=" + std::to_string(rank),
+                                     "WORLD_SIZE=" + std::to_string(size),
+                                     "MASTER_ADDR=127.0.0.1",
+                                     "MASTER_PORT=" + port,
+                                     "OMP_NUM_THREADS=1",
+                                     "FRUGAL_TEST_JOB=" + name};
+    command.insert(command.end(), more.begin(), more.end());
+    command.insert(command.end(), {self, "--no-skip", "--test-case=a rank of a world"});
+    processes.push_back(std::make_unique<fr::detail::ChildProcess>(
+        command, fr::detail::ProcessLimits{.patience = std::chrono::seconds(120)}));
+  }
+  std::vector<std::string> results;
+  for (auto& process : processes) {
+    fr::detail::ProcessEnd const end = process->wait();
+    std::size_t const begin = end.said.find("RESULT ");
+    CAPTURE(end.said);
+    REQUIRE(begin != std::string::npos);
+    results.push_back(end.said.substr(begin, end.said.find('\n', begin) - begin));
+  }
+  return results;
+}
+
+TEST_CASE("1, 2, 4 and 8 processes come to the same bits") {
+  for (std::string const name : {"fp32", "bf16", "weighed"}) {
+    CAPTURE(name);
+    std::string const alone = run(name, 1).front();
+    for (int size : {2, 4, 8}) {
+      CAPTURE(size);
+      for (std::string const& result : run(name, size)) CHECK(result == alone);
+    }
+  }
+}
+
+template <class... Replicate>
+std::pair<fr::Report, at::Tensor> accumulate(Replicate const&... replicate) {
+  torch::manual_seed(3);
+  torch::nn::Linear net(8, 3);
+  Data const all = data();
+  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Accumulate<8>{},
+                      replicate...};
+  fr::Report report = trainer.fit(train);
+  return {std::move(report), net->weight.detach()};
+}
+
+std::vector<std::string> run_in(std::filesystem::path const& folder, int size, int notice_rank,
+                                int notice_step) {
+  return run("folder", size,
+             {"FRUGAL_TEST_FOLDER=" + folder.string(),
+              "FRUGAL_TEST_NOTICE_RANK=" + std::to_string(notice_rank),
+              "FRUGAL_TEST_NOTICE=" + std::to_string(notice_step)});
+}
+
+/// Step and loss of each line of a log.
+std::vector<std::string> steps_of(std::filesystem::path const& folder) {
+  std::ifstream in(folder / "metrics.jsonl");
+  std::vector<std::string> all;
+  for (std::string line; std::getline(in, line);) {
+    std::size_t const loss = line.find("\"loss\":");
+    std::size_t const step = line.find("\"step\":");
+    if (line.find("\"event\":\"step\"") == std::string::npos) continue;
+    all.push_back(line.substr(step, line.find(',', step) - step) + " " +
+                  line.substr(loss, line.find(',', loss) - loss));
+  }
+  return all;
+}
+
+TEST_CASE("preempted by a notice to one of 4 processes, and resumed by 2, by 8 and by 1") {
+  support::TemporaryFolder const folder;
+  std::string const whole = run_in(folder / "whole", 1, 0, 0).front();
+  CHECK(whole.find("exit 0, 12 steps") != std::string::npos);
+  std::vector<std::string> const expected = steps_of(folder / "whole");
+  CHECK(expected.size() >= 12);
+  std::filesystem::path const run = folder / "run";
+  for (std::string const& result : run_in(run, 4, 3, 3)) {
+    CAPTURE(result);
+    CHECK(result.find("exit 75, 3 steps") != std::string::npos);
+  }
+  for (std::string const& result : run_in(run, 2, 0, 5)) {
+    CAPTURE(result);
+    CHECK(result.find("exit 75, 5 steps") != std::string::npos);
+  }
+  for (std::string const& result : run_in(run, 8, 6, 9)) {
+    CAPTURE(result);
+    CHECK(result.find("exit 75, 9 steps") != std::string::npos);
+  }
+  CHECK(run_in(run, 1, 0, 0).front() == whole);
+  // One log, with each step once.
+  CHECK(steps_of(run) == expected);
+}
+
+TEST_CASE("as accumulation in one process, but for the order of the sums") {
+  auto const [one, weight] =
+      accumulate(fr::Replicate<fr::Exact>{.with = fr::Communicator::join(fr::World{})});
+  auto const [other, expected] = accumulate();
+  CHECK(one.train_loss == doctest::Approx(other.train_loss).epsilon(1e-6));
+  CHECK(one.steps == other.steps);
+  CHECK(one.samples == other.samples);
+  CHECK(at::allclose(weight, expected, 1e-5, 1e-7));
+}
+
+TEST_CASE("windows that the processes cannot share") {
+  auto const share = [](int rank, int size, int micro_batches) {
+    return fr::detail::exact_share(ranks::place(rank, size), micro_batches);
+  };
+  CHECK(share(1, 3, 12).first == 4);
+  CHECK(share(1, 3, 12).count == 4);
+  CHECK(share(0, 1, 7).count == 7);
+  CHECK_THROWS_WITH_AS(share(0, 3, 8),
+                       doctest::Contains("3 processes cannot share windows of 8 micro-batches "
+                                         "(Replicate<Exact>): each must have the same number"),
+                       fr::SettingsError);
+  CHECK_THROWS_WITH_AS(share(0, 2, 6), doctest::Contains("each would have 3"), fr::SettingsError);
+}
+
+TEST_CASE("BatchNorm in training is refused, and fixed statistics are not") {
+  auto net = torch::nn::Sequential(torch::nn::Linear(8, 3), torch::nn::BatchNorm1d(3));
+  Data const all = data();
+  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Replicate<fr::Exact>{.with = fr::Communicator::join(fr::World{})}};
+  CHECK_THROWS_WITH_AS(trainer.fit(train),
+                       doctest::Contains("the module has BatchNorm in training"), fr::ModuleError);
+}
+
+/// A net whose weights are made before the threads begin: they share the generator.
+struct Job {
+  std::vector<torch::nn::Linear> nets{};
+  std::vector<std::uint64_t> seeds{};
+  std::vector<std::int64_t> samples{};
+};
+std::vector<std::string> errors_of(Job const& job) {
+  Data const all = data();
+  auto const size = static_cast<int>(job.nets.size());
+  return ranks::run(size, [&](std::shared_ptr<fr::Communicator> const& with) {
+    auto const rank = static_cast<std::size_t>(with->rank());
+    std::int64_t const samples = job.samples.empty() ? 64 : job.samples[rank];
+    fr::TensorDataset train(all.x.narrow(0, 0, samples), all.y.narrow(0, 0, samples),
+                            {.batch = 4, .shuffle = false});
+    torch::nn::Linear net = job.nets[rank];
+    fr::Trainer trainer{net,
+                        fr::CrossEntropy{},
+                        fr::Settings{.epochs = 1, .seed = job.seeds.empty() ? 1 : job.seeds[rank]},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Accumulate<4>{},
+                        fr::Replicate<fr::Exact>{.with = with}};
+    trainer.fit(train);
+  });
+}
+std::vector<torch::nn::Linear> equal_nets(int count) {
+  std::vector<torch::nn::Linear> nets;
+  for (int i = 0; i < count; ++i) {
+    torch::manual_seed(3);
+    nets.emplace_back(8, 3);
+  }
+  return nets;
+}
+
+TEST_CASE("ranks that train different runs are refused, on every rank, with both values") {
+  Job job{.nets = equal_nets(4)};
+  CHECK(ranks::none(errors_of(job)));
+  job = {.nets = equal_nets(4), .seeds = {1, 1, 7, 1}};
+  for (std::string const& error : errors_of(job)) {
+    CHECK(error.find("ranks train different runs: the seed of rank 2 is '7', and of rank 0 '1'") !=
+          std::string::npos);
+  }
+  job = {.nets = equal_nets(4), .samples = {64, 64, 64, 60}};
+  for (std::string const& error : errors_of(job)) {
+    CHECK(error.find("the data of rank 3 is '") != std::string::npos);
+  }
+  job = {.nets = equal_nets(4)};
+  at::NoGradGuard const no_gradients;
+  job.nets[1]->bias.add_(1);
+  for (std::string const& error : errors_of(job)) {
+    CHECK(error.find("the module of rank 1 is '2 tensors, hash ") != std::string::npos);
+  }
+}
+
+}  // namespace frugal_test::cluster_replicate_exact

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/cluster/world.hpp>
+
+#include <map>
+#include <string>
+
+namespace frugal_test::cluster_world {
+
+using frugal::SettingsError;
+using frugal::World;
+using All = std::map<std::string, std::string>;
+
+World read(All const& all) {
+  return World::from_environment([&all](char const* name) -> char const* {
+    auto const found = all.find(name);
+    return found == all.end() ? nullptr : found->second.c_str();
+  });
+}
+World read(All all, All const& other) {
+  for (auto const& [name, value] : other) all[name] = value;
+  return read(all);
+}
+
+// What torchrun --nnodes 2 --nproc-per-node 2 gave its fourth process (torch 2.11).
+All const torchrun{{"RANK", "3"},
+                   {"WORLD_SIZE", "4"},
+                   {"LOCAL_RANK", "1"},
+                   {"LOCAL_WORLD_SIZE", "2"},
+                   {"GROUP_RANK", "1"},
+                   {"MASTER_ADDR", "10.0.0.7"},
+                   {"MASTER_PORT", "29511"},
+                   {"TORCHELASTIC_RUN_ID", "none"},
+                   {"TORCHELASTIC_RESTART_COUNT", "2"},
+                   {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+// srun -N 2 --ntasks-per-node 2
+All const srun{{"SLURM_JOB_ID", "4711"},
+               {"SLURM_STEP_ID", "0"},
+               {"SLURM_PROCID", "2"},
+               {"SLURM_NTASKS", "4"},
+               {"SLURM_STEP_NUM_TASKS", "4"},
+               {"SLURM_LOCALID", "0"},
+               {"SLURM_NODEID", "1"},
+               {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+               {"SLURM_JOB_NODELIST", "gpu[05-08]"}};
+All const sky{{"SKYPILOT_NODE_RANK", "1"},
+              {"SKYPILOT_NUM_NODES", "2"},
+              {"SKYPILOT_NODE_IPS", "172.16.0.4\n172.16.0.9"},
+              {"SKYPILOT_NUM_GPUS_PER_NODE", "1"}};
+
+TEST_CASE("without a launcher a process trains alone") {
+  World const world = read(All{});
+  CHECK(world.rank == 0);
+  CHECK(world.size == 1);
+  CHECK(world.text() == "one process, started by no launcher");
+  // An allocation of SLURM with one task, and MASTER_ADDR alone, start nothing.
+  CHECK(read({{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "1"}, {"MASTER_ADDR", "a"}}).size == 1);
+}
+
+TEST_CASE("torchrun") {
+  World const world = read(torchrun);
+  CHECK(world.rank == 3);
+  CHECK(world.size == 4);
+  CHECK(world.local_rank == 1);
+  CHECK(world.agent_has_store);
+  CHECK(world.restart == 2);
+  CHECK(world.text() ==
+        "rank 3 of 4 (torchrun), store at 10.0.0.7:29511, run by the launcher, restart 2");
+}
+
+TEST_CASE("torchrun's ranks count, whatever has started torchrun") {
+  CHECK(read(torchrun, srun).text() == read(torchrun).text());
+  CHECK(read(torchrun, sky).text() == read(torchrun).text());
+  CHECK(read(torchrun, {{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "2"}}).rank == 3);
+}
+
+TEST_CASE("variables by hand, and PyTorchJob") {
+  All const all{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-master-0"}};
+  CHECK(read(all).text() == "rank 0 of 2 (RANK and WORLD_SIZE), store at job-master-0:29500");
+  CHECK(read(all, {{"KUBERNETES_SERVICE_HOST", "10.1.0.1"}}).launcher == "PyTorchJob");
+  CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).host == "127.0.0.1");
+}
+
+TEST_CASE("srun") {
+  World const world = read(srun);
+  CHECK(world.text() == "rank 2 of 4 (srun), store at gpu07:27110");
+  CHECK(world.local_rank == 0);
+  CHECK(read(srun, {{"SLURM_STEP_ID", "3"}}).port == 27113);
+  CHECK(read(srun, {{"MASTER_ADDR", "login"}, {"MASTER_PORT", "9"}}).text() ==
+        "rank 2 of 4 (srun), store at login:9");
+  CHECK(read(srun, {{"SLURM_RESTART_COUNT", "1"}}).restart == 1);
+  CHECK(read(srun, {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "x"}}).rank == 2);
+}
+
+TEST_CASE("mpirun") {
+  All const all{{"OMPI_COMM_WORLD_RANK", "1"},
+                {"OMPI_COMM_WORLD_SIZE", "2"},
+                {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                {"MASTER_ADDR", "127.0.0.1"}};
+  CHECK(read(all).text() == "rank 1 of 2 (mpirun), store at 127.0.0.1:29500");
+  // Open MPI starts its daemons by srun.
+  CHECK(read(all, {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}).rank ==
+        1);
+}
+
+TEST_CASE("SkyPilot") {
+  CHECK(read(sky).text() == "rank 1 of 2 (SkyPilot), store at 172.16.0.4:29500");
+  CHECK(read(sky, {{"SKYPILOT_NODE_IPS", "172.16.0.4\n172.16.0.9\n"}}).size == 2);
+  CHECK_THROWS_WITH_AS(
+      read(sky, {{"SKYPILOT_NUM_GPUS_PER_NODE", "8"}}),
+      doctest::Contains("SkyPilot has started one process on a machine with 8 GPUs"),
+      SettingsError);
+  CHECK_THROWS_WITH_AS(
+      read(sky, {{"SKYPILOT_NUM_NODES", "3"}}),
+      doctest::Contains("SKYPILOT_NODE_IPS has 2 addresses, and SKYPILOT_NUM_NODES is 3"),
+      SettingsError);
+}
+
+TEST_CASE("contradictions are errors, each with both values") {
+  CHECK_THROWS_WITH_AS(read({{"RANK", "1"}}),
+                       doctest::Contains("RANK is set, and WORLD_SIZE is not"), SettingsError);
+  CHECK_THROWS_WITH_AS(read({{"WORLD_SIZE", "2"}}),
+                       doctest::Contains("WORLD_SIZE is set, and RANK is not"), SettingsError);
+  CHECK_THROWS_WITH_AS(read(torchrun, {{"RANK", "4"}}),
+                       doctest::Contains("rank 4 of a world of 4 processes"), SettingsError);
+  CHECK_THROWS_WITH_AS(read(torchrun, {{"LOCAL_RANK", "2"}}),
+                       doctest::Contains("LOCAL_RANK is 2 and LOCAL_WORLD_SIZE is 2"),
+                       SettingsError);
+  CHECK_THROWS_WITH_AS(read(srun, {{"SLURM_PROCID", "9"}}),
+                       doctest::Contains("rank 9 of a world of 4 processes"), SettingsError);
+  CHECK_THROWS_WITH_AS(read(srun, {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "x"}}),
+                       doctest::Contains("RANK and WORLD_SIZE are 0 of 2, and srun says 2 of 4"),
+                       SettingsError);
+  CHECK_THROWS_WITH_AS(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}}),
+                       doctest::Contains("MASTER_ADDR is not set"), SettingsError);
+  CHECK_THROWS_WITH_AS(
+      read({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}),
+      doctest::Contains("the job has 4 tasks, and srun has not started this process"),
+      SettingsError);
+}
+
+}  // namespace frugal_test::cluster_world

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a program of Replicate by torchrun, and by hand: torchrun.py PROGRAM
+
+PROGRAM is interop_torchrun, built from torchrun.cpp in this folder. Needs torch of requirements/model.txt.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+program = ""
+
+
+def port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def environment(**more: str) -> dict:
+    """This process's without what a launcher may have set around it."""
+    kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
+    return kept | {"OMP_NUM_THREADS": "1"} | more
+
+
+def results(folder: str) -> list:
+    return [each.read_text().splitlines() for each in sorted(Path(folder).iterdir())]
+
+
+class Torchrun(unittest.TestCase):
+    def alone(self) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([program, folder], check=True, env=environment())
+            return results(folder)[0][2]
+
+    def test_torchrun_starts_four_and_they_come_to_the_bits_of_one(self):
+        alone = self.alone()
+        with tempfile.TemporaryDirectory() as folder:
+            here = port()
+            subprocess.run(
+                [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "4",
+                 "--master-port", str(here), program, folder],
+                check=True, capture_output=True, env=environment())
+            found = results(folder)
+        self.assertEqual(len(found), 4)
+        for rank, (text, local, weights) in enumerate(found):
+            self.assertRegex(text, rf"^rank {rank} of 4 \(torchrun\), store at \S+:{here}(, run by the launcher)?$")
+            self.assertEqual(local, str(rank))
+            self.assertEqual(weights, alone)
+
+    def test_variables_by_hand(self):
+        alone = self.alone()
+        with tempfile.TemporaryDirectory() as folder:
+            place = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port())}
+            started = [subprocess.Popen([program, folder], env=environment(RANK=str(rank), **place)) for rank in (0, 1)]
+            self.assertEqual([each.wait(timeout=120) for each in started], [0, 0])
+            self.assertEqual([weights for _, _, weights in results(folder)], [alone, alone])
+
+    def test_a_number_of_processes_that_cannot_share_is_one_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "3",
+                 "--master-port", str(port()), program, folder],
+                capture_output=True, text=True, env=environment())
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("frugal: 3 processes cannot share windows of 8 micro-batches (Replicate<Exact>)", done.stderr)
+
+
+if __name__ == "__main__":
+    program = sys.argv.pop(1)
+    unittest.main()
