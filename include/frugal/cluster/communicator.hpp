@@ -52,7 +52,6 @@ class Communicator {
   int size() const { return world_.size; }
   /// Where each rank runs: "node7, process 4711".
   std::vector<std::string> const& hosts() const { return hosts_; }
-  c10d::Store& store() { return *store_; }
 
   /// `mine` of each rank, row by row: [size, ...]. In host memory; carried beside the exchanges of
   /// gradients.

@@ -36,13 +36,13 @@ inline std::string first_line(std::exception const& error) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-std::string this_process() {
+inline std::string this_process() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name = {"unknown host"};
   return std::string(name.data()) + ", process " + std::to_string(::getpid());
 }
 
-std::string seconds_text(std::chrono::milliseconds time) {
+inline std::string seconds_text(std::chrono::milliseconds time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
 }
 

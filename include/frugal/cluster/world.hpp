@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <frugal/cluster/host_list.hpp>
@@ -208,7 +206,7 @@ class WorldReader {
 
 }  // namespace detail
 
-World World::from_environment(ReadVariable read) {
+inline World World::from_environment(ReadVariable read) {
   return detail::WorldReader(std::move(read)).read();
 }
 
