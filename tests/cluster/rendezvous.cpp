@@ -5,10 +5,8 @@
 #include <frugal/cluster/rendezvous.hpp>
 
 #include "support/ranks.hpp"
+#include "support/sockets.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -25,27 +23,8 @@ using frugal::World;
 using frugal::detail::meet;
 using frugal::detail::store_of;
 using std::chrono::milliseconds;
+using support::Port;
 namespace ranks = support::ranks;
-
-/// A listening socket on a port that was free.
-struct Port {
-  Port() : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    socklen_t length = sizeof address;
-    REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
-    REQUIRE(::listen(socket, 1) == 0);
-    REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-    number = ntohs(address.sin_port);
-  }
-  ~Port() { close(); }
-  void close() {
-    if (socket >= 0) ::close(socket);
-    socket = -1;
-  }
-  int socket;
-  std::uint16_t number = 0;
-};
 
 TEST_CASE("ranks meet at the store of rank 0, and know where each runs") {
   Port port;

@@ -8,11 +8,7 @@
 
 #include "support/files.hpp"
 #include "support/ranks.hpp"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "support/sockets.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +27,7 @@ namespace frugal_test::cluster_replicate_exact {
 
 namespace fr = frugal;
 using namespace fr::literals;
+using support::Port;
 namespace ranks = support::ranks;
 
 /// Dropout, in validations too because it is no submodule, and a layer that some micro-batches leave
@@ -169,21 +166,12 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   std::cout << "RESULT " << result << std::endl;
 }
 
-std::uint16_t free_port() {
-  int const socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof address;
-  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 std::vector<std::string> run(std::string const& name, int size,
                              std::vector<std::string> const& more = {}) {
   std::string const self = std::filesystem::read_symlink("/proc/self/exe");
-  std::string const port = std::to_string(free_port());
+  Port free;
+  free.close();
+  std::string const port = std::to_string(free.number);
   std::vector<std::unique_ptr<fr::detail::ChildProcess>> processes;
   for (int rank = 0; rank < size; ++rank) {
     std::vector<std::string> command{"env",

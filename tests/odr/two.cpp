@@ -2,6 +2,9 @@
 // Two translation units that include everything: a non-inline function would be defined twice, and
 // a non-inline variable would have two addresses.
 #include <frugal/frugal.hpp>
+#if __has_include(<gloo/context.h>)
+#include <frugal/cluster.hpp>
+#endif
 
 std::string_view version_in_one();
 void const* address_in_one();

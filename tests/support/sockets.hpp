@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,6 +13,26 @@
 #include <string>
 
 namespace frugal_test::support {
+
+/// A listening socket on a port that was free.
+struct Port {
+  Port() : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    socklen_t length = sizeof address;
+    REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
+    REQUIRE(::listen(socket, 1) == 0);
+    REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+    number = ntohs(address.sin_port);
+  }
+  ~Port() { close(); }
+  void close() {
+    if (socket >= 0) ::close(socket);
+    socket = -1;
+  }
+  int socket;
+  std::uint16_t number = 0;
+};
 
 /// A connection to a port of this machine; -1 if nobody listens.
 inline int connected(std::uint16_t port) {
