@@ -16,7 +16,8 @@ foreach(source IN LISTS gpu_sources)
   get_filename_component(name "${source}" NAME_WE)
   add_executable(gpu_${name} EXCLUDE_FROM_ALL "${source}" $<TARGET_OBJECTS:frugal_gpu_main>)
   frugal_torch_program(gpu_${name})
-  target_link_libraries(gpu_${name} PRIVATE doctest::doctest)
+  target_link_libraries(gpu_${name} PRIVATE doctest::doctest
+    $<TARGET_NAME_IF_EXISTS:frugal::cluster>)
   target_include_directories(gpu_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
   set_target_properties(gpu_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
   add_dependencies(gpu_programs gpu_${name})

@@ -48,7 +48,7 @@ gpu_build() {
   cmake -S "$root" -B "$root/build/gpu" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" -DCMAKE_PREFIX_PATH="$root/gpu/sysroot/usr" \
     -DFRUGAL_CUDA=ON -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_BUILD_EXAMPLES=OFF \
-    -DFRUGAL_ARCHIVE=OFF -DFRUGAL_NOTICES=OFF >"$log" 2>&1 ||
+    -DFRUGAL_ARCHIVE=OFF -DFRUGAL_NOTICES=OFF -DFRUGAL_CLUSTER=ON >"$log" 2>&1 ||
     { cat "$log" >&2 && die "configuring build/gpu failed; the output is above."; }
   build "$root/build/gpu" gpu_programs bench_gpu
   touch "$root/build/gpu/.whole"

@@ -20,8 +20,31 @@
 
 namespace frugal {
 
+/// What carries tensors between processes.
+enum class Transport {
+  fastest,  ///< NCCL for tensors on GPUs, Gloo for those in host memory
+  /// Gloo for all; tensors on GPUs go by way of host memory. Several processes may have one GPU,
+  /// which NCCL refuses.
+  gloo,
+};
+
+namespace detail {
+
+#ifdef USE_C10D_NCCL
+inline c10::intrusive_ptr<c10d::Backend> nccl_group(c10::intrusive_ptr<c10d::Store> store, int rank,
+                                                    int size, WaitLimits const& limits) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = limits.collective;
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(
+      c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(store)), rank, size,
+      std::move(options));
+}
+#endif
+
+}  // namespace detail
+
 /// What the processes of a world exchange: tensors of the same shapes, in the same order in all of
-/// them. Gloo carries tensors in host memory, NCCL those on GPUs (with FRUGAL_CUDA).
+/// them. Gloo carries tensors in host memory, NCCL those on GPUs (with FRUGAL_CUDA; see Transport).
 ///
 /// A world of one exchanges nothing, and opens no connection.
 ///
@@ -31,14 +54,16 @@ namespace frugal {
 class Communicator {
  public:
   /// Waits until all processes have come.
-  static std::shared_ptr<Communicator> join(World const& world, WaitLimits const& limits = {}) {
-    if (world.size == 1) return std::make_shared<Communicator>(nullptr, world, limits);
-    return std::make_shared<Communicator>(detail::store_of(world, limits), world, limits);
+  static std::shared_ptr<Communicator> join(World const& world, WaitLimits const& limits = {},
+                                            Transport transport = Transport::fastest) {
+    auto store = world.size == 1 ? nullptr : detail::store_of(world, limits);
+    return std::make_shared<Communicator>(std::move(store), world, limits, transport);
   }
 
   /// Over a store that the processes share already.
-  Communicator(c10::intrusive_ptr<c10d::Store> store, World world, WaitLimits const& limits = {})
-      : store_(std::move(store)), world_(std::move(world)), limits_(limits) {
+  Communicator(c10::intrusive_ptr<c10d::Store> store, World world, WaitLimits const& limits = {},
+               Transport transport = Transport::fastest)
+      : store_(std::move(store)), world_(std::move(world)), limits_(limits), transport_(transport) {
     if (world_.size == 1) {
       hosts_ = {detail::this_process()};
       return;
@@ -72,6 +97,12 @@ class Communicator {
       return;
     }
     std::vector<std::int64_t> equal;
+    if (goes_by_host(in)) {
+      at::Tensor from = in.cpu(), to = at::empty_like(from);
+      complete(data(from)->alltoall_base(to, from, equal, equal), what);
+      out.copy_(to);
+      return;
+    }
     complete(data(in)->alltoall_base(out, in, equal, equal), what);
   }
 
@@ -79,6 +110,12 @@ class Communicator {
   void collect(at::Tensor& all, at::Tensor& mine, char const* what) {
     if (size() == 1) {
       all.copy_(mine);
+      return;
+    }
+    if (goes_by_host(mine)) {
+      at::Tensor from = mine.cpu(), to = at::empty(all.sizes(), from.options());
+      complete(data(from)->_allgather_base(to, from), what);
+      all.copy_(to);
       return;
     }
     complete(data(mine)->_allgather_base(all, mine), what);
@@ -122,6 +159,10 @@ class Communicator {
         c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
   }
 
+  bool goes_by_host(at::Tensor const& tensor) const {
+    return transport_ == Transport::gloo && !tensor.is_cpu();
+  }
+
   c10d::Backend* data(at::Tensor const& tensor) {
     if (!data_) data_ = backend(tensor.device());
     return data_.get();
@@ -130,23 +171,19 @@ class Communicator {
   c10::intrusive_ptr<c10d::Backend> backend(c10::Device device) {
     if (device.is_cpu()) return gloo("data");
 #ifdef USE_C10D_NCCL
-    if (device.is_cuda()) {
-      auto options = c10d::ProcessGroupNCCL::Options::create();
-      options->timeout = limits_.collective;
-      return c10::make_intrusive<c10d::ProcessGroupNCCL>(
-          c10::make_intrusive<c10d::PrefixStore>("nccl", store_), rank(), size(),
-          std::move(options));
-    }
+    if (device.is_cuda()) return detail::nccl_group(store_, rank(), size(), limits_);
 #endif
     throw SettingsError({.what = "processes cannot exchange tensors on " + device.str(),
                          .where = world_.text(),
                          .why = "this program has Gloo alone, which carries host memory",
-                         .fix = "Build with FRUGAL_CUDA=ON, or set Settings::device to the CPU."});
+                         .fix = "Build with FRUGAL_CUDA=ON, join with Transport::gloo, or set "
+                                "Settings::device to the CPU."});
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
   World world_;
   WaitLimits limits_;
+  Transport transport_;
   std::vector<std::string> hosts_;
   c10::intrusive_ptr<c10d::Backend> control_, data_;
 };
