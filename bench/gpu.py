@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures frugal's Graph on a GPU, compared with eager steps, a hand-made CUDA graph and PyTorch.
+"""Measures frugal's CudaGraph on a GPU, compared with eager steps, a hand-made CUDA graph and PyTorch.
 
 Each case runs in its own process with a time limit and a log. A case that hangs or crashes is
 reported and left out of later rounds; the others continue. The rounds of a job are interleaved and
@@ -28,7 +28,8 @@ import visit  # noqa: E402
 NOT_RUN = 77
 OUT_OF_TIME = "out of time"
 
-STEPS = {"mlp": (6000, 500), "convnet": (2000, 200), "transformer": (500, 50)}  # and warm-up
+# And warm-up.
+STEPS = {"mlp": (6000, 500), "convnet": (2000, 200), "transformer": (500, 50), "large": (60, 10)}
 LIMIT, COMPILE_LIMIT = 60.0, 120.0  # seconds for one case
 EXPECTED, COMPILE_EXPECTED = 12.0, 40.0  # likewise, before its first round
 PROBE_LIMIT = 180.0  # likewise; the first program reads LibTorch's libraries from the disk
@@ -37,10 +38,16 @@ PROBE_LIMIT = 180.0  # likewise; the first program reads LibTorch's libraries fr
 QUICK = [("frugal", "graph"), ("hand", "hand"), ("frugal", "eager"), ("frugal", "eager+device")]
 QUICK += [("torch", "cudagraph"), ("frugal", "graph+device"), ("torch", "eager")]
 COMPILE = ("torch", "compile")
+COMPILED = ("compile", "compile+bf16")
+# What each lever does for a model that fills the GPU.
+LEVERS = [("frugal", how) for how in ("graph+bf16", "bf16", "graph+fp8", "graph+int8")]
+LEVERS += [("frugal", how) for how in ("bf16+recompute", "bf16+offload")]
+LARGE = [("frugal", "eager"), ("frugal", "graph"), *LEVERS, ("torch", "eager"), ("torch", "bf16")]
 CASES = {
     "mlp": [*QUICK, COMPILE, ("lightning", "lightning"), ("accelerate", "accelerate")],
     "convnet": [*QUICK, COMPILE],
     "transformer": [*QUICK, COMPILE],
+    "large": [*LARGE, ("torch", "compile+bf16")],
 }
 EAGER = [("frugal", "eager"), ("frugal", "eager+device")]
 BY_HAND = [("hand", "hand"), ("torch", "cudagraph")]
@@ -149,8 +156,8 @@ class Case:
         self.job, self.by, self.how = job, by, how
         self.result, self.why = "not run", OUT_OF_TIME
         self.lines: list[dict] = []
-        self.quick = (by, how) in QUICK
-        self.expected = COMPILE_EXPECTED if how == "compile" else EXPECTED
+        self.quick = (by, how) in QUICK + LARGE
+        self.expected = COMPILE_EXPECTED if how in COMPILED else EXPECTED
 
     @property
     def name(self) -> str:
@@ -160,7 +167,7 @@ class Case:
 
     @property
     def limit(self) -> float:
-        return COMPILE_LIMIT if self.how == "compile" else LIMIT
+        return COMPILE_LIMIT if self.how in COMPILED else LIMIT
 
     def over(self, rounds: int) -> bool:
         """Whether it has had its rounds, or ended for a reason that another round would repeat."""
@@ -240,14 +247,14 @@ def bars_of(cases: list[dict]) -> list[dict]:
     over_hand = graph / by_hand if graph and by_hand else None
     bars = [
         bar(
-            "mlp: Graph, compared with eager steps (the faster of with Device and without)",
+            "mlp: CudaGraph, compared with eager steps (the faster of with DevicePrefetch and without)",
             f"at least {OVER_EAGER:g} times as fast",
             over_eager,
             over_eager is not None and over_eager >= OVER_EAGER,
             "" if over_eager is not None else missing,
         ),
         bar(
-            "mlp: Graph, compared with a hand-made graph (the faster of LibTorch's and PyTorch's)",
+            "mlp: CudaGraph, compared with a hand-made graph (the faster of LibTorch's and PyTorch's)",
             f"at most {OVER_HAND:g} times its seconds",
             over_hand,
             over_hand is not None and over_hand <= OVER_HAND,

@@ -91,7 +91,7 @@ class Report(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertTrue(page.startswith(f"# Title\n\nBefore.\n\n{BEGIN}\n## Results\n"))
         self.assertTrue(page.endswith(f"\n{END}\nBehind.\n"))
-        self.assertIn("| frugal, `Graph` | 55.0 | 55.0 to 55.0 | 1 |", page)
+        self.assertIn("| frugal, `CudaGraph` | 55.0 | 55.0 to 55.0 | 1 |", page)
         self.assertIn("not run: lightning is not installed", page)
         self.assertIn("1 passed, 1 failed, 1 not run", page)
         self.assertIn(r"| oom | a \| b | failed | 1.0 | two lines |", page)

@@ -111,15 +111,21 @@ def images() -> tuple[torch.Tensor, torch.Tensor]:
     return noisy, torch.where(torch.rand(count) < 0.2, random, label)
 
 
-def sequences() -> torch.Tensor:
+SHAPES = {  # layers, batch, tokens, channels, heads, words
+    "transformer": (6, 16, 128, 384, 6, 512),
+    "large": (8, 8, 512, 2048, 16, 4096),
+}
+
+
+def sequences(tokens: int, vocabulary: int) -> torch.Tensor:
     """Each word follows from the one before, except for a fifth that are random: the loss has a floor,
     and falls only if training works."""
     torch.manual_seed(7)
-    words = [torch.randint(0, 512, (4096,))]
-    for _ in range(128):
+    words = [torch.randint(0, vocabulary, (4096,))]
+    for _ in range(tokens):
         noise = torch.rand(4096) < 0.2
-        random = torch.randint(0, 512, (4096,))
-        words.append(torch.where(noise, random, (words[-1] * 5 + 1) % 512))
+        random = torch.randint(0, vocabulary, (4096,))
+        words.append(torch.where(noise, random, (words[-1] * 5 + 1) % vocabulary))
     return torch.stack(words, 1)
 
 
@@ -128,9 +134,10 @@ class Job:
 
     def __init__(self, name: str):
         self.name, self.judged = name, 4096
-        if name == "transformer":
-            text = sequences()
-            self.data, self.target = text[:, :128].contiguous(), text[:, 1:].contiguous()
+        if name in SHAPES:
+            layers, batch, tokens, channels, heads, words = SHAPES[name]
+            text = sequences(tokens, words)
+            self.data, self.target = text[:, :tokens].contiguous(), text[:, 1:].contiguous()
         else:
             self.data, self.target = images()
         torch.manual_seed(1)
@@ -155,9 +162,11 @@ class Job:
                 nn.Linear(128, 10),
             )
         else:
-            self.batch, self.judged = 16, 64
-            blocks = [Embedding(512, 128, 384), *(Block(384, 6) for _ in range(6)), Head(512, 384)]
-            self.net = nn.Sequential(*blocks)
+            self.batch, self.judged = batch, 64
+            blocks = [Block(channels, heads) for _ in range(layers)]
+            self.net = nn.Sequential(
+                Embedding(words, tokens, channels), *blocks, Head(words, channels)
+            )
 
 
 class Samples(TensorDataset):
@@ -278,7 +287,6 @@ def answer(args: argparse.Namespace, by: str, how: str, job: Job, clock: Clock, 
         "by": by,
         "batch": job.batch,
         "tf32": True,
-        "precision": "FP32",
         "steps": clock.steps,
         "warmup": clock.warmup,
         "seconds": clock.wall,

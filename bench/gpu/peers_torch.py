@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rival: tuned PyTorch with fused AdamW. eager; cudagraph: the whole step captured by hand with
 torch.cuda.graph; compile: forward and backward by torch.compile(mode="reduce-overhead"), with an
-eager optimizer, because it is one kernel."""
+eager optimizer, because it is one kernel. bf16 and compile+bf16: these with BF16 autocast."""
 
 import shutil
 import time
@@ -13,8 +13,9 @@ def adamw(job: Job, **more) -> torch.optim.AdamW:
     return torch.optim.AdamW(job.net.parameters(), lr=LEARNING_RATE, fused=True, **more)
 
 
-def eager(job: Job, feed: Feed, clock: Clock, device: torch.device, objective=None) -> dict:
-    compiled = objective is not None
+def eager(
+    job: Job, feed: Feed, clock: Clock, device: torch.device, objective=None, compiled=False
+) -> dict:
     if objective is None:
 
         def objective(x, y):
@@ -36,7 +37,23 @@ def eager(job: Job, feed: Feed, clock: Clock, device: torch.device, objective=No
     return {}
 
 
-def compiled(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
+def in_bf16(job: Job, device: torch.device):
+    def objective(x, y):
+        with torch.autocast(device.type, torch.bfloat16):
+            return F.cross_entropy(job.net(x), y)
+
+    return objective
+
+
+def eager_bf16(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
+    return eager(job, feed, clock, device, in_bf16(job, device), compiled=False)
+
+
+def compiled_bf16(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
+    return compiled(job, feed, clock, device, in_bf16(job, device))
+
+
+def compiled(job: Job, feed: Feed, clock: Clock, device: torch.device, objective=None) -> dict:
     if device.type == "cuda":
         try:
             import triton  # noqa: F401
@@ -45,12 +62,14 @@ def compiled(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
     if not any(shutil.which(name) for name in ("gcc", "cc", "clang", "g++", "c++")):
         not_run("torch.compile needs a C compiler, and there is none")
 
-    def objective(x, y):
-        return F.cross_entropy(job.net(x), y)
+    if objective is None:
+
+        def objective(x, y):
+            return F.cross_entropy(job.net(x), y)
 
     begin = time.perf_counter()
     objective = torch.compile(objective, mode="reduce-overhead", dynamic=False)
-    eager(job, feed, clock, device, objective)
+    eager(job, feed, clock, device, objective, compiled=True)
     seconds = time.perf_counter() - begin
     from torch._dynamo.utils import counters
 
@@ -102,7 +121,8 @@ def cudagraph(job: Job, feed: Feed, clock: Clock, device: torch.device) -> dict:
 
 def main() -> None:
     ways = {"eager": eager, "cudagraph": cudagraph, "compile": compiled}
-    args = arguments(list(ways), ["mlp", "convnet", "transformer"])
+    ways |= {"bf16": eager_bf16, "compile+bf16": compiled_bf16}
+    args = arguments(list(ways), ["mlp", "convnet", "transformer", "large"])
     job = Job(args.job)
     job.net.to(args.device).train()
     clock = Clock(args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one of three jobs on a GPU in one of five ways and prints one line of JSON: seconds of
+// Trains one of four jobs on a GPU in one of several ways and prints one line of JSON: seconds of
 // wall time, of the host and of a launch, peak bytes, final loss, captures and advice. bench/gpu.py
 // runs it, and the same jobs in PyTorch: peers_torch.py has the same data, networks and initial
 // weights.
@@ -102,9 +102,7 @@ at::Tensor sequences(frugal_bench::TransformerShape const& shape) {
   return at::stack(words, 1);
 }
 
-Job transformer() {
-  frugal_bench::TransformerShape const shape{
-      .layers = 6, .batch = 16, .tokens = 128, .channels = 384, .heads = 6, .words = 512};
+Job transformer(frugal_bench::TransformerShape const& shape) {
   at::Tensor const text = sequences(shape);
   torch::manual_seed(1);
   nn::Sequential const net = frugal_bench::make_gpt(shape);
@@ -117,7 +115,13 @@ Job transformer() {
 Job job_named(std::string const& name) {
   if (name == "mlp") return mlp();
   if (name == "convnet") return convnet();
-  return transformer();
+  // 0.4 billion parameters: its products fill a GPU.
+  if (name == "large") {
+    return transformer(
+        {.layers = 8, .batch = 8, .tokens = 512, .channels = 2048, .heads = 16, .words = 4096});
+  }
+  return transformer(
+      {.layers = 6, .batch = 16, .tokens = 128, .channels = 384, .heads = 6, .words = 512});
 }
 
 // ---- the clock ----------------------------------------------------------------------------------
@@ -478,18 +482,37 @@ void tell_peaks(json& line, c10::Device device) {
 json measure(std::string const& name, std::string const& how, Clock& clock, c10::Device device) {
   Job job = job_named(name);
   fr::TensorDataset source(job.data, {.batch = job.batch, .drop_last = true});
-  json line{{"job", name},        {"how", how},   {"by", how == "hand" ? "hand" : "frugal"},
-            {"batch", job.batch}, {"tf32", true}, {"precision", "FP32"}};
+  json line{{"job", name},
+            {"how", how},
+            {"by", how == "hand" ? "hand" : "frugal"},
+            {"batch", job.batch},
+            {"tf32", true}};
   std::optional<ByHand> by_hand;
+  fr::CudaGraph<fr::WholeStep, Counted> const graph;
+  fr::Precision<fr::BF16> const bf16;
+  auto const train = [&](auto const&... policies) {
+    line.update(by_frugal(job, source, clock, device, policies...));
+  };
   if (how == "eager") {
-    line.update(by_frugal(job, source, clock, device));
+    train();
   } else if (how == "eager+device") {
-    line.update(by_frugal(job, source, clock, device, fr::DevicePrefetch<>{}));
+    train(fr::DevicePrefetch<>{});
   } else if (how == "graph") {
-    line.update(by_frugal(job, source, clock, device, fr::CudaGraph<fr::WholeStep, Counted>{}));
+    train(graph);
   } else if (how == "graph+device") {
-    line.update(by_frugal(job, source, clock, device, fr::CudaGraph<fr::WholeStep, Counted>{},
-                          fr::DevicePrefetch<>{}));
+    train(graph, fr::DevicePrefetch<>{});
+  } else if (how == "bf16") {
+    train(bf16);
+  } else if (how == "graph+bf16") {
+    train(bf16, graph);
+  } else if (how == "graph+fp8") {
+    train(fr::Precision<fr::FP8>{}, graph);
+  } else if (how == "graph+int8") {
+    train(fr::Precision<fr::INT8>{}, graph);
+  } else if (how == "bf16+recompute") {
+    train(bf16, fr::Recompute<fr::Segments<5>>{});
+  } else if (how == "bf16+offload") {
+    train(bf16, fr::Activations<fr::Offload>{});
   } else {
     by_hand.emplace(job, device);
     line.update(by_hand->train(clock));
@@ -511,9 +534,11 @@ int main(int argc, char** argv) {
   std::uint64_t warmup = 100;
   bool only_device = false;
   CLI::App app("One job on a GPU, eagerly or as a CUDA graph.");
-  app.add_option("--job", job)->check(CLI::IsMember({"mlp", "convnet", "transformer"}));
+  app.add_option("--job", job)->check(CLI::IsMember({"mlp", "convnet", "transformer", "large"}));
   app.add_option("--how", how)
-      ->check(CLI::IsMember({"eager", "eager+device", "graph", "graph+device", "hand"}));
+      ->check(CLI::IsMember({"eager", "eager+device", "graph", "graph+device", "hand", "bf16",
+                             "graph+bf16", "graph+fp8", "graph+int8", "bf16+recompute",
+                             "bf16+offload"}));
   app.add_option("--device", where)->check(CLI::IsMember({"cuda", "cpu"}));
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--warmup", warmup, "a graph is captured within the first 4")

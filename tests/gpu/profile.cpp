@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profile on a GPU: kernels under their operators, idle share, replayed graphs, NVTX.
+// Case 18: Profile on a GPU: kernels under their operators, idle share, replayed graphs, NVTX.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>

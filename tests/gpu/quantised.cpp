@@ -45,7 +45,8 @@ std::vector<at::Tensor> layer_on(c10::Device device) {
   return {output.detach().cpu(), input.grad().cpu(), layer->weight.grad().cpu()};
 }
 
-/// Sums of float32 in another order differ a little; another rounding to FP8 or INT8 would show.
+/// A GPU's matrix units add products of FP8 with fewer bits than float32 has. Another rounding of a
+/// factor would be a hundred times as far: E4M3 has three bits after the first one.
 template <class Format>
 void same_layer(double tolerance) {
   auto const here = layer_on<Format>(c10::kCPU);
@@ -59,24 +60,34 @@ void same_layer(double tolerance) {
 }
 
 TEST_CASE("a layer in FP8 with a scale for each tensor") {
-  same_layer<Fp8Format<Scales::per_tensor>>(2e-4);
+  same_layer<Fp8Format<Scales::per_tensor>>(5e-4);
 }
 TEST_CASE("a layer in FP8 with a scale for each row") {
-  same_layer<Fp8Format<Scales::per_row>>(2e-4);
+  same_layer<Fp8Format<Scales::per_row>>(5e-4);
 }
 TEST_CASE("a layer in INT8") { same_layer<Int8Format>(1e-5); }
 
 template <class Format>
 double loss_of(c10::Device device, Format const& precision) {
   auto const module =
-      std::make_shared<Mlp>(Mlp::Shape{.features = 64, .hidden = 128, .classes = 16});
+      std::make_shared<Mlp>(Mlp::Shape{.features = 64, .hidden = 128, .classes = 32});
   frugal::Trainer trainer{module, frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 3, .device = device},
                           frugal::Optimize<frugal::AdamW>{.lr = 1e-3}, precision};
-  auto const report = trainer.fit(frugal::TensorDataset(samples(1024, 91, 64, 16), {.batch = 64}));
+  auto const report = trainer.fit(frugal::TensorDataset(samples(1024, 91, 64, 32), {.batch = 64}));
   std::printf("%s on %s: loss %.6f\n", typeid(Format).name(), device.str().c_str(),
               report.train_loss);
   return report.train_loss;
+}
+
+TEST_CASE("a layer that cuBLAS has no INT8 kernels for is computed in FP32") {
+  auto const takes = [&](std::int64_t rows, std::int64_t outputs) {
+    return Int8Format::takes(at::zeros({rows, 64}, gpu), at::zeros({outputs, 64}, gpu));
+  };
+  CHECK(takes(24, 24));
+  CHECK_FALSE(takes(16, 24));
+  CHECK_FALSE(takes(24, 16));
+  CHECK_FALSE(takes(25, 24));
 }
 
 TEST_CASE("a network trains in FP8 and in INT8 as on a CPU, and nearly as in FP32") {

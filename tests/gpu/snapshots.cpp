@@ -75,13 +75,12 @@ Ended run(std::filesystem::path const& folder, bool validates, Ps const&... poli
   auto const module = std::make_shared<Mlp>(Mlp::Shape{
       .features = features, .hidden = 2048, .classes = classes, .dropout = 0.3, .norm = true});
   frugal::Trainer trainer{
-      module,
-      frugal::CrossEntropy{},
+      module, frugal::CrossEntropy{},
       frugal::Settings{
           .run_dir = folder, .epochs = 2, .seed = 7, .device = c10::Device(c10::kCUDA, 0)},
       frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
-      frugal::Average<frugal::Ema<0.9_r>>{},
-      policies...};
+      // The module keeps what was trained, so that both are compared.
+      frugal::Average<frugal::Ema<0.9_r>>{.at_end = frugal::Weights::trained}, policies...};
   frugal::TensorDataset train(set, {.batch = 16, .shuffle = true});
   frugal::TensorDataset valid(watched, {.batch = 16});
   ended.report = validates ? trainer.fit(train, valid) : trainer.fit(train);

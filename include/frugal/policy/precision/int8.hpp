@@ -39,11 +39,13 @@ struct Int8Format {
   /// As many products of two bytes always fit into 32 bits.
   static constexpr std::int64_t most_terms = 0x7fffffff / (128 * 127);
 
-  /// Whether all three sums fit; and cuBLAS has kernels from 17 rows on.
+  /// Whether all three sums fit. cuBLAS has kernels from 17 rows on, of the output as well as of
+  /// the weight's gradient.
   FRUGAL_INLINE static bool takes(at::Tensor const& input, at::Tensor const& weight) {
     std::int64_t const rows = input.numel() / input.size(-1);
     if (std::max({rows, weight.size(0), weight.size(1)}) > most_terms) return false;
-    return input.is_cpu() || (input.is_cuda() && rows > 16 && rows % multiple == 0);
+    bool const fits_cublas = std::min(rows, weight.size(0)) > 16 && rows % multiple == 0;
+    return input.is_cpu() || (input.is_cuda() && fits_cublas);
   }
 
   FRUGAL_INLINE static Quantised rows(at::Tensor const& matrix) {
@@ -121,7 +123,9 @@ struct Int8Format {
       multiply_into(product.view({a.values.size(0), b.values.size(1)}), a, b, {});
       return product;
     }
-    at::Tensor const sums = at::_int_mm(a.values, b.values).to(at::kFloat);
+    // From Hopper on, cuBLAS takes the first factor by rows and the second by columns alone.
+    at::Tensor const sums =
+        at::_int_mm(a.values.contiguous(), b.values.t().contiguous().t()).to(at::kFloat);
     return at::_unsafe_view(sums.mul_(b.scales).mul_(a.scales.unsqueeze(1)), sizes);
   }
 
