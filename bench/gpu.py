@@ -310,6 +310,16 @@ def commit() -> str:
     return asked(["git", "-C", str(HERE), "rev-parse", "HEAD"]) or "unknown"
 
 
+def options_of(words: list[str]) -> list[str]:
+    """Without the folders that ./dev gives."""
+    kept = list(words)
+    for given in ("--bin", "--out"):
+        if given in kept:
+            at = kept.index(given)
+            del kept[at : at + 2]
+    return kept
+
+
 def machine(info: dict) -> dict:
     smi = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = asked(smi).splitlines() if info["device"] != "cpu" else []
@@ -322,7 +332,7 @@ def machine(info: dict) -> dict:
         "optimised": bool(info.get("optimised")),
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
-        "command": "python3 bench/gpu.py " + " ".join(sys.argv[1:]),
+        "command": " ".join(["./dev bench gpu", *options_of(sys.argv[1:])]),
     }
 
 

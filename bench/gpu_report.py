@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the tables of docs/gpu.md from the results of bench/gpu.py and of the GPU tests.
 
-    python3 bench/gpu_report.py results.json [tests.json] --write docs/gpu.md
+    python3 bench/gpu_report.py tests.json bench.json [bench.json ...] --write docs/gpu.md
 
 Without results from a GPU the page is unchanged.
 """
@@ -15,6 +15,7 @@ from common import write_between
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 RAN = ("passed", "failed")
+BENCH = "frugal gpu bench"  # the kind of bench/gpu.py's results
 JOBS = {
     "mlp": "MLP 784-512-512-10, batch 32",
     "convnet": "two convolutions, batch 128",
@@ -43,10 +44,8 @@ NAMES = {
 }
 
 
-def read(path: pathlib.Path | None) -> dict:
+def read(path: pathlib.Path) -> dict:
     """The contents of a file; {} if it is missing or broken, which is reported."""
-    if path is None:
-        return {}
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -166,13 +165,12 @@ def of_the_tests(found: dict) -> list[str]:
     return lines + table(["case", "shows", "result", "seconds", "why"], rows)
 
 
-def text_of(bench: dict, tests: dict) -> str | None:
+def text_of(found: list[dict]) -> str | None:
     """The text between the markers, or None without results."""
     lines: list[str] = []
-    if has_results(tests):
-        lines += of_the_tests(tests)
-    if has_results(bench):
-        lines += of_the_bench(bench)
+    for each in found:
+        if has_results(each):
+            lines += of_the_bench(each) if each.get("kind") == BENCH else of_the_tests(each)
     if not lines:
         return None
     return "\n".join(["## Results", "", *lines]).rstrip()
@@ -180,13 +178,14 @@ def text_of(bench: dict, tests: dict) -> str | None:
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("bench", type=pathlib.Path, help="results of bench/gpu.py")
-    parser.add_argument("tests", type=pathlib.Path, nargs="?", help="results of the tests")
+    parser.add_argument(
+        "results", type=pathlib.Path, nargs="+", help="of bench/gpu.py, and of the tests"
+    )
     parser.add_argument(
         "--write", type=pathlib.Path, help="the page to update; without it, the text is printed"
     )
     args = parser.parse_args(words)
-    text = text_of(read(args.bench), read(args.tests))
+    text = text_of([read(each) for each in args.results])
     if text is None:
         print("gpu_report: there are no results from a GPU; nothing is changed.")
         return 0

@@ -48,6 +48,7 @@ def bench() -> dict:
     lost = case("lightning", "lightning", 0) | {"figures": {}, "rounds": [], "result": "not run"}
     cases.append(lost | {"why": "lightning is not installed"})
     return {
+        "kind": gpu_report.BENCH,
         "device": "NVIDIA H100",
         "driver": "580",
         "date": "2026-11-22",
@@ -109,8 +110,8 @@ class Report(unittest.TestCase):
         self.assertEqual(self.written(bench(), None, "# Title\n"), (2, "# Title\n"))
 
     def test_each_file_is_enough_alone(self):
-        self.assertNotIn("### Tests", text_of(bench(), {}))
-        self.assertNotIn("### Speed", text_of({}, TESTS))
+        self.assertNotIn("### Tests", text_of([bench()]))
+        self.assertNotIn("### Speed", text_of([TESTS]))
 
     def test_what_did_not_run_is_no_result(self):
         self.assertFalse(has_results(TESTS | {"cases": TESTS["cases"][2:]}))
@@ -121,8 +122,8 @@ class Report(unittest.TestCase):
 
     def test_a_commit_with_changes_is_shown_as_such(self):
         name = "0123456789abcdef"
-        self.assertIn(", commit 0123456789ab,", text_of(bench() | {"commit": name}, {}))
-        changed = text_of(bench() | {"commit": name + " with changes"}, {})
+        self.assertIn(", commit 0123456789ab,", text_of([bench() | {"commit": name}]))
+        changed = text_of([bench() | {"commit": name + " with changes"}])
         self.assertIn(", commit 0123456789ab with changes,", changed)
 
     def test_every_case_has_a_name_in_the_tables(self):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Case 17: NCCL carries what Replicate exchanges, in a group of one; 1, 2 and 4 processes that share
 // one GPU, by way of host memory, come to the same bits.
-// needs: cluster
 #include <doctest/doctest.h>
 
 #include <frugal/base/child_process.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 16: products in FP8 and INT8 on a GPU's matrix units, forward and backward, are torchao's,
-// and a network trains with them.
+// Case 16: products in FP8 and INT8 on a GPU's matrix units, forward and backward, are those of a
+// CPU, which are torchao's, and a small network trains with them.
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
