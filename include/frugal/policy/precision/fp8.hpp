@@ -89,7 +89,8 @@ struct Fp8Format {
 ///
 /// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU
 ///         it computes the same values, slowly.
-/// Cost    per layer and pass operators that quantise weight, input and gradient. No host sync.
+/// Cost    per layer and pass operators that quantise weight, input and gradient: on an H100 more
+///         than it saves, in a transformer of width 2048. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without FP8; ModuleError for a second derivative of a layer;
 ///         notes in Report::warnings on a CPU, and for a module without a layer that it computes.

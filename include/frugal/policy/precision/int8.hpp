@@ -173,13 +173,13 @@ struct Int8Format {
 /// each row; all else in FP32, weights, gradients and the optimizer's state included.
 ///
 /// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times
-///         as fast as FP32, and so do matrix units of GPUs. The inputs of these layers are kept for
+///         as fast as FP32. Slower on the one GPU that has run it. The inputs of these layers are kept for
 ///         backward in INT8, a quarter of FP32's memory.
 /// Cost    per layer and pass one reading of weight, input and gradient to quantise each. No host
 ///         sync.
 /// State   none.
 /// Errors  a second derivative of a layer is a ModuleError; a note in Report::warnings on a CPU
-///         without such instructions, and for a module without a layer that it computes.
+///         without such instructions, on a GPU, and for a module without a layer that it computes.
 /// Source  torchao's int8_mixed_precision_training; Wortsman et al., "Stable and low-precision
 ///         training for large-scale vision-language models" (2023).
 template <>
@@ -192,6 +192,12 @@ struct Precision<INT8> {
 
   FRUGAL_INLINE static std::string caution() {
     return detail::int8_caution(detail::cpu_has_int8(), detail::cpu_has_bf16());
+  }
+
+  FRUGAL_INLINE static std::string gpu_caution() {
+    return "Precision<INT8> took 1.8 times as long as FP32 on the one GPU that has run it, and did "
+           "not train a large transformer there (docs/gpu.md); use Precision<BF16>, or compare "
+           "losses and times with it";
   }
 
   static std::string_view format() { return INT8::name; }
@@ -208,7 +214,9 @@ struct Precision<INT8> {
     void on_fit_begin(FitBegin<Context>& phase) {
       layers_.emplace(std::type_identity<Format>{}, base_module(phase.module()));
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(Format::name, Format::multiple));
-      if (phase.settings().device.is_cpu() && !caution().empty()) phase.warn(caution());
+      c10::Device const device = phase.settings().device;
+      if (device.is_cpu() && !caution().empty()) phase.warn(caution());
+      if (device.is_cuda()) phase.warn(gpu_caution());
     }
 
     template <class Next>
