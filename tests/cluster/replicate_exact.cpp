@@ -2,13 +2,12 @@
 // needs: cluster
 #include <doctest/doctest.h>
 
-#include <frugal/base/child_process.hpp>
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"
+#include "support/rank_processes.hpp"
 #include "support/ranks.hpp"
-#include "support/sockets.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -27,8 +26,9 @@ namespace frugal_test::cluster_replicate_exact {
 
 namespace fr = frugal;
 using namespace fr::literals;
-using support::Port;
 namespace ranks = support::ranks;
+namespace rank_processes = support::rank_processes;
+using rank_processes::run;
 
 /// Dropout, in validations too because it is no submodule, and a layer that some micro-batches leave
 /// out.
@@ -100,7 +100,7 @@ std::string train(Objective objective, Data const& all, bool leaves_out,
   return numbers + fr::module_identity(*net);
 }
 
-/// Asks one rank for a preemption after a step, as a notice to its machine would.
+/// Asks one rank for a preemption during a step, as a notice to its machine would.
 struct Notice {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Notice";
@@ -115,7 +115,7 @@ struct Notice {
     using transient = void;
     explicit State(Notice const& notice) : step(notice.step) {}
     bool stop_requested(fr::Phase<Context> const& phase) const {
-      return step != 0 && phase.counters().step >= step;
+      return step != 0 && phase.counters().step + 1 >= step;
     }
     std::uint64_t step;
   };
@@ -159,42 +159,8 @@ std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& 
   return train(Weighed{}, data(true), true, with);
 }
 
-// One rank, in a process of its own: LibTorch has one generator for all threads.
 TEST_CASE("a rank of a world" * doctest::skip()) {
-  std::string const name = std::getenv("FRUGAL_TEST_JOB");
-  std::string const result = job(name, nullptr);  // or an exception, and no result
-  std::cout << "RESULT " << result << std::endl;
-}
-
-std::vector<std::string> run(std::string const& name, int size,
-                             std::vector<std::string> const& more = {}) {
-  std::string const self = std::filesystem::read_symlink("/proc/self/exe");
-  Port free;
-  free.close();
-  std::string const port = std::to_string(free.number);
-  std::vector<std::unique_ptr<fr::detail::ChildProcess>> processes;
-  for (int rank = 0; rank < size; ++rank) {
-    std::vector<std::string> command{"env",
-                                     "RANK=" + std::to_string(rank),
-                                     "WORLD_SIZE=" + std::to_string(size),
-                                     "MASTER_ADDR=127.0.0.1",
-                                     "MASTER_PORT=" + port,
-                                     "OMP_NUM_THREADS=1",
-                                     "FRUGAL_TEST_JOB=" + name};
-    command.insert(command.end(), more.begin(), more.end());
-    command.insert(command.end(), {self, "--no-skip", "--test-case=a rank of a world"});
-    processes.push_back(std::make_unique<fr::detail::ChildProcess>(
-        command, fr::detail::ProcessLimits{.patience = std::chrono::seconds(120)}));
-  }
-  std::vector<std::string> results;
-  for (auto& process : processes) {
-    fr::detail::ProcessEnd const end = process->wait();
-    std::size_t const begin = end.said.find("RESULT ");
-    CAPTURE(end.said);
-    REQUIRE(begin != std::string::npos);
-    results.push_back(end.said.substr(begin, end.said.find('\n', begin) - begin));
-  }
-  return results;
+  rank_processes::answer(job(rank_processes::job(), nullptr));
 }
 
 TEST_CASE("1, 2, 4 and 8 processes come to the same bits") {
@@ -257,13 +223,13 @@ TEST_CASE("preempted by a notice to one of 4 processes, and resumed by 2, by 8 a
     CAPTURE(result);
     CHECK(result.find("exit 75, 3 steps") != std::string::npos);
   }
-  for (std::string const& result : run_in(run, 2, 0, 5)) {
+  for (std::string const& result : run_in(run, 2, 0, 6)) {
     CAPTURE(result);
-    CHECK(result.find("exit 75, 5 steps") != std::string::npos);
+    CHECK(result.find("exit 75, 6 steps") != std::string::npos);
   }
-  for (std::string const& result : run_in(run, 8, 6, 9)) {
+  for (std::string const& result : run_in(run, 8, 6, 11)) {
     CAPTURE(result);
-    CHECK(result.find("exit 75, 9 steps") != std::string::npos);
+    CHECK(result.find("exit 75, 11 steps") != std::string::npos);
   }
   CHECK(run_in(run, 1, 0, 0).front() == whole);
   // One log, with each step once.

@@ -22,8 +22,8 @@ TEST_CASE("a message comes back as it was, to the bit") {
     std::vector<MicroBatchNumbers> const own{
         {.loss = 0.1, .weight = 3, .samples = 4, .tokens = 1ULL << 40U},
         {.loss = std::numeric_limits<double>::quiet_NaN(), .weight = 0, .samples = 0, .tokens = 0}};
-    at::Tensor const sent = message.pack(own, has);
-    CHECK(sent.numel() == message.pack({}, has).numel());  // of a fixed size
+    at::Tensor const sent = message.pack(own, has, true);
+    CHECK(sent.numel() == message.pack({}, has, false).numel());  // of a fixed size
     WindowMessage::Part const got = message.unpack(sent);
     REQUIRE(got.micro_batches.size() == 2);
     CHECK(got.micro_batches[0].loss == 0.1);
@@ -33,14 +33,16 @@ TEST_CASE("a message comes back as it was, to the bit") {
     CHECK(std::isnan(got.micro_batches[1].loss));
     CHECK(got.has_gradient == has);
     CHECK(got.counts());
+    CHECK(got.preempts);
+    CHECK_FALSE(message.unpack(message.pack({}, has, false)).preempts);
   }
 }
 
 TEST_CASE("a part without weight counts for nothing") {
   WindowMessage const message(2, 1);
-  CHECK_FALSE(message.unpack(message.pack({}, {false})).counts());
-  CHECK_FALSE(message.unpack(message.pack({{.weight = 0, .samples = 3}}, {false})).counts());
-  CHECK(message.unpack(message.pack({{.weight = 0}, {.weight = 0.5}}, {true})).counts());
+  CHECK_FALSE(message.unpack(message.pack({}, {false}, false)).counts());
+  CHECK_FALSE(message.unpack(message.pack({{.weight = 0, .samples = 3}}, {false}, false)).counts());
+  CHECK(message.unpack(message.pack({{.weight = 0}, {.weight = 0.5}}, {true}, false)).counts());
 }
 
 }  // namespace frugal_test::cluster_window_message

@@ -3,22 +3,18 @@
 // one GPU, by way of host memory, come to the same bits.
 #include <doctest/doctest.h>
 
-#include <frugal/base/child_process.hpp>
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model/module_identity.hpp>
 
+#include "support/rank_processes.hpp"
 #include "support/running.hpp"
-#include "support/sockets.hpp"
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +24,8 @@ namespace frugal_test::gpu_nccl {
 using namespace frugal_test::support;
 using namespace frugal::literals;
 namespace fr = frugal;
+namespace rank_processes = support::rank_processes;
+using rank_processes::run;
 c10::Device const gpu(c10::kCUDA, 0);
 
 TEST_CASE("the exchanges of a window, by NCCL") {
@@ -73,35 +71,8 @@ std::string train(Policies const&... policies) {
 }
 
 TEST_CASE("a rank of a world" * doctest::skip()) {
-  std::string const result = std::string(std::getenv("FRUGAL_TEST_JOB")) == "bf16"
-                                 ? train(fr::Precision<fr::BF16>{})
-                                 : train(fr::Average<fr::Ema<0.9_r>>{});
-  std::cout << "RESULT " << result << std::endl;
-}
-
-std::vector<std::string> run(std::string const& name, int size) {
-  std::string const self = std::filesystem::read_symlink("/proc/self/exe");
-  Port free;
-  free.close();
-  std::vector<std::unique_ptr<fr::detail::ChildProcess>> processes;
-  for (int rank = 0; rank < size; ++rank) {
-    processes.push_back(std::make_unique<fr::detail::ChildProcess>(
-        std::vector<std::string>{
-            "env", "RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(size),
-            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(free.number),
-            "FRUGAL_TEST_JOB=" + name, self, "--no-skip", "--test-case=a rank of a world"},
-        fr::detail::ProcessLimits{.patience = std::chrono::seconds(50)}));
-  }
-  std::vector<std::string> results;
-  for (auto& process : processes) {
-    fr::detail::ProcessEnd const end = process->wait();
-    std::size_t const begin = end.said.find("RESULT ");
-    CAPTURE(end.said);
-    REQUIRE(begin != std::string::npos);
-    results.push_back(end.said.substr(begin, end.said.find('\n', begin) - begin));
-    std::printf("%s, rank of %d: %s\n", name.c_str(), size, results.back().c_str());
-  }
-  return results;
+  rank_processes::answer(rank_processes::job() == "bf16" ? train(fr::Precision<fr::BF16>{})
+                                                         : train(fr::Average<fr::Ema<0.9_r>>{}));
 }
 
 TEST_CASE("1, 2 and 4 processes come to the same bits on a GPU") {

@@ -121,8 +121,14 @@ class Communicator {
     complete(data(mine)->_allgather_base(all, mine), what);
   }
 
-  /// Begins to add up `tensor` over the ranks, in place, in the backend's order.
+  /// Begins to add up `tensor` over the ranks, in place, in the backend's order. Null if it is done.
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
+    if (goes_by_host(tensor)) {
+      std::vector<at::Tensor> host{tensor.cpu()};
+      complete(data(host.front())->allreduce(host), "the sum of gradients");
+      tensor.copy_(host.front());
+      return {};
+    }
     std::vector<at::Tensor> one{tensor};
     return data(tensor)->allreduce(one);
   }

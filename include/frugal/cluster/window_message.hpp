@@ -18,18 +18,19 @@ struct MicroBatchNumbers {
   std::uint64_t tokens = 0;
 };
 
-/// What a process says of its part of a window: its micro-batches, and which parameters have got a
-/// gradient. Of a fixed size, so that no other message has to say how long it is.
+/// What a process says of its part of a window: its micro-batches, which parameters have got a
+/// gradient, and whether it asks for a preemption. Of a fixed size, so that no other message has to say how long it is.
 class WindowMessage {
  public:
   /// `most`: micro-batches of a process.
   WindowMessage(std::size_t most, std::size_t parameters) : most_(most), parameters_(parameters) {}
 
-  at::Tensor pack(std::vector<MicroBatchNumbers> const& own,
-                  std::vector<bool> const& has_gradient) const {
+  at::Tensor pack(std::vector<MicroBatchNumbers> const& own, std::vector<bool> const& has_gradient,
+                  bool preempts) const {
     at::Tensor message = at::zeros({static_cast<std::int64_t>(size())}, at::kLong);
     auto* at = message.mutable_data_ptr<std::int64_t>();
     *at++ = static_cast<std::int64_t>(own.size());
+    *at++ = preempts ? 1 : 0;
     for (std::size_t i = 0; i < most_; ++i) {
       MicroBatchNumbers const& each = i < own.size() ? own[i] : MicroBatchNumbers{};
       *at++ = std::bit_cast<std::int64_t>(each.loss);
@@ -47,6 +48,7 @@ class WindowMessage {
   struct Part {
     std::vector<MicroBatchNumbers> micro_batches{};
     std::vector<bool> has_gradient{};
+    bool preempts = false;
     /// Whether a micro-batch of it has a gradient.
     bool counts() const {
       for (MicroBatchNumbers const& each : micro_batches) {
@@ -59,6 +61,7 @@ class WindowMessage {
     auto const* at = row.const_data_ptr<std::int64_t>();
     Part part;
     part.micro_batches.resize(static_cast<std::size_t>(*at++));
+    part.preempts = *at++ != 0;
     for (std::size_t i = 0; i < most_; ++i, at += 4) {
       if (i >= part.micro_batches.size()) continue;
       part.micro_batches[i] = {.loss = std::bit_cast<double>(at[0]),
@@ -74,7 +77,7 @@ class WindowMessage {
   }
 
  private:
-  std::size_t size() const { return 1 + 4 * most_ + (parameters_ + 62) / 63; }
+  std::size_t size() const { return 2 + 4 * most_ + (parameters_ + 62) / 63; }
 
   std::size_t most_;
   std::size_t parameters_;

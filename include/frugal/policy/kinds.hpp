@@ -37,6 +37,7 @@ struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
   static constexpr std::string_view page = "policy/validate.md";
   static constexpr Stage stage = Stage::decide;
+  static constexpr bool agreed_verdicts = true;  // validations have the same results in all
 };
 /// How a step is executed: launch by launch, or as one recorded graph.
 struct execution : slot_kind {
@@ -112,6 +113,7 @@ struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
   static constexpr Stage stage = Stage::decide;
+  static constexpr bool agreed_verdicts = true;
 };
 struct flush_denormals : optional_kind {
   static constexpr std::string_view name = "FlushDenormals";

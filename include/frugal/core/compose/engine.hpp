@@ -57,6 +57,11 @@ class Engine {
   template <class Hook>
   static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
 
+  /// Whether a policy may ask for the end at this event, in one of several processes alone.
+  template <class Hook>
+  static constexpr bool has_own_verdicts =
+      (false || ... || detail::has_own_verdict<Hook, Context, Ps>());
+
   /// Calls every subscriber in order. A stop verdict does not short-circuit: every subscriber sees
   /// the event. `on_verdict(kind)` is called for each policy that asks to stop.
   template <class Hook, class Phase, class OnVerdict>

@@ -24,6 +24,9 @@ enum class Stage {
 
 // once_per_run: where processes train together, only the first one calls the policy, because its
 // files and lines are the run's.
+//
+// agreed_verdicts (false if it is not there): where processes divide each window, the policy asks to
+// stop in all of them or in none, because it decides by what is equal in all. So it needs no message.
 
 /// A slot is filled exactly once in every recipe. If the recipe does not fill it, its null policy
 /// does (null_policy below), which transforms nothing and costs nothing.

@@ -165,6 +165,7 @@ struct PolicyInfo {
   std::span<char const> identity{};  ///< of the kind's type: two types must not share a name
   std::uint64_t key = detail::name_hash(kind);
   bool once_per_run = false;
+  bool agreed_verdicts = false;
 };
 
 /// Whether a policy starts the run in several processes.
@@ -189,6 +190,15 @@ consteval bool is_once_per_run() {
 template <class Kind>
 inline constexpr char identity_of[1] = {};
 
+template <class Kind>
+consteval bool has_agreed_verdicts() {
+  if constexpr (requires { Kind::agreed_verdicts; }) {
+    return Kind::agreed_verdicts;
+  } else {
+    return false;
+  }
+}
+
 template <class List>
 struct service_edges;
 template <class... Ss>
@@ -211,7 +221,8 @@ inline constexpr PolicyInfo info_of{
     service_edges<typename provides_of<P>::type>::value,
     identity_of<typename P::kind>,
     kind_key<typename P::kind>,
-    is_once_per_run<typename P::kind>()};
+    is_once_per_run<typename P::kind>(),
+    has_agreed_verdicts<typename P::kind>()};
 
 }  // namespace detail
 }  // namespace frugal

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <frugal/core/compose/legality.hpp>
 #include <frugal/core/compose/services.hpp>
@@ -73,6 +74,20 @@ constexpr bool well_formed(all_hooks hooks) {
     return agree<P, State, Context>(Listens{}, hooks) &&
            rules::not_persistent::require<keeps, P>() &&
            delivers<P, State, Context>(typename provides_of<P>::type{});
+  }
+}
+
+/// Whether a policy may ask for the end at an event for a reason that others of several processes need
+/// not have.
+template <class Hook, class Context, class P>
+consteval bool has_own_verdict() {
+  constexpr bool listens = ((info_of<P>.listens >> Hook::index) & 1U) != 0;
+  if constexpr (listens && !info_of<P>.agreed_verdicts) {
+    using State = typename state_of<P, Context>::type;
+    using Phase = typename Hook::template phase<Context>;
+    return std::same_as<decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>())), flow>;
+  } else {
+    return false;
   }
 }
 

@@ -154,7 +154,8 @@ class Fit {
     engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been preempted during an event.
     run_.status.stop_requested_by = run_.status.stopped_by;
-    interruption_.stop_on(run_.status.stopped_by.empty() ? flow::proceed : flow::stop);
+    interruption_.template stop_on<on::fit_begin>(run_.status.stopped_by.empty() ? flow::proceed
+                                                                                 : flow::stop);
     interruption_.with_recovery([this] {
       interruption_.complete_unfinished();
       // It may have been preempted at its last step, before the code that follows that step.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,13 +74,19 @@ class Interruption {
   /// Emits an event that may ask to stop.
   template <class Hook, class Phase>
   void emit(Phase& phase) {
-    stop_on(run_.engine->template emit<Hook>(phase, on_verdict()));
+    stop_on<Hook>(run_.engine->template emit<Hook>(phase, on_verdict()));
   }
 
   /// Stops if the verdict of this process, or of another one, says so.
+  template <class Hook>
   void stop_on(flow verdict) {
     std::string const who = std::exchange(status_.stop_requested_by, {});
-    if (run_.reduce(Quantity::stop, verdict == flow::stop ? 1.0 : 0.0) == 0) return;
+    bool stops = verdict == flow::stop;
+    // Where all have the same losses, a message only for policies that ask for reasons of their own.
+    if constexpr (!Run<Context>::divides || Engine::template has_own_verdicts<Hook>) {
+      stops = run_.reduce(Quantity::stop, stops ? 1.0 : 0.0) != 0;
+    }
+    if (!stops) return;
     status_.stopped = true;
     if (status_.stopped_by.empty()) status_.stopped_by = who.empty() ? another_process : who;
   }
@@ -92,8 +99,8 @@ class Interruption {
     typename Hook::template phase<Context> phase(run_);
     status_.current_hook = Hook::name;
     try {
-      stop_on(run_.engine->template emit_to_others<Hook>(completed_by, status_.current_subscriber,
-                                                         phase, on_verdict()));
+      stop_on<Hook>(run_.engine->template emit_to_others<Hook>(
+          completed_by, status_.current_subscriber, phase, on_verdict()));
     } catch (Interrupted const&) {
       status_.unfinished = {std::string(Hook::name), std::move(completed_by)};
       status_.is_preempting = true;
@@ -164,6 +171,9 @@ class Interruption {
   }
 
   bool agreed_preemption() {
+    if constexpr (Run<Context>::divides) {
+      if (auto const asked = std::exchange(status_.asked_in_window, std::nullopt)) return *asked;
+    }
     return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
   }
 

@@ -12,6 +12,7 @@
 
 #include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/executor.hpp>
+#include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/window.hpp>
 #include <frugal/core/run/failure.hpp>
@@ -284,6 +285,7 @@ class Passes {
       run_.gradients.collect(run_.parameters);
       if (!run_.gradients.tensors().empty()) at::_foreach_mul_(run_.gradients.tensors(), factor);
     }
+    if constexpr (Traits::divides) run_.gradient_unit = window_.unit();
     return window_.seed(loss);
   }
 
@@ -328,8 +330,9 @@ class Passes {
   void join()
     requires Traits::divides
   {
-    SharedWindow<Context> phase(run_, records_);
+    SharedWindow<Context> phase(run_, records_, preemption_requested(run_));
     run_.engine->template provider<service::share>().join(phase);
+    run_.status.asked_in_window = phase.preempts;
     window_.open();
     for (MicroBatchRecord const& record : records_) {
       run_.ledger.add(record.loss, record.weight, run_.counters);

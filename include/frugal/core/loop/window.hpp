@@ -119,6 +119,13 @@ class Window {
     scale(gradients, 1.0, all);
   }
 
+  /// What complete() multiplies the gradients by.
+  double unit() const
+    requires Shared
+  {
+    return unit_;
+  }
+
   bool empty() const { return micro_batches_ == 0; }
   std::uint64_t micro_batches() const { return micro_batches_; }
   std::uint64_t samples() const { return samples_; }

@@ -101,6 +101,9 @@ struct Run : RunState {
 
   Module& module;
   Engine* engine = nullptr;
+  /// Of a window that processes divide: what the gradients of the micro-batch in its backward pass
+  /// are still to be multiplied by.
+  double gradient_unit = 1;
 
  private:
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();

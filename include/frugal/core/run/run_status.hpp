@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,13 @@ struct Unfinished {
 /// Whether a run goes on: what has ended, preempted or interrupted it. `core/loop/interruption.hpp`
 /// has the decisions.
 struct RunStatus {
-  bool stopped = false;                ///< no window follows: a policy has asked, or a preemption
-  std::string stopped_by{};            ///< kind of the first policy that asked to stop; saved
-  std::string stop_requested_by{};     ///< the same, of those that asked during the current event
-  bool is_preempting = false;          ///< preempt after the current event
+  bool stopped = false;             ///< no window follows: a policy has asked, or a preemption
+  std::string stopped_by{};         ///< kind of the first policy that asked to stop; saved
+  std::string stop_requested_by{};  ///< the same, of those that asked during the current event
+  bool is_preempting = false;       ///< preempt after the current event
+  /// Of processes that divide a window: whether one of them asked for a preemption before it was
+  /// complete. Until it is asked for.
+  std::optional<bool> asked_in_window{};
   std::string preempted_by{};          ///< kind of the first policy that requested the preemption
   bool preempted = false;              ///< the run was preempted; its state is saved if possible
   bool interrupted = false;            ///< a person ended it: see interrupted_by_user()

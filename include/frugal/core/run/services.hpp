@@ -144,7 +144,8 @@ struct reduce {
 /// `MicroBatches own(int micro_batches) const`  of the policy: those of this process, of the window's
 /// `void join(SharedWindow<Context>&)`          of the State: after the process's own micro-batches, also
 ///                   if it has none in this window: replaces the gradients by the sums over all
-///                   micro-batches, and adds the records of the others
+///                   micro-batches, adds the records of the others, and says whether one asks for a
+///                   preemption
 /// `bool is_first() const`                      of the State: whether this process writes what a run
 ///                   has once
 /// `std::string from_first(std::string const&)` of the State: the text of the first process; all call

@@ -46,6 +46,9 @@ struct MicroBatchRun : Phase<Context> {
 
   bool const first;  ///< of its window: there are no gradients yet
   bool const last;   ///< after it the window's gradients are complete
+  /// In a window that processes divide, for who takes gradients during a backward pass: what they
+  /// are still to be multiplied by then. Afterwards they have been.
+  double const& gradient_unit() const { return this->run().gradient_unit; }
 };
 
 /// Around the objective of one micro-batch, or of one validation batch.
@@ -110,11 +113,13 @@ struct MicroBatchRecord {
 /// This process's micro-batches of a window that processes divide are trained (service::share).
 template <class Context>
 struct SharedWindow : Phase<Context> {
-  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all)
-      : Phase<Context>(run), records(all) {}
+  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all, bool asked)
+      : Phase<Context>(run), records(all), preempts(asked) {}
 
   /// Of this process's micro-batches; becomes those of all, in the window's order.
   std::vector<MicroBatchRecord>& records;
+  /// Whether this process asks for a preemption; becomes whether one of all does.
+  bool preempts;
 };
 
 /// The window's gradients are complete: reduce, unscale, clip.

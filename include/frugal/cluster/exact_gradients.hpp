@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/exact_sum.hpp>
+#include <frugal/cluster/pairwise_sum.hpp>
+
+namespace frugal::detail {
+
+/// A window's gradients, added up in one tree over the micro-batches of all processes.
+class ExactGradients {
+ public:
+  explicit ExactGradients(Communicator& all) : all_(all), sum_(all) {}
+
+  /// Of a window, for these parameters.
+  void begin(std::vector<at::Tensor> const& parameters) {
+    parameters_ = parameters;
+    has_.assign(parameters_.size(), false);
+  }
+  /// The passes of a micro-batch of this process begin.
+  void before(bool, double const&) {}
+  /// Takes the gradients of a micro-batch. One without any is a mean over nothing: it has its place
+  /// in the tree.
+  void after() {
+    std::vector<at::Tensor> gradients;
+    bool any = false;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor& gradient = parameters_[i].mutable_grad();
+      any = any || gradient.defined();
+      has_[i] = has_[i] || gradient.defined();
+      gradients.push_back(gradient.defined() ? std::exchange(gradient, at::Tensor())
+                                             : at::zeros_like(parameters_[i]));
+    }
+    if (any) {
+      tree_.add(std::move(gradients));
+    } else {
+      tree_.add_nothing();
+    }
+  }
+
+  /// Which parameters have got a gradient here.
+  std::vector<bool> const& has() const { return has_; }
+
+  /// The sums, in the order of the parameters. `counts` says of each process whether it has a
+  /// micro-batch that counts.
+  std::vector<at::Tensor> sum(std::vector<bool> const& counts) {
+    std::vector<at::Tensor> gradients = tree_.take();
+    bool const any = std::ranges::find(counts, true) != counts.end();
+    if (all_.size() > 1 && any) gradients = sum_.sum(parameters_, gradients, counts);
+    return gradients;
+  }
+
+ private:
+  Communicator& all_;
+  ExactSum sum_;
+  PairwiseSum tree_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<bool> has_;
+};
+
+}  // namespace frugal::detail

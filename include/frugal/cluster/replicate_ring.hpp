@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/replicate_state.hpp>
+#include <frugal/cluster/ring_gradients.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/replicate/none.hpp>
+
+namespace frugal {
+
+/// Option of Replicate: the backend adds up gradients while the backward pass goes on.
+struct Ring;
+
+/// Trains one module in several processes, which share each window's micro-batches. Gradients are
+/// added up in buckets while the backward pass of a process's last micro-batch goes on.
+///
+/// `Accumulate<N>` is the number of micro-batches of a step in all processes together. Rank r of W
+/// trains the N/W from r N/W on.
+///
+/// Bits    those of the same number of processes; other numbers differ by the order of sums. Losses,
+///         random numbers, schedules, cadences and cursors do not depend on the number, so a run may
+///         go on with another one.
+/// Cost    sends 2 (W - 1) / W of the gradients' bytes per step, most of it during the backward pass;
+///         memory: one copy of the gradients.
+/// State   none.
+/// Errors  those of Replicate<Exact>; N may be any multiple of the processes. ModuleError for a
+///         parameter that gets two gradients in one micro-batch, because the objective calls
+///         backward() itself; `overlaps = false` allows it.
+/// Source  Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training"
+///         (2020).
+template <>
+struct Replicate<Ring> {
+  using kind = kinds::replicate;
+  using listens = list<on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
+  using provides = list<service::reduce, service::share>;
+  using demands = list<detail::KnowsRanks>;
+
+  static constexpr bool has_ranks = true;
+  static constexpr About about{Term::hours_per_run,
+                               "the part of the sums that backward does not hide"};
+
+  /// The processes; null: those that the launcher has started (World::from_environment).
+  std::shared_ptr<Communicator> with{};
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
+  /// Whether sums begin before the backward pass has ended.
+  bool overlaps = true;
+
+  MicroBatches own(int micro_batches) const {
+    return detail::equal_share(communicator().world(), micro_batches, "Replicate<Ring>");
+  }
+  Communicator& communicator() const {
+    return with ? *with : *detail::communicator_of_environment();
+  }
+
+  template <class Context>
+  struct State : detail::ReplicateState<Context, detail::RingGradients> {
+    explicit State(Replicate const& settings)
+        : detail::ReplicateState<Context, detail::RingGradients>(
+              settings.communicator(), settings.own(detail::traits_of<Context>::batches),
+              "Replicate<Ring>",
+              detail::RingGradients::Settings{.bucket = settings.bucket_bytes,
+                                              .overlaps = settings.overlaps}) {}
+  };
+};
+
+}  // namespace frugal

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/flat_tensors.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// A window's gradients in buckets, which the backend adds up over the processes while the backward
+/// pass of the last micro-batch goes on.
+///
+/// The buckets hold the parameters from the last one on, which is about the order in which their
+/// gradients come. Their sums begin in one order in all processes, as backends demand: a bucket
+/// waits for those before it, and one whose gradients do not come begins after the pass.
+class RingGradients {
+ public:
+  struct Settings {
+    std::int64_t first_bucket = std::int64_t{1} << 20;  ///< bytes: its sum begins early
+    std::int64_t bucket = std::int64_t{25} << 20;       ///< bytes of the others
+    bool overlaps = true;
+  };
+
+  RingGradients(Communicator& all, Settings const& settings) : all_(all), settings_(settings) {}
+  RingGradients(RingGradients const&) = delete;
+  RingGradients& operator=(RingGradients const&) = delete;
+  ~RingGradients() { forget(); }
+
+  void begin(std::vector<at::Tensor> const& parameters) {
+    if (!fits(parameters)) make(parameters);
+    has_.assign(parameters_.size(), false);
+    came_.assign(parameters_.size(), false);
+    next_ = 0;
+    for (Bucket& bucket : buckets_) {
+      bucket.missing = bucket.members.size();
+      bucket.work.reset();
+    }
+  }
+
+  /// The passes of a micro-batch begin. After the last one of this process nothing is added to a
+  /// gradient, so its sum may begin. `unit` is what gradients are multiplied by when they come.
+  void before(bool is_last, double const& unit) {
+    takes_ = is_last && settings_.overlaps && all_.size() > 1;
+    unit_ = &unit;
+  }
+  /// Takes the gradients that are left.
+  void after() {
+    takes_ = false;
+    at::NoGradGuard const no_gradients;
+    std::vector<at::Tensor> fresh, from_fresh, more, from_more;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor& gradient = parameters_[i].mutable_grad();
+      if (!gradient.defined()) continue;
+      (has_[i] ? more : fresh).push_back(places_[i]);
+      (has_[i] ? from_more : from_fresh).push_back(std::exchange(gradient, at::Tensor()));
+      has_[i] = true;
+    }
+    if (!fresh.empty()) at::_foreach_copy_(fresh, from_fresh);
+    if (!more.empty()) at::_foreach_add_(more, from_more);
+  }
+
+  std::vector<bool> const& has() const { return has_; }
+
+  /// The sums, in the order of the parameters. They are memory of the buckets, which the next window
+  /// overwrites.
+  std::vector<at::Tensor> sum(std::vector<bool> const&) {
+    if (all_.size() > 1) {
+      while (next_ < buckets_.size()) start(buckets_[next_++]);
+      for (Bucket& bucket : buckets_) {
+        if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
+      }
+    }
+    return places_;
+  }
+
+ private:
+  struct Bucket {
+    std::vector<std::size_t> members{};  ///< indices of parameters
+    std::optional<FlatTensors> flat{};
+    std::size_t missing = 0;  ///< gradients that have not come in the last pass
+    c10::intrusive_ptr<c10d::Work> work{};
+  };
+
+  /// Called by autograd when a parameter has its gradient.
+  class Hook final : public torch::autograd::PostAccumulateGradHook {
+   public:
+    Hook(RingGradients& owner, std::size_t index) : owner_(owner), index_(index) {}
+    void operator()(torch::autograd::Variable const&) override { owner_.take(index_); }
+
+   private:
+    RingGradients& owner_;
+    std::size_t index_;
+  };
+
+  void take(std::size_t i) {
+    if (!takes_) return;
+    at::NoGradGuard const no_gradients;
+    Bucket& bucket = buckets_[bucket_of_[i]];
+    if (came_[i]) {
+      throw ModuleError(
+          {.what = "a parameter gets a second gradient in one micro-batch",
+           .where = "Replicate<Ring>",
+           .why =
+               "the objective calls backward() itself, and the sum of the first one may have begun",
+           .fix = "Set Replicate<Ring>{.overlaps = false}, or use Replicate<Exact>."});
+    }
+    came_[i] = true;
+    at::Tensor const gradient = std::exchange(parameters_[i].mutable_grad(), at::Tensor());
+    if (has_[i]) {
+      places_[i].add_(gradient, *unit_);
+    } else if (*unit_ == 1) {
+      places_[i].copy_(gradient);
+    } else {
+      at::mul_out(places_[i], gradient, at::scalar_tensor(*unit_, gradient.options()));
+    }
+    has_[i] = true;
+    --bucket.missing;
+    while (next_ < buckets_.size() && buckets_[next_].missing == 0) start(buckets_[next_++]);
+  }
+
+  void start(Bucket& bucket) {
+    at::NoGradGuard const no_gradients;
+    for (std::size_t const i : bucket.members) {
+      if (!has_[i]) places_[i].zero_();
+    }
+    bucket.work = all_.start_sum(bucket.flat->flat());
+  }
+
+  bool fits(std::vector<at::Tensor> const& parameters) const {
+    if (parameters.size() != parameters_.size()) return false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      bool const same = parameters[i].is_same(parameters_[i]) &&
+                        parameters[i].device() == places_[i].device() &&
+                        parameters[i].scalar_type() == places_[i].scalar_type();
+      if (!same) return false;
+    }
+    return true;
+  }
+
+  void make(std::vector<at::Tensor> const& parameters) {
+    forget();
+    parameters_ = parameters;
+    places_.resize(parameters_.size());
+    bucket_of_.resize(parameters_.size());
+    std::vector<std::size_t> members;
+    std::int64_t bytes = 0;
+    auto const close = [&] {
+      if (members.empty()) return;
+      std::vector<at::Tensor> like;
+      for (std::size_t const i : members) like.push_back(parameters_[i]);
+      Bucket bucket{.members = std::exchange(members, {}), .flat = FlatTensors(like, all_.size())};
+      for (std::size_t k = 0; k < bucket.members.size(); ++k) {
+        places_[bucket.members[k]] = bucket.flat->views()[k];
+        bucket_of_[bucket.members[k]] = buckets_.size();
+      }
+      buckets_.push_back(std::move(bucket));
+      bytes = 0;
+    };
+    for (std::size_t i = parameters_.size(); i-- > 0;) {
+      at::Tensor const& each = parameters_[i];
+      std::int64_t const limit = buckets_.empty() ? settings_.first_bucket : settings_.bucket;
+      auto const size = static_cast<std::int64_t>(each.nbytes());
+      bool const alike =
+          members.empty() || (parameters_[members.back()].scalar_type() == each.scalar_type() &&
+                              parameters_[members.back()].device() == each.device());
+      if (!alike || (bytes != 0 && bytes + size > limit)) close();
+      members.push_back(i);
+      bytes += size;
+    }
+    close();
+    if (!settings_.overlaps || all_.size() == 1) return;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i],
+                                                     std::make_unique<Hook>(*this, i));
+    }
+  }
+
+  void forget() {
+    if (settings_.overlaps && all_.size() > 1) {
+      for (at::Tensor const& each : parameters_) {
+        torch::autograd::impl::set_post_acc_grad_hooks(each, nullptr);
+      }
+    }
+    parameters_.clear();
+    buckets_.clear();
+  }
+
+  Communicator& all_;
+  Settings settings_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> places_;  ///< in the buckets, of each parameter
+  std::vector<std::size_t> bucket_of_;
+  std::vector<Bucket> buckets_;
+  std::vector<bool> has_;   ///< a gradient, in this window
+  std::vector<bool> came_;  ///< in the pass that is watched
+  std::size_t next_ = 0;    ///< the first bucket whose sum has not begun
+  bool takes_ = false;
+  double const* unit_ = nullptr;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: cluster
+#include <doctest/doctest.h>
+
+#include <frugal/cluster.hpp>
+#include <frugal/frugal.hpp>
+
+#include "support/rank_processes.hpp"
+#include "support/ranks.hpp"
+#include "support/running.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace frugal_test::cluster_replicate_ring {
+
+namespace fr = frugal;
+using namespace fr::literals;
+namespace ranks = support::ranks;
+namespace rank_processes = support::rank_processes;
+
+/// A layer that some micro-batches leave out, and one that none takes.
+struct NetImpl : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 32))};
+  torch::nn::Linear odd{register_module("odd", torch::nn::Linear(32, 32))};
+  torch::nn::Linear unused{register_module("unused", torch::nn::Linear(3, 3))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(32, 3))};
+  torch::nn::Dropout drop{0.2};
+  torch::Tensor forward(torch::Tensor const& x) {
+    torch::Tensor hidden = drop(in(x).relu());
+    if (x.sum().item<double>() > 0) hidden = hidden + odd(hidden).relu();
+    return out(hidden);
+  }
+};
+TORCH_MODULE(Net);
+
+/// Steps, losses and a sum of the weights that shows where two runs differ by rounding, and the
+/// identity, which shows any difference.
+template <class Replicate>
+std::string train(Replicate const& replicate) {
+  at::Generator const generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  // The last window of an epoch has 5 of 8 micro-batches, and the last one of these 2 samples.
+  at::Tensor const x = at::randn({3 * 32 + 18, 8}, generator);
+  at::Tensor const y = at::randint(0, 3, {3 * 32 + 18}, generator);
+  torch::manual_seed(3);
+  Net net;
+  fr::TensorDataset train(x, y, {.batch = 4});
+  fr::TensorDataset valid(x, y, {.batch = 16, .shuffle = false});
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.epochs = 3},
+                      fr::Optimize<fr::SGD>{.lr = 0.05, .momentum = 0.9},
+                      fr::Accumulate<8>{},
+                      fr::ClipNorm<0.5_r>{},
+                      fr::Average<fr::Ema<0.9_r>>{.at_end = fr::Weights::trained},
+                      replicate};
+  fr::Report const report = trainer.fit(train, valid);
+  double sum = 0;
+  for (at::Tensor const& each : net->parameters()) sum += each.norm().item<double>();
+  char numbers[160];
+  std::snprintf(numbers, sizeof numbers, "%d %d %.9f %.9f %.9f ", static_cast<int>(report.steps),
+                static_cast<int>(report.samples), report.train_loss, report.last()["loss"], sum);
+  return numbers + fr::module_identity(*net);
+}
+
+TEST_CASE("a rank of a world" * doctest::skip()) {
+  std::string const name = rank_processes::job();
+  fr::Replicate<fr::Ring> ring{};
+  if (name == "many buckets") ring.bucket_bytes = 256;
+  if (name == "after backward") ring.overlaps = false;
+  rank_processes::answer(name == "exact" ? train(fr::Replicate<fr::Exact>{}) : train(ring));
+}
+
+std::vector<double> numbers_of(std::string const& result) {
+  std::istringstream in(result.substr(result.find(' ') + 1));
+  std::vector<double> all(5);
+  for (double& each : all) in >> each;
+  return all;
+}
+
+TEST_CASE("1, 2, 4 and 8 processes train the same, up to the order of sums") {
+  std::vector<double> const exact = numbers_of(rank_processes::run("exact", 1).front());
+  CHECK(exact[0] == 12);
+  for (int const size : {1, 2, 4, 8}) {
+    CAPTURE(size);
+    std::vector<std::string> const results = rank_processes::run("ring", size);
+    for (std::string const& result : results) CHECK(result == results.front());
+    std::vector<double> const found = numbers_of(results.front());
+    CHECK(found[0] == exact[0]);
+    CHECK(found[1] == exact[1]);
+    for (std::size_t i = 2; i < found.size(); ++i) {
+      CHECK(found[i] == doctest::Approx(exact[i]).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the sums of many buckets begin during backward, and have the bits of those after it") {
+  for (int const size : {2, 4}) {
+    CAPTURE(size);
+    std::string const expected = rank_processes::run("after backward", size).front();
+    CHECK(rank_processes::run("ring", size).front() == expected);
+    std::vector<double> const found = numbers_of(rank_processes::run("many buckets", size).front());
+    std::vector<double> const whole = numbers_of(expected);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i] == doctest::Approx(whole[i]).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("windows that the processes cannot share") {
+  CHECK(fr::detail::equal_share(ranks::place(1, 2), 6, "Replicate<Ring>").first == 3);
+  CHECK_THROWS_WITH_AS(fr::detail::equal_share(ranks::place(0, 3), 8, "Replicate<Ring>"),
+                       doctest::Contains("3 processes cannot share windows of 8 micro-batches "
+                                         "(Replicate<Ring>): each must have the same number"),
+                       fr::SettingsError);
+}
+
+/// Two backward passes in one micro-batch.
+struct Twice {
+  at::Tensor operator()(torch::nn::Linear& net, fr::Batch const& batch) const {
+    net->forward(batch.data).square().mean().backward();
+    return net->forward(batch.data).mean();
+  }
+};
+
+std::vector<std::string> trained_twice(bool overlaps) {
+  std::vector<torch::nn::Linear> nets(2, nullptr);
+  for (torch::nn::Linear& net : nets) {
+    torch::manual_seed(1);
+    net = torch::nn::Linear(6, 3);
+  }
+  fr::Batch const set{at::ones({8, 6}), at::zeros({8}, at::kLong)};
+  return ranks::run(2, [&](std::shared_ptr<fr::Communicator> const& with) {
+    fr::TensorDataset train(set, {.batch = 2, .shuffle = false});
+    torch::nn::Linear net = nets[static_cast<std::size_t>(with->rank())];
+    fr::Trainer trainer{net,
+                        Twice{},
+                        fr::Settings{.epochs = 1},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Accumulate<2>{},
+                        fr::Replicate<fr::Ring>{.with = with, .overlaps = overlaps}};
+    trainer.fit(train);
+  });
+}
+
+TEST_CASE(
+    "a parameter with two gradients in one micro-batch is refused, or summed after backward") {
+  std::vector<std::string> const errors = trained_twice(true);
+  CHECK(std::ranges::any_of(errors, [](std::string const& error) {
+    return error.find("a parameter gets a second gradient in one micro-batch") !=
+               std::string::npos &&
+           error.find("overlaps = false") != std::string::npos;
+  }));
+  CHECK(ranks::none(trained_twice(false)));
+}
+
+}  // namespace frugal_test::cluster_replicate_ring

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares Replicate<Ring> with PyTorch's DistributedDataParallel, after 40 steps: ddp.py PROGRAM
+
+PROGRAM is interop_ddp, built from ddp.cpp in this folder. Needs torch of requirements/model.txt.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.pop(0)  # safetensors.py of this folder is another one
+import torch  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+STEPS, WINDOW, BATCH, ROWS = 40, 4, 4, 160
+
+program = ""
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(16, 64)
+        self.norm = torch.nn.LayerNorm(64)
+        self.second = torch.nn.Linear(64, 5)
+
+    def forward(self, x):
+        return self.second(self.norm(self.first(x)).relu())
+
+
+def rank_of_python(folder: Path) -> None:
+    """One process of DistributedDataParallel: the micro-batches of a step that Replicate gives this rank."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    start = load_file(folder / "start.safetensors")
+    net = Net()
+    net.load_state_dict({name: value for name, value in start.items() if name not in ("rows", "labels")})
+    parallel = torch.nn.parallel.DistributedDataParallel(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    own = WINDOW // size
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for k in range(own):
+            begin = (step * WINDOW + rank * own + k) * BATCH % ROWS
+            x, y = start["rows"][begin : begin + BATCH], start["labels"][begin : begin + BATCH]
+            # The sums are those of the last micro-batch's backward pass.
+            context = parallel.no_sync() if k + 1 < own else torch.enable_grad()
+            with context:
+                (torch.nn.functional.cross_entropy(parallel(x), y) / own).backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+    if rank == 0:
+        save_file(net.state_dict(), folder / "python.safetensors")
+    torch.distributed.destroy_process_group()
+
+
+def port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def run(command: list, size: int) -> None:
+    kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
+    place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port()), "OMP_NUM_THREADS": "1"}
+    started = [subprocess.Popen(command, env=kept | place | {"RANK": str(rank)}) for rank in range(size)]
+    codes = [each.wait(timeout=240) for each in started]
+    assert codes == [0] * size, f"{command} with {size} ranks: {codes}"
+
+
+class Ddp(unittest.TestCase):
+    def compare(self, size: int) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            torch.manual_seed(4)
+            rows = torch.randn(ROWS, 16)
+            start = Net().state_dict() | {"rows": rows, "labels": rows[:, :5].argmax(1)}
+            save_file({key: value.clone() for key, value in start.items()}, folder / "start.safetensors")
+            run([program, str(folder)], size)
+            run([sys.executable, __file__, "--rank", str(folder)], size)
+            found = load_file(folder / "frugal" / "model.safetensors")
+            expected = load_file(folder / "python.safetensors")
+            for key, value in expected.items():
+                moved = (value - start[key]).abs().max().item()
+                apart = (found[key] - value).abs().max().item()
+                self.assertGreater(moved, 1e-2, key)
+                self.assertLessEqual(apart, 1e-6, key)
+
+    def test_two_processes(self):
+        self.compare(2)
+
+    def test_four_processes(self):
+        self.compare(4)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        rank_of_python(Path(sys.argv[2]))
+    else:
+        program = sys.argv.pop(1)
+        unittest.main()
