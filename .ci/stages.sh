@@ -268,7 +268,7 @@ stage_spot() {
   local failed=0
   need_packages shellcheck systemd
   pinned_wheels "$state/sky" spot.txt 400
-  if shellcheck "$root/examples/spot/slurm.sh" >&2; then count 1 0; else count 0 1 && failed=1; fi
+  if shellcheck "$root/examples/spot/slurm.sh" "$root/examples/cluster/torchrun.sh" >&2; then count 1 0; else count 0 1 && failed=1; fi
   run_unittest "$root/tests/spot/unit_test.py" || failed=1
   PYTHONPATH=$state/sky run_unittest "$root/tests/spot/sky_test.py" || failed=1
   return "$failed"

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -258,6 +259,75 @@ TEST_CASE("windows that the processes cannot share") {
                                          "(Replicate<Exact>): each must have the same number"),
                        fr::SettingsError);
   CHECK_THROWS_WITH_AS(share(0, 2, 6), doctest::Contains("each would have 3"), fr::SettingsError);
+}
+
+inline fr::flow end_at_step_3(bool here, fr::Counters const& at) {
+  return here && at.step == 3 ? fr::flow::stop : fr::flow::proceed;
+}
+
+/// Asks for the end of the run in one process alone, after a step.
+struct EndsAtStep {
+  struct kind : fr::optional_kind {
+    static constexpr std::string_view name = "test.Ends";
+  };
+  using listens = fr::list<fr::on::step>;
+  static constexpr bool knows_ranks = true;
+  bool here = false;
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(EndsAtStep const& settings) : here(settings.here) {}
+    fr::flow on_step(fr::Step<Context>& phase) { return end_at_step_3(here, phase.counters()); }
+    bool here;
+  };
+};
+/// After a validation.
+struct EndsAtValidation {
+  using kind = EndsAtStep::kind;
+  using listens = fr::list<fr::on::validated>;
+  static constexpr bool knows_ranks = true;
+  bool here = false;
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(EndsAtValidation const& settings) : here(settings.here) {}
+    fr::flow on_validated(fr::Validated<Context>& phase) {
+      return end_at_step_3(here, phase.counters());
+    }
+    bool here;
+  };
+};
+
+template <class Ends>
+void one_ends_all() {
+  std::vector<torch::nn::Linear> nets(4, nullptr);
+  for (torch::nn::Linear& net : nets) {
+    torch::manual_seed(1);
+    net = torch::nn::Linear(8, 3);
+  }
+  Data const all = data();
+  CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
+    fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+    torch::nn::Linear net = nets[static_cast<std::size_t>(with->rank())];
+    fr::Trainer trainer{net,
+                        fr::CrossEntropy{},
+                        fr::Settings{.epochs = 4},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Accumulate<4>{},
+                        fr::Validate<fr::Every<1>>{},
+                        Ends{.here = with->rank() == 2},
+                        fr::Replicate<fr::Exact>{.with = with}};
+    fr::Report const report = trainer.fit(train, train);
+    if (report.steps != 3) throw std::runtime_error(std::to_string(report.steps) + " steps");
+    if (report.stopped_by != "test.Ends") throw std::runtime_error("by " + report.stopped_by);
+  })));
+}
+
+TEST_CASE("a policy of one process ends all after the same step, and all say which") {
+  one_ends_all<EndsAtStep>();
+  one_ends_all<EndsAtValidation>();
 }
 
 TEST_CASE("BatchNorm in training is refused, and fixed statistics are not") {

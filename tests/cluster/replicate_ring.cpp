@@ -25,16 +25,20 @@ using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 
-/// A layer that some micro-batches leave out, and one that none takes.
+/// A layer that some micro-batches leave out, and one that none takes. With `all` every micro-batch
+/// takes every layer, so that each bucket is complete in each backward pass.
 struct NetImpl : torch::nn::Module {
+  explicit NetImpl(bool every) : all(every) {
+    if (!all) register_module("unused", torch::nn::Linear(3, 3));
+  }
   torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 32))};
   torch::nn::Linear odd{register_module("odd", torch::nn::Linear(32, 32))};
-  torch::nn::Linear unused{register_module("unused", torch::nn::Linear(3, 3))};
   torch::nn::Linear out{register_module("out", torch::nn::Linear(32, 3))};
   torch::nn::Dropout drop{0.2};
+  bool all;
   torch::Tensor forward(torch::Tensor const& x) {
     torch::Tensor hidden = drop(in(x).relu());
-    if (x.sum().item<double>() > 0) hidden = hidden + odd(hidden).relu();
+    if (all || x.sum().item<double>() > 0) hidden = hidden + odd(hidden).relu();
     return out(hidden);
   }
 };
@@ -43,13 +47,14 @@ TORCH_MODULE(Net);
 /// Steps, losses and a sum of the weights that shows where two runs differ by rounding, and the
 /// identity, which shows any difference.
 template <class Replicate>
-std::string train(Replicate const& replicate) {
+std::string train(Replicate const& replicate, bool all = false,
+                  std::int64_t samples = 3 * 32 + 18) {
   at::Generator const generator = at::make_generator<at::CPUGeneratorImpl>(5);
   // The last window of an epoch has 5 of 8 micro-batches, and the last one of these 2 samples.
-  at::Tensor const x = at::randn({3 * 32 + 18, 8}, generator);
-  at::Tensor const y = at::randint(0, 3, {3 * 32 + 18}, generator);
+  at::Tensor const x = at::randn({samples, 8}, generator);
+  at::Tensor const y = at::randint(0, 3, {samples}, generator);
   torch::manual_seed(3);
-  Net net;
+  Net net(all);
   fr::TensorDataset train(x, y, {.batch = 4});
   fr::TensorDataset valid(x, y, {.batch = 16, .shuffle = false});
   fr::Trainer trainer{net,
@@ -72,9 +77,13 @@ std::string train(Replicate const& replicate) {
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   fr::Replicate<fr::Ring> ring{};
-  if (name == "many buckets") ring.bucket_bytes = 256;
-  if (name == "after backward") ring.overlaps = false;
-  rank_processes::answer(name == "exact" ? train(fr::Replicate<fr::Exact>{}) : train(ring));
+  auto const has = [&](char const* word) { return name.find(word) != std::string::npos; };
+  if (has("many")) ring.bucket_bytes = 256;
+  if (has("late")) ring.overlaps = false;
+  // The first window has one micro-batch, which is rank 0's.
+  std::int64_t const samples = has("short") ? 4 : 3 * 32 + 18;
+  rank_processes::answer(has("exact") ? train(fr::Replicate<fr::Exact>{}, has("all"), samples)
+                                      : train(ring, has("all"), samples));
 }
 
 std::vector<double> numbers_of(std::string const& result) {
@@ -102,13 +111,25 @@ TEST_CASE("1, 2, 4 and 8 processes train the same, up to the order of sums") {
 
 TEST_CASE("the sums of many buckets begin during backward, and have the bits of those after it") {
   for (int const size : {2, 4}) {
-    CAPTURE(size);
-    std::string const expected = rank_processes::run("after backward", size).front();
-    CHECK(rank_processes::run("ring", size).front() == expected);
-    std::vector<double> const found = numbers_of(rank_processes::run("many buckets", size).front());
-    std::vector<double> const whole = numbers_of(expected);
+    for (std::string const& name : {"many, all", "many"}) {
+      CAPTURE(size);
+      CAPTURE(name);
+      std::string const expected = rank_processes::run(name + ", late", size).front();
+      for (std::string const& result : rank_processes::run(name, size)) CHECK(result == expected);
+    }
+  }
+}
+
+TEST_CASE("a first window in which most ranks have nothing") {
+  std::vector<double> const exact = numbers_of(rank_processes::run("exact, short", 1).front());
+  for (std::string const& name : {"short, many", "short, exact"}) {
+    CAPTURE(name);
+    std::vector<std::string> const results = rank_processes::run(name, 4);
+    for (std::string const& result : results) CHECK(result == results.front());
+    std::vector<double> const found = numbers_of(results.front());
+    CHECK(found[0] == 3);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      CHECK(found[i] == doctest::Approx(whole[i]).epsilon(1e-6));
+      CHECK(found[i] == doctest::Approx(exact[i]).epsilon(1e-6));
     }
   }
 }

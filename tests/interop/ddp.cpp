@@ -44,7 +44,7 @@ int main(int count, char** arguments) {
                         fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
                         fr::Accumulate<4>{},
                         fr::ClipNorm<1.0_r>{},
-                        fr::Replicate<fr::Ring>{.bucket_bytes = 2048}};
+                        fr::Replicate<fr::Ring>{.bucket_bytes = 1024}};
     if (int const code = trainer.fit(train).exit_code(); code != 0) return code;
     if (fr::World::from_environment().rank == 0) {
       fr::save_weights(net, folder / "frugal");

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: cluster
 // Trains with Replicate<Exact> as whoever starts it says, and writes FOLDER/rank-N: what it found, how the processes
-// answered, and the hash of the weights: interop_torchrun FOLDER
+// answered, and the hash of the weights: interop_torchrun FOLDER [75|wait]. With 75 it then exits with that code, with
+// `wait` it stays.
 #include <torch/torch.h>
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
 
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
@@ -18,8 +21,8 @@ namespace fr = frugal;
 using namespace fr::literals;
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::cerr << "interop_torchrun FOLDER\n";
+  if (count < 2) {
+    std::cerr << "interop_torchrun FOLDER [75|wait]\n";
     return 2;
   }
   try {
@@ -39,7 +42,10 @@ int main(int count, char** arguments) {
     std::ofstream out(std::filesystem::path(arguments[1]) / ("rank-" + std::to_string(world.rank)));
     out << world.text() << '\n' << world.local_rank << '\n';
     out << fr::module_identity(*net) << '\n';
-    return 0;
+    out.close();
+    std::string const then = count > 2 ? arguments[2] : "";
+    if (then == "wait") std::this_thread::sleep_for(std::chrono::minutes(5));
+    return then == "75" ? 75 : 0;
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -11,8 +11,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples/cluster/torchrun.sh"
 
 program = ""
 
@@ -27,6 +30,14 @@ def environment(**more: str) -> dict:
     """This process's without what a launcher may have set around it."""
     kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
     return kept | {"OMP_NUM_THREADS": "1"} | more
+
+
+def cmdline_of(process: str) -> str:
+    """Empty for one that has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def results(folder: str) -> list:
@@ -53,6 +64,34 @@ class Torchrun(unittest.TestCase):
             self.assertRegex(text, rf"^rank {rank} of 4 \(torchrun\), store at \S+:{here}(, run by the launcher)?$")
             self.assertEqual(local, str(rank))
             self.assertEqual(weights, alone)
+
+    def test_the_script_around_torchrun_exits_with_75_if_the_ranks_do(self):
+        bin_of_torchrun = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        with tempfile.TemporaryDirectory() as folder:
+            command = [SCRIPT, "--nproc-per-node", "2", "--master-port", str(port()), "--", program, folder]
+            stopped = subprocess.run([*command, "75"], capture_output=True, text=True,
+                                     env=environment(**bin_of_torchrun))  # fmt: skip
+            self.assertEqual(stopped.returncode, 75, stopped.stderr)
+            ended = subprocess.run(command, capture_output=True, env=environment(**bin_of_torchrun))
+            self.assertEqual(ended.returncode, 0)
+
+    def test_ranks_end_with_an_agent_that_was_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            agent = subprocess.Popen(
+                [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", "2",
+                 "--master-port", str(port()), program, folder, "wait"], env=environment())  # fmt: skip
+            until = time.monotonic() + 120
+            while len(results(folder)) < 2 or not all(len(each) == 3 for each in results(folder)):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.2)
+            children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+            ranks = [each for each in children if program in Path(f"/proc/{each}/cmdline").read_text()]
+            self.assertEqual(len(ranks), 2)
+            agent.kill()
+            agent.wait()
+            while any(program in cmdline_of(each) for each in ranks):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.2)
 
     def test_variables_by_hand(self):
         alone = self.alone()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in trainer that does only what the files of examples/spot rely on, and its control.
+"""A stand-in trainer that does only what the files of examples/spot and examples/cluster rely on, and its control.
 
 It prints "ready" when it handles signals. On SIGTERM or SIGUSR1 it prints which, and begins to save,
 until the test lets it continue; signals that arrive meanwhile are printed too, and have no effect. It

@@ -14,6 +14,7 @@
 
 #include <frugal/cluster/c10d.hpp>
 #include <frugal/cluster/local_address.hpp>
+#include <frugal/cluster/rank_watch.hpp>
 #include <frugal/cluster/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
@@ -41,6 +42,11 @@ inline c10::intrusive_ptr<c10d::Backend> nccl_group(c10::intrusive_ptr<c10d::Sto
 }
 #endif
 
+/// Thrown out of a wait that would not end.
+struct OthersHaveEnded {
+  std::string verdict{};
+};
+
 }  // namespace detail
 
 /// What the processes of a world exchange: tensors of the same shapes, in the same order in all of
@@ -50,7 +56,8 @@ inline c10::intrusive_ptr<c10d::Backend> nccl_group(c10::intrusive_ptr<c10d::Sto
 ///
 /// Threads  one calls at a time.
 /// Errors   ClusterError if the ranks do not meet, if one ends, or if an exchange takes longer than
-///          WaitLimits::collective. After an error the communicator cannot be used any more.
+///          WaitLimits::collective. NCCL's exchanges are awaited by the GPU: there its own watch ends
+///          the process after that time, if no exchange by Gloo has noticed before. After an error the communicator cannot be used any more.
 class Communicator {
  public:
   /// Waits until all processes have come.
@@ -69,6 +76,9 @@ class Communicator {
       return;
     }
     hosts_ = detail::meet(*store_, world_, limits_.join);
+    watch_ = std::make_unique<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
+                                                 world_.rank == 0 && !world_.agent_has_store,
+                                                 detail::WatchTimes{.grace = limits_.hung});
     control_ = gloo("control");
   }
 
@@ -77,6 +87,11 @@ class Communicator {
   int size() const { return world_.size; }
   /// Where each rank runs: "node7, process 4711".
   std::vector<std::string> const& hosts() const { return hosts_; }
+
+  /// Whether exchanges of this tensor copy it to the host, and wait.
+  bool goes_by_host(at::Tensor const& tensor) const {
+    return transport_ == Transport::gloo && !tensor.is_cpu();
+  }
 
   /// `mine` of each rank, row by row: [size, ...]. In host memory; carried beside the exchanges of
   /// gradients.
@@ -132,26 +147,58 @@ class Communicator {
     std::vector<at::Tensor> one{tensor};
     return data(tensor)->allreduce(one);
   }
+  /// Waits for an exchange. If another rank has ended, failed or hangs, the error names it.
   void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what) {
     auto const begun = std::chrono::steady_clock::now();
+    if (watch_) watch_->enter(what);
+    std::string verdict;
     try {
-      work->wait();
+      wait(*work);
+      if (watch_) watch_->leave();
+      return;
+    } catch (detail::OthersHaveEnded const& ended) {
+      verdict = ended.verdict;
     } catch (std::exception const& error) {
-      auto const waited = std::chrono::steady_clock::now() - begun;
-      throw ClusterError(
-          {.what = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
-                   " could not complete " + what,
-           .where = hosts_[static_cast<std::size_t>(rank())],
-           .why =
-               "after " +
-               detail::seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(waited)) +
-               ": " + detail::first_line(error),
-           .fix = "Another rank has ended or hangs: read the output of the others, and start all "
-                  "again."});
+      verdict = detail::first_line(error);
+      if (watch_) verdict = watch_->find() + " (" + verdict + ")";
     }
+    auto const waited = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begun);
+    refuse("complete " + std::string(what),
+           "after " + detail::seconds_text(waited) + ": " + verdict);
+  }
+
+  /// Before the process ends: this rank is not watched any more.
+  void close() { watch_.reset(); }
+  /// A run begins and ends, in which this rank is needed by the others.
+  void enter_run() {
+    if (watch_) watch_->enter_run();
+  }
+  void leave_run() {
+    if (watch_) watch_->leave_run();
+  }
+  /// The step that the loop is at, for errors of the others.
+  void at_step(std::uint64_t step) {
+    if (!watch_) return;
+    watch_->at_step(step);
+    if (std::string const verdict = watch_->verdict(); !verdict.empty()) {
+      refuse("begin step " + std::to_string(step), verdict);
+    }
+  }
+  /// Tells the others why this rank ends, so that they end at once and say so.
+  void fail(std::exception const& error) noexcept {
+    if (watch_) watch_->fail(error.what());
   }
 
  private:
+  [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
+    throw ClusterError({.what = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
+                                " could not " + what,
+                        .where = hosts_[static_cast<std::size_t>(rank())],
+                        .why = why,
+                        .fix = "Read the output of the rank that is named, and start all again."});
+  }
+
   c10::intrusive_ptr<c10d::Backend> gloo(char const* name) {
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->timeout = limits_.collective;
@@ -165,13 +212,37 @@ class Communicator {
         c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
   }
 
-  bool goes_by_host(at::Tensor const& tensor) const {
-    return transport_ == Transport::gloo && !tensor.is_cpu();
+  /// In slices, to see that another rank has found out that the run is over. NCCL's wait orders
+  /// streams, and does not wait.
+  void wait(c10d::Work& work) {
+    constexpr std::chrono::milliseconds slice(250);
+    while (true) {
+      if (!is_of_gloo(work)) {
+        work.wait();
+        return;
+      }
+      try {
+        work.wait(slice);
+        return;
+      } catch (std::exception const&) {
+        if (work.isCompleted()) {  // with an error, or meanwhile
+          work.wait();
+          return;
+        }
+      }
+      if (std::string verdict = watch_ ? watch_->verdict() : std::string(); !verdict.empty()) {
+        throw detail::OthersHaveEnded{std::move(verdict)};
+      }
+    }
+  }
+  static bool is_of_gloo(c10d::Work& work) {
+    return dynamic_cast<c10d::ProcessGroupGloo::AsyncWork*>(&work) != nullptr;
   }
 
   c10d::Backend* data(at::Tensor const& tensor) {
-    if (!data_) data_ = backend(tensor.device());
-    return data_.get();
+    auto& of_device = tensor.is_cpu() ? host_data_ : device_data_;
+    if (!of_device) of_device = backend(tensor.device());
+    return of_device.get();
   }
 
   c10::intrusive_ptr<c10d::Backend> backend(c10::Device device) {
@@ -191,7 +262,8 @@ class Communicator {
   WaitLimits limits_;
   Transport transport_;
   std::vector<std::string> hosts_;
-  c10::intrusive_ptr<c10d::Backend> control_, data_;
+  std::unique_ptr<detail::RankWatch> watch_;
+  c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;
 };
 
 }  // namespace frugal

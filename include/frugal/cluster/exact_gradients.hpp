@@ -10,6 +10,7 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/exact_sum.hpp>
+#include <frugal/cluster/flat_tensors.hpp>
 #include <frugal/cluster/pairwise_sum.hpp>
 
 namespace frugal::detail {
@@ -33,6 +34,7 @@ class ExactGradients {
     bool any = false;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       at::Tensor& gradient = parameters_[i].mutable_grad();
+      if (gradient.defined()) require_dense(gradient);
       any = any || gradient.defined();
       has_[i] = has_[i] || gradient.defined();
       gradients.push_back(gradient.defined() ? std::exchange(gradient, at::Tensor())
@@ -44,6 +46,8 @@ class ExactGradients {
       tree_.add_nothing();
     }
   }
+
+  void begin_rest() {}
 
   /// Which parameters have got a gradient here.
   std::vector<bool> const& has() const { return has_; }

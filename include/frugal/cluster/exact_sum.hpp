@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/Device.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -56,13 +57,15 @@ class ExactSum {
   bool fits(std::vector<at::Tensor> const& like) const {
     if (like.size() != shapes_.size()) return false;
     for (std::size_t i = 0; i < like.size(); ++i) {
-      if (!like[i].is_same(shapes_[i])) return false;
+      if (!like[i].is_same(shapes_[i]) || like[i].device() != devices_[i]) return false;
     }
     return true;
   }
 
   void make_groups(std::vector<at::Tensor> const& like) {
     shapes_ = like;
+    devices_.clear();
+    for (at::Tensor const& each : like) devices_.push_back(each.device());
     groups_.clear();
     for (std::size_t i = 0; i < like.size(); ++i) {
       groups_[{static_cast<int>(like[i].scalar_type()), like[i].device().str()}].indices.push_back(
@@ -94,6 +97,7 @@ class ExactSum {
 
   Communicator& all_;
   std::vector<at::Tensor> shapes_;
+  std::vector<c10::Device> devices_;  ///< a move of the module keeps its tensors
   std::map<std::pair<int, std::string>, Group> groups_;
 };
 

@@ -8,7 +8,26 @@
 #include <cstdint>
 #include <vector>
 
+#include <frugal/error.hpp>
+
 namespace frugal {
+
+namespace detail {
+
+/// ModuleError for a gradient that cannot be added up over processes.
+inline void require_dense(at::Tensor const& gradient) {
+  bool const is_sparse = gradient.layout() != at::kStrided;
+  if (!is_sparse && !gradient.is_complex()) [[likely]]
+    return;
+  throw ModuleError(
+      {.what = is_sparse ? "a parameter has a sparse gradient" : "a parameter is complex",
+       .where = "Replicate",
+       .why = "gradients travel as dense tensors of real numbers",
+       .fix = is_sparse ? "Make the Embedding without sparse(true)."
+                        : "Register its real and its imaginary part as two parameters."});
+}
+
+}  // namespace detail
 
 /// Tensors of one dtype and device as one, of a length that every world size divides.
 class FlatTensors {

@@ -26,6 +26,8 @@ namespace frugal {
 struct WaitLimits {
   std::chrono::milliseconds join = std::chrono::minutes(5);         ///< for all to start
   std::chrono::milliseconds collective = std::chrono::minutes(10);  ///< in an exchange
+  /// After the others have given up: for a process that does not notice, before it is ended.
+  std::chrono::milliseconds hung = std::chrono::minutes(1);
 };
 
 namespace detail {

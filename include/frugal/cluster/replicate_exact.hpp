@@ -61,7 +61,7 @@ inline MicroBatches exact_share(World const& world, int micro_batches) {
 template <>
 struct Replicate<Exact> {
   using kind = kinds::replicate;
-  using listens = list<on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
+  using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
   using demands = list<detail::KnowsRanks>;
 

@@ -40,7 +40,7 @@ struct Ring;
 template <>
 struct Replicate<Ring> {
   using kind = kinds::replicate;
-  using listens = list<on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
+  using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
   using demands = list<detail::KnowsRanks>;
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/prctl.h>
+
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <span>
@@ -31,11 +37,22 @@
 
 namespace frugal::detail {
 
+/// A process whose launcher was killed would go on alone, and keep the run's lock and a GPU: it gets a
+/// SIGTERM, as from the launcher. Those of torchrun have its agent for their parent.
+inline void end_with_launcher(World const& world) {
+  if (world.launcher == "torchrun") ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 /// The processes that the launcher has started, joined once.
 inline std::shared_ptr<Communicator> communicator_of_environment() {
   // Not destroyed: its threads would outlive what they use.
-  static auto const& one =
-      *new std::shared_ptr<Communicator>(Communicator::join(World::from_environment()));
+  static auto const& one = []() -> auto& {
+    World const world = World::from_environment();
+    end_with_launcher(world);
+    auto& joined = *new std::shared_ptr<Communicator>(Communicator::join(world));
+    std::atexit([] { communicator_of_environment()->close(); });
+    return joined;
+  }();
   return one;
 }
 
@@ -60,6 +77,7 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   void begin(parameters)                  of a window
 ///   void before(bool is_last, unit)         the passes of a micro-batch of this process begin
 ///   void after()                            they have ended
+///   void begin_rest()                       begins what it has not begun to exchange
 ///   std::vector<bool> const& has() const    which parameters have got a gradient here
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
@@ -80,7 +98,9 @@ class ReplicateState {
     std::vector<std::pair<std::string, std::string>> values{
         {"the seed", std::to_string(phase.settings().seed)},
         {"the number of steps", std::to_string(phase.horizon().steps)},
-        {"the recipe", std::string(typeid(typename Context::policies).name())}};
+        {"the recipe", std::string(typeid(typename Context::policies).name())},
+        {"the number of threads (OMP_NUM_THREADS)", std::to_string(at::get_num_threads())},
+        {"the instruction set (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};
     std::string data;
     DataIdentity const identity = phase.run_state().loop->identify_data();
     for (auto const& [name, value] : identity.values()) {
@@ -93,13 +113,43 @@ class ReplicateState {
   void on_ready(Ready<Context>& phase) { require_same_module(phase, "the module"); }
   void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
 
+  template <class Next>
+  void around_fit(FitRun<Context> const&, Next&& next) {
+    all_.enter_run();
+    try {
+      next();
+      all_.leave_run();
+    } catch (ClusterError const&) {
+      all_.leave_run();
+      throw;  // of all ranks, or of another one
+    } catch (std::exception const& error) {
+      all_.fail(error);
+      throw;
+    }
+  }
+
   bool is_first() const { return all_.rank() == 0; }
   std::string from_first(std::string const& text) {
     return gather_texts(all_, text, "a text of the first process").front();
   }
 
+  /// The first text that is not empty, of the first rank that has one; cut to 63 bytes.
+  std::string first_of(std::string const& text) {
+    if (all_.size() == 1) return text;
+    constexpr std::int64_t most = 64;
+    at::Tensor const mine = at::zeros({most}, at::kByte);
+    text.copy(static_cast<char*>(mine.mutable_data_ptr()), most - 1);
+    at::Tensor const rows = all_.gather(mine, "a verdict");
+    for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
+      std::string const each = static_cast<char const*>(rows[rank].const_data_ptr());
+      if (!each.empty()) return each;
+    }
+    return {};
+  }
+
   template <class Next>
   void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+    all_.at_step(phase.counters().step);
     if (phase.first) begin_window(phase);
     at::manual_seed(key(phase, own_.first + trained_++));
     gradients_.before(phase.last, phase.gradient_unit());
@@ -110,6 +160,7 @@ class ReplicateState {
   void join(SharedWindow<Context>& phase) {
     if (trained_ == 0) begin_window(phase);  // it had no micro-batch here
     if (trained_ > own_.count) refuse_whole_windows();
+    gradients_.begin_rest();
     has_gradient_ = gradients_.has();
     std::vector<bool> counts{true};
     if (all_.size() > 1) {
@@ -190,14 +241,15 @@ class ReplicateState {
                      .samples = each.samples,
                      .tokens = each.tokens});
     }
-    at::Tensor const rows =
-        all_.gather(message.pack(own, has_gradient_, phase.preempts), "the losses of a step");
+    at::Tensor const rows = all_.gather(
+        message.pack(own, has_gradient_, phase.preempts, phase.fails), "the losses of a step");
     records.clear();
     std::vector<bool> counts;
     for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
       WindowMessage::Part const part = message.unpack(rows[rank]);
       counts.push_back(part.counts());
       phase.preempts = phase.preempts || part.preempts;
+      phase.fails = phase.fails || part.fails;
       for (MicroBatchNumbers const& each : part.micro_batches) {
         records.push_back({.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble)),
                            .weight = each.weight,

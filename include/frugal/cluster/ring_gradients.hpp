@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,9 @@ class RingGradients {
     bool overlaps = true;
   };
 
-  RingGradients(Communicator& all, Settings const& settings) : all_(all), settings_(settings) {}
+  RingGradients(Communicator& all, Settings const& settings) : all_(all), settings_(settings) {
+    settings_.first_bucket = std::min(settings_.first_bucket, settings_.bucket);
+  }
   RingGradients(RingGradients const&) = delete;
   RingGradients& operator=(RingGradients const&) = delete;
   ~RingGradients() { forget(); }
@@ -52,7 +55,7 @@ class RingGradients {
   /// The passes of a micro-batch begin. After the last one of this process nothing is added to a
   /// gradient, so its sum may begin. `unit` is what gradients are multiplied by when they come.
   void before(bool is_last, double const& unit) {
-    takes_ = is_last && settings_.overlaps && all_.size() > 1;
+    takes_ = is_last && overlaps_;
     unit_ = &unit;
   }
   /// Takes the gradients that are left.
@@ -63,6 +66,7 @@ class RingGradients {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       at::Tensor& gradient = parameters_[i].mutable_grad();
       if (!gradient.defined()) continue;
+      require_dense(gradient);
       (has_[i] ? more : fresh).push_back(places_[i]);
       (has_[i] ? from_more : from_fresh).push_back(std::exchange(gradient, at::Tensor()));
       has_[i] = true;
@@ -73,14 +77,18 @@ class RingGradients {
 
   std::vector<bool> const& has() const { return has_; }
 
+  /// Begins the sums that the backward pass has not begun. To be called before this process waits for
+  /// another one in any other way: that one may wait for these.
+  void begin_rest() {
+    if (all_.size() == 1) return;
+    while (next_ < buckets_.size()) start(buckets_[next_++]);
+  }
+
   /// The sums, in the order of the parameters. They are memory of the buckets, which the next window
   /// overwrites.
   std::vector<at::Tensor> sum(std::vector<bool> const&) {
-    if (all_.size() > 1) {
-      while (next_ < buckets_.size()) start(buckets_[next_++]);
-      for (Bucket& bucket : buckets_) {
-        if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
-      }
+    for (Bucket& bucket : buckets_) {
+      if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
     }
     return places_;
   }
@@ -118,6 +126,7 @@ class RingGradients {
     }
     came_[i] = true;
     at::Tensor const gradient = std::exchange(parameters_[i].mutable_grad(), at::Tensor());
+    require_dense(gradient);
     if (has_[i]) {
       places_[i].add_(gradient, *unit_);
     } else if (*unit_ == 1) {
@@ -180,7 +189,10 @@ class RingGradients {
       bytes += size;
     }
     close();
-    if (!settings_.overlaps || all_.size() == 1) return;
+    // By way of host memory a sum waits for the others, who may still be in their backward pass.
+    overlaps_ = settings_.overlaps && all_.size() > 1 && !parameters_.empty() &&
+                !all_.goes_by_host(parameters_.front());
+    if (!overlaps_) return;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i],
                                                      std::make_unique<Hook>(*this, i));
@@ -188,7 +200,7 @@ class RingGradients {
   }
 
   void forget() {
-    if (settings_.overlaps && all_.size() > 1) {
+    if (overlaps_) {
       for (at::Tensor const& each : parameters_) {
         torch::autograd::impl::set_post_acc_grad_hooks(each, nullptr);
       }
@@ -206,6 +218,7 @@ class RingGradients {
   std::vector<bool> has_;   ///< a gradient, in this window
   std::vector<bool> came_;  ///< in the pass that is watched
   std::size_t next_ = 0;    ///< the first bucket whose sum has not begun
+  bool overlaps_ = false;
   bool takes_ = false;
   double const* unit_ = nullptr;
 };

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +20,18 @@ struct MicroBatchNumbers {
 };
 
 /// What a process says of its part of a window: its micro-batches, which parameters have got a
-/// gradient, and whether it asks for a preemption. Of a fixed size, so that no other message has to say how long it is.
+/// gradient, whether it asks for a preemption, and whether it has a bad loss. Of a fixed size, so that no other message has to say how long it is.
 class WindowMessage {
  public:
   /// `most`: micro-batches of a process.
   WindowMessage(std::size_t most, std::size_t parameters) : most_(most), parameters_(parameters) {}
 
   at::Tensor pack(std::vector<MicroBatchNumbers> const& own, std::vector<bool> const& has_gradient,
-                  bool preempts) const {
+                  bool preempts, bool fails) const {
     at::Tensor message = at::zeros({static_cast<std::int64_t>(size())}, at::kLong);
     auto* at = message.mutable_data_ptr<std::int64_t>();
     *at++ = static_cast<std::int64_t>(own.size());
-    *at++ = preempts ? 1 : 0;
+    *at++ = (preempts ? 1 : 0) | (fails ? 2 : 0);
     for (std::size_t i = 0; i < most_; ++i) {
       MicroBatchNumbers const& each = i < own.size() ? own[i] : MicroBatchNumbers{};
       *at++ = std::bit_cast<std::int64_t>(each.loss);
@@ -49,19 +50,17 @@ class WindowMessage {
     std::vector<MicroBatchNumbers> micro_batches{};
     std::vector<bool> has_gradient{};
     bool preempts = false;
+    bool fails = false;
     /// Whether a micro-batch of it has a gradient.
-    bool counts() const {
-      for (MicroBatchNumbers const& each : micro_batches) {
-        if (each.weight != 0) return true;
-      }
-      return false;
-    }
+    bool counts() const { return std::ranges::find(has_gradient, true) != has_gradient.end(); }
   };
   Part unpack(at::Tensor const& row) const {
     auto const* at = row.const_data_ptr<std::int64_t>();
     Part part;
     part.micro_batches.resize(static_cast<std::size_t>(*at++));
-    part.preempts = *at++ != 0;
+    std::int64_t const flags = *at++;
+    part.preempts = (flags & 1) != 0;
+    part.fails = (flags & 2) != 0;
     for (std::size_t i = 0; i < most_; ++i, at += 4) {
       if (i >= part.micro_batches.size()) continue;
       part.micro_batches[i] = {.loss = std::bit_cast<double>(at[0]),

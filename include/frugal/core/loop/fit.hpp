@@ -233,7 +233,12 @@ class Fit {
       WindowBegin<Context> phase(run_);
       interruption_.template emit<on::window>(phase);
       if (interruption_.stopped()) return false;
-      if (run_.reduce(Quantity::skip, phase.skipped() ? 1.0 : 0.0) != 0) return pass_over_window();
+      // What processes that divide a window skip, they skip for what is equal in all.
+      bool skips = phase.skipped();
+      if constexpr (!Run<Context>::divides) {
+        skips = run_.reduce(Quantity::skip, skips ? 1.0 : 0.0) != 0;
+      }
+      if (skips) return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
     if (trained == StepOutcome::completed) interruption_.template emit_interruptible<on::step>();

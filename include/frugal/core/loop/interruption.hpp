@@ -82,9 +82,18 @@ class Interruption {
   void stop_on(flow verdict) {
     std::string const who = std::exchange(status_.stop_requested_by, {});
     bool stops = verdict == flow::stop;
-    // Where all have the same losses, a message only for policies that ask for reasons of their own.
-    if constexpr (!Run<Context>::divides || Engine::template has_own_verdicts<Hook>) {
+    if constexpr (!Run<Context>::divides) {
       stops = run_.reduce(Quantity::stop, stops ? 1.0 : 0.0) != 0;
+    } else if constexpr (Engine::template has_own_verdicts<Hook> ||
+                         Engine::template has_own_verdicts<on::validated>) {
+      // Where all have the same losses, a message only for policies that ask for reasons of their
+      // own. It names the one that asked: the run may go on only if that one withdraws it.
+      std::string name = who.empty() ? status_.stopped_by : who;
+      if (name.empty()) name = another_process;
+      std::string const first =
+          run_.engine->template provider<service::share>().first_of(stops ? name : std::string());
+      stops = !first.empty();
+      if (stops) status_.stopped_by = first;
     }
     if (!stops) return;
     status_.stopped = true;

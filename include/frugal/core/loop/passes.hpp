@@ -330,7 +330,7 @@ class Passes {
   void join()
     requires Traits::divides
   {
-    SharedWindow<Context> phase(run_, records_, preemption_requested(run_));
+    SharedWindow<Context> phase(run_, records_, preemption_requested(run_), !!run_.ledger.bad());
     run_.engine->template provider<service::share>().join(phase);
     run_.status.asked_in_window = phase.preempts;
     window_.open();
@@ -339,13 +339,14 @@ class Passes {
       ++run_.counters.micro_batch;
       window_.add(record.weight, record.samples, record.tokens);
     }
-    if (run_.ledger.bad()) std::rethrow_exception(run_.ledger.bad());
+    if (phase.fails || run_.ledger.bad()) run_.refuse_bad_loss();
     require_weight(window_.weight(), run_.counters, run_.counters.position);
   }
 
   void complete() {
     run_.gradients.collect(run_.parameters);
     window_.complete(run_.gradients.tensors());
+    if constexpr (Traits::divides) run_.gradient_unit = 1;
   }
 
   /// `counts`: for the window's step, and not for a trial or a line search.

@@ -77,6 +77,12 @@ struct Run : RunState {
     }
   }
 
+  /// Throws the LossError of a bad loss, of this process or of another one.
+  [[noreturn]] void refuse_bad_loss() const {
+    if (ledger.bad()) std::rethrow_exception(ledger.bad());
+    detail::refuse_bad_loss_elsewhere(counters);
+  }
+
   /// Total weight of a window's losses over all processes. Throws like mean_loss().
   double window_weight(double here) {
     double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
@@ -107,11 +113,6 @@ struct Run : RunState {
 
  private:
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-  [[noreturn]] void refuse_bad_loss() const {
-    if (ledger.bad()) std::rethrow_exception(ledger.bad());
-    detail::refuse_bad_loss_elsewhere(counters);
-  }
 };
 
 }  // namespace frugal

@@ -151,6 +151,9 @@ struct reduce {
 /// `std::string from_first(std::string const&)` of the State: the text of the first process; all call
 ///                   it at the same moments
 ///
+/// `std::string first_of(std::string const&)`   of the State: the first text that is not empty, of the
+///                   first process that has one; all call it at the same moments
+///
 /// A process calls around::micro_batch for its own micro-batches alone, and each begins without
 /// gradients.
 struct share {
@@ -160,12 +163,13 @@ struct share {
     { policy.own(1) } -> std::same_as<MicroBatches>;
     { state.is_first() } -> std::same_as<bool>;
     { state.from_first(text) } -> std::same_as<std::string>;
+    { state.first_of(text) } -> std::same_as<std::string>;
   };
   FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::share, and lacks the members. Write `MicroBatches "
       "own(int) const` in it, and `void join(SharedWindow<Context>&)`, `bool is_first() const` and "
-      "`std::string from_first(std::string const&)` in its State.");
+      "`std::string from_first(std::string const&)` and `first_of` likewise in its State.");
   FRUGAL_DIAGNOSTIC(twice,
                     "frugal: two policies of this recipe divide its windows. Remove one of them.");
 };

@@ -113,13 +113,15 @@ struct MicroBatchRecord {
 /// This process's micro-batches of a window that processes divide are trained (service::share).
 template <class Context>
 struct SharedWindow : Phase<Context> {
-  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all, bool asked)
-      : Phase<Context>(run), records(all), preempts(asked) {}
+  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all, bool asked, bool is_bad)
+      : Phase<Context>(run), records(all), preempts(asked), fails(is_bad) {}
 
   /// Of this process's micro-batches; becomes those of all, in the window's order.
   std::vector<MicroBatchRecord>& records;
   /// Whether this process asks for a preemption; becomes whether one of all does.
   bool preempts;
+  /// Whether a policy of this process has refused a loss; becomes whether one of all has.
+  bool fails;
 };
 
 /// The window's gradients are complete: reduce, unscale, clip.
