@@ -12,11 +12,12 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
-/// Ranks as processes: this program again, with the case "a rank of a world" alone. LibTorch has one
+/// Ranks as processes: this program again, with the case "a rank of a world" of the same file alone. LibTorch has one
 /// generator for all threads, so ranks that draw random numbers cannot be threads.
 namespace frugal_test::support::rank_processes {
 
@@ -28,9 +29,9 @@ inline std::string job() { return std::getenv("FRUGAL_TEST_JOB"); }
 
 /// What each of `size` ranks has answered. `more`: variables for all of them. The answer of the rank
 /// that may be silent is empty if it has none.
-inline std::vector<std::string> run(std::string const& name, int size,
-                                    std::vector<std::string> const& more = {},
-                                    int may_be_silent = -1) {
+inline std::vector<std::string> run(
+    std::string const& name, int size, std::vector<std::string> const& more = {},
+    int may_be_silent = -1, std::source_location const& caller = std::source_location::current()) {
   std::string const self = std::filesystem::read_symlink("/proc/self/exe");
   Port free;
   free.close();
@@ -44,7 +45,8 @@ inline std::vector<std::string> run(std::string const& name, int size,
                                      "OMP_NUM_THREADS=1",
                                      "FRUGAL_TEST_JOB=" + name};
     command.insert(command.end(), more.begin(), more.end());
-    command.insert(command.end(), {self, "--no-skip", "--test-case=a rank of a world"});
+    command.insert(command.end(), {self, "--no-skip", "--test-case=a rank of a world",
+                                   "--source-file=" + std::string(caller.file_name())});
     processes.push_back(std::make_unique<frugal::detail::ChildProcess>(
         command, frugal::detail::ProcessLimits{.patience = std::chrono::seconds(120)}));
   }
