@@ -149,16 +149,16 @@ void check(std::vector<std::string> const& answers, std::string const& verdict, 
 }
 
 TEST_CASE("the others name a rank that was killed") {
-  check(world_in_which_rank_2("ends"), ") has ended; last seen at step 3", 7);
+  check(world_in_which_rank_2("ends"), ") has ended; last seen at step 3", 20);
 }
 TEST_CASE("the others name a rank that hangs, and it is ended") {
   std::vector<std::string> const answers = world_in_which_rank_2("hangs");
-  check(answers, ") hangs at step 3 after ", 8);
+  check(answers, ") hangs at step 3 after ", 25);
   CHECK(answers[2].empty());
 }
 TEST_CASE("the others say why a rank has failed") {
   std::vector<std::string> const answers = world_in_which_rank_2("fails");
-  check(answers, ") failed at step 3: the labels are gone", 5);
+  check(answers, ") failed at step 3: the labels are gone", 20);
   CHECK(answers[2].find("the labels are gone") != std::string::npos);
 }
 
