@@ -111,7 +111,7 @@ TEST_CASE("1, 2, 4 and 8 processes train the same, up to the order of sums") {
 
 TEST_CASE("the sums of many buckets begin during backward, and have the bits of those after it") {
   for (int const size : {2, 4}) {
-    for (std::string const& name : {"many, all", "many"}) {
+    for (std::string const name : {"many, all", "many"}) {
       CAPTURE(size);
       CAPTURE(name);
       std::string const expected = rank_processes::run(name + ", late", size).front();
@@ -122,7 +122,7 @@ TEST_CASE("the sums of many buckets begin during backward, and have the bits of 
 
 TEST_CASE("a first window in which most ranks have nothing") {
   std::vector<double> const exact = numbers_of(rank_processes::run("exact, short", 1).front());
-  for (std::string const& name : {"short, many", "short, exact"}) {
+  for (std::string const name : {"short, many", "short, exact"}) {
     CAPTURE(name);
     std::vector<std::string> const results = rank_processes::run(name, 4);
     for (std::string const& result : results) CHECK(result == results.front());
