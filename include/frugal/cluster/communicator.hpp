@@ -57,7 +57,8 @@ struct OthersHaveEnded {
 /// Threads  one calls at a time.
 /// Errors   ClusterError if the ranks do not meet, if one ends, or if an exchange takes longer than
 ///          WaitLimits::collective. NCCL's exchanges are awaited by the GPU: there its own watch ends
-///          the process after that time, if no exchange by Gloo has noticed before. After an error the communicator cannot be used any more.
+///          the process after that time, if no exchange by Gloo has noticed before. After an error the
+///          communicator cannot be used any more.
 class Communicator {
  public:
   /// Waits until all processes have come.
@@ -185,7 +186,7 @@ class Communicator {
       refuse("begin step " + std::to_string(step), verdict);
     }
   }
-  /// Tells the others why this rank ends, so that they end at once and say so.
+  /// Gives the others the reason for which this rank ends: they end at once, and name it.
   void fail(std::exception const& error) noexcept {
     if (watch_) watch_->fail(error.what());
   }
@@ -216,24 +217,19 @@ class Communicator {
   /// streams, and does not wait.
   void wait(c10d::Work& work) {
     constexpr std::chrono::milliseconds slice(250);
-    while (true) {
-      if (!is_of_gloo(work)) {
-        work.wait();
-        return;
-      }
+    bool const is_sliced = watch_ && is_of_gloo(work);
+    while (is_sliced && !work.isCompleted()) {
       try {
         work.wait(slice);
         return;
       } catch (std::exception const&) {
-        if (work.isCompleted()) {  // with an error, or meanwhile
-          work.wait();
-          return;
-        }
+        if (work.isCompleted()) break;  // with an error, or meanwhile
       }
-      if (std::string verdict = watch_ ? watch_->verdict() : std::string(); !verdict.empty()) {
+      if (std::string verdict = watch_->verdict(); !verdict.empty()) {
         throw detail::OthersHaveEnded{std::move(verdict)};
       }
     }
+    work.wait();
   }
   static bool is_of_gloo(c10d::Work& work) {
     return dynamic_cast<c10d::ProcessGroupGloo::AsyncWork*>(&work) != nullptr;

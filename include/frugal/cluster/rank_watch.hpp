@@ -103,14 +103,16 @@ class RankWatch {
 
   /// The verdict of the first rank that has found one; empty without. Quick.
   std::string verdict() {
+    std::string found;
     {
       std::scoped_lock const lock(mutex_);
       if (verdict_.empty()) return {};
       here_.noticed = true;
+      found = verdict_;
     }
     write();
     linger();
-    return verdict_;  // which does not change any more
+    return found;
   }
   /// Finds one, after an exchange has failed here.
   std::string find() {
@@ -240,7 +242,7 @@ class RankWatch {
       if (!store_->check({"verdict"})) return;
       std::string const found = store_->get_to_str("verdict");
       std::scoped_lock const lock(mutex_);
-      verdict_ = found;
+      if (verdict_.empty()) verdict_ = found;
       found_ = Clock::now();
     } catch (std::exception const&) {
       lose_store();

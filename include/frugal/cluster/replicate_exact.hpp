@@ -25,16 +25,14 @@ namespace detail {
 
 /// An equal share that is a node of the tree of PairwiseSum.
 inline MicroBatches exact_share(World const& world, int micro_batches) {
-  MicroBatches const own = equal_share(world, micro_batches, "Replicate<Exact>");
+  constexpr char const* name = "Replicate<Exact>";
+  constexpr char const* multiple = "N = processes x 1, 2, 4 or 8";
+  MicroBatches const own = equal_share(world, micro_batches, name, multiple);
   if (world.size != 1 && !std::has_single_bit(own.count)) {
-    throw SettingsError({.what = std::to_string(world.size) +
-                                 " processes cannot share windows of " +
-                                 std::to_string(micro_batches) + " micro-batches",
-                         .where = "Replicate<Exact>",
-                         .why = "each would have " + std::to_string(own.count) +
-                                ", and the order of the sums is fixed for 1, 2, 4, 8 and so on",
-                         .fix = "Use Accumulate<N> with N = processes x 1, 2, 4 or 8; N is the "
-                                "number of micro-batches of a step in all processes."});
+    refuse_share(world, micro_batches, name,
+                 "each would have " + std::to_string(own.count) +
+                     ", and the order of the sums is fixed for 1, 2, 4, 8 and so on",
+                 multiple);
   }
   return own;
 }
@@ -74,9 +72,7 @@ struct Replicate<Exact> {
   MicroBatches own(int micro_batches) const {
     return detail::exact_share(communicator().world(), micro_batches);
   }
-  Communicator& communicator() const {
-    return with ? *with : *detail::communicator_of_environment();
-  }
+  Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::ExactGradients> {

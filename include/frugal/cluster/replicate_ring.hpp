@@ -57,9 +57,7 @@ struct Replicate<Ring> {
   MicroBatches own(int micro_batches) const {
     return detail::equal_share(communicator().world(), micro_batches, "Replicate<Ring>");
   }
-  Communicator& communicator() const {
-    return with ? *with : *detail::communicator_of_environment();
-  }
+  Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::RingGradients> {

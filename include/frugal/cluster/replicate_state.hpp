@@ -56,17 +56,27 @@ inline std::shared_ptr<Communicator> communicator_of_environment() {
   return one;
 }
 
+/// Those that a policy's member `with` names, or of the environment.
+inline Communicator& communicator_of(std::shared_ptr<Communicator> const& with) {
+  return with ? *with : *communicator_of_environment();
+}
+
+[[noreturn]] inline void refuse_share(World const& world, int micro_batches, char const* name,
+                                      std::string why, char const* multiple) {
+  throw SettingsError({.what = std::to_string(world.size) + " processes cannot share windows of " +
+                               std::to_string(micro_batches) + " micro-batches",
+                       .where = name,
+                       .why = std::move(why),
+                       .fix = std::string("Use Accumulate<N> with ") + multiple +
+                              "; N is the number of micro-batches of a step in all processes."});
+}
+
 /// Those of a window that a rank trains. SettingsError unless each has the same number.
-inline MicroBatches equal_share(World const& world, int micro_batches, char const* name) {
+inline MicroBatches equal_share(World const& world, int micro_batches, char const* name,
+                                char const* multiple = "a multiple of the number of processes") {
   int const each = micro_batches / world.size;
   if (each * world.size != micro_batches) {
-    throw SettingsError(
-        {.what = std::to_string(world.size) + " processes cannot share windows of " +
-                 std::to_string(micro_batches) + " micro-batches",
-         .where = name,
-         .why = "each must have the same number of them",
-         .fix = "Use Accumulate<N> with a multiple of the number of processes; N is "
-                "the number of micro-batches of a step in all processes."});
+    refuse_share(world, micro_batches, name, "each must have the same number of them", multiple);
   }
   return {.first = static_cast<std::uint64_t>(world.rank * each),
           .count = static_cast<std::uint64_t>(each)};

@@ -233,7 +233,7 @@ class Fit {
       WindowBegin<Context> phase(run_);
       interruption_.template emit<on::window>(phase);
       if (interruption_.stopped()) return false;
-      // What processes that divide a window skip, they skip for what is equal in all.
+      // Processes that divide a window skip it for reasons that are equal in all of them.
       bool skips = phase.skipped();
       if constexpr (!Run<Context>::divides) {
         skips = run_.reduce(Quantity::skip, skips ? 1.0 : 0.0) != 0;

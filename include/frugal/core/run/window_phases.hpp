@@ -102,7 +102,7 @@ struct Captured : Phase<Context> {
   }
 };
 
-/// What one micro-batch of a window has come to.
+/// The loss and the counts of one micro-batch of a window.
 struct MicroBatchRecord {
   at::Tensor loss{};  ///< a scalar, without a graph
   double weight = 0;
