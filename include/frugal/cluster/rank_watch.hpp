@@ -68,7 +68,7 @@ class RankWatch {
   }
   void leave_run() {
     change([this] {
-      if (here_.state == State::runs) here_.state = State::left;
+      if (here_.state != State::failed) here_.state = State::left;
     });
     write();
   }
@@ -131,14 +131,14 @@ class RankWatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State { left, runs, failed };
+  enum class State { joined, runs, left, failed };
   static constexpr std::string_view no_store =
       "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
 
   struct Place {
     std::uint64_t beats = 0;
-    State state = State::left;  ///< no run has begun
-    bool noticed = false;       ///< that the run is over
+    State state = State::joined;  ///< no run has begun
+    bool noticed = false;         ///< that the run is over
     std::uint64_t step = 0;
     std::uint64_t exchanges = 0;  ///< begun
     bool waits = false;           ///< in the last one of them
@@ -278,7 +278,7 @@ class RankWatch {
     if (!left.empty()) return left + " left the run before the others";
     std::string behind;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
-      if (now[rank].exchanges == most || now[rank].state != State::runs) continue;
+      if (now[rank].exchanges == most) continue;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
                 where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
     }
