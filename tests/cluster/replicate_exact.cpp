@@ -6,6 +6,7 @@
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"
+#include "support/notice.hpp"
 #include "support/rank_processes.hpp"
 #include "support/ranks.hpp"
 
@@ -101,27 +102,6 @@ std::string train(Objective objective, Data const& all, bool leaves_out,
   return numbers + fr::module_identity(*net);
 }
 
-/// Asks one rank for a preemption during a step, as a notice to its machine would.
-struct Notice {
-  struct kind : fr::optional_kind {
-    static constexpr std::string_view name = "test.Notice";
-  };
-  using listens = fr::list<fr::query::stop_requested>;
-  static constexpr bool knows_ranks = true;
-
-  std::uint64_t step = 0;
-
-  template <class Context>
-  struct State {
-    using transient = void;
-    explicit State(Notice const& notice) : step(notice.step) {}
-    bool stop_requested(fr::Phase<Context> const& phase) const {
-      return step != 0 && phase.counters().step + 1 >= step;
-    }
-    std::uint64_t step;
-  };
-};
-
 /// Trains in a folder, until the notice of rank `FRUGAL_TEST_NOTICE_RANK` after step
 /// `FRUGAL_TEST_NOTICE`; a later start goes on.
 std::string train_in(std::string const& folder) {
@@ -130,9 +110,6 @@ std::string train_in(std::string const& folder) {
   Data const all = data();
   fr::TensorDataset train(all.x, all.y, {.batch = 4});
   fr::TensorDataset valid(all.x, all.y, {.batch = 16, .shuffle = false});
-  char const* const rank = std::getenv("RANK");
-  bool const here =
-      std::string(rank == nullptr ? "0" : rank) == std::getenv("FRUGAL_TEST_NOTICE_RANK");
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},
                       fr::Settings{.run_dir = folder, .epochs = 3},
@@ -142,7 +119,7 @@ std::string train_in(std::string const& folder) {
                       fr::Average<fr::Ema<0.9_r>>{},
                       fr::Checkpoint<fr::Every<2>>{},
                       fr::Log<fr::Every<1>>{},
-                      Notice{.step = here ? std::stoull(std::getenv("FRUGAL_TEST_NOTICE")) : 0},
+                      support::Notice::of_environment(),
                       fr::Replicate<fr::Exact>{}};
   fr::Report const report = trainer.fit(train, valid);
   char numbers[128];
@@ -194,9 +171,8 @@ std::pair<fr::Report, at::Tensor> accumulate(Replicate const&... replicate) {
 std::vector<std::string> run_in(std::filesystem::path const& folder, int size, int notice_rank,
                                 int notice_step) {
   return run("folder", size,
-             {"FRUGAL_TEST_FOLDER=" + folder.string(),
-              "FRUGAL_TEST_NOTICE_RANK=" + std::to_string(notice_rank),
-              "FRUGAL_TEST_NOTICE=" + std::to_string(notice_step)});
+             support::Notice::environment(notice_rank, notice_step,
+                                          {"FRUGAL_TEST_FOLDER=" + folder.string()}));
 }
 
 /// Step and loss of each line of a log.

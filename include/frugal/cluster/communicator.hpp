@@ -137,6 +137,16 @@ class Communicator {
     complete(data(mine)->_allgather_base(all, mine), what);
   }
 
+  /// A tensor in host memory from one rank to rank 0, which knows its size.
+  void send_to_first(at::Tensor const& tensor, char const* what) {
+    std::vector<at::Tensor> one{tensor};
+    complete(control_->send(one, 0, 0), what);
+  }
+  void receive(at::Tensor const& into, int rank, char const* what) {
+    std::vector<at::Tensor> one{into};
+    complete(control_->recv(one, rank, 0), what);
+  }
+
   /// Begins to add up `tensor` over the ranks, in place, in the backend's order. Null if it is done.
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
     if (goes_by_host(tensor)) {

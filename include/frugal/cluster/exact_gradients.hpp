@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -12,13 +13,16 @@
 #include <frugal/cluster/exact_sum.hpp>
 #include <frugal/cluster/flat_tensors.hpp>
 #include <frugal/cluster/pairwise_sum.hpp>
+#include <frugal/cluster/sharded_parameters.hpp>
 
 namespace frugal::detail {
 
 /// A window's gradients, added up in one tree over the micro-batches of all processes.
 class ExactGradients {
  public:
-  explicit ExactGradients(Communicator& all) : all_(all), sum_(all) {}
+  /// `block`: where the parts of processes may be cut (FlatTensors).
+  explicit ExactGradients(Communicator& all, std::int64_t block = FlatTensors::grid)
+      : all_(all), sum_(all, block) {}
 
   /// Of a window, for these parameters.
   void begin(std::vector<at::Tensor> const& parameters) {
@@ -59,6 +63,12 @@ class ExactGradients {
     bool const any = std::ranges::find(counts, true) != counts.end();
     if (all_.size() > 1 && any) gradients = sum_.sum(parameters_, gradients, counts);
     return gradients;
+  }
+  /// Likewise this process's parts of the sums.
+  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters&) {
+    std::vector<at::Tensor> const gradients = tree_.take();
+    if (std::ranges::find(counts, true) == counts.end()) return {};
+    return sum_.own_sum(parameters_, gradients, counts);
   }
 
  private:

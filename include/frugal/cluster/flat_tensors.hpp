@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,29 +33,60 @@ inline void require_dense(at::Tensor const& gradient) {
 /// Tensors of one dtype and device as one, of a length that every world size divides.
 class FlatTensors {
  public:
-  /// Views of `like`'s shapes and strides, over zeros. `parts` divides the length.
-  FlatTensors(std::vector<at::Tensor> const& like, std::int64_t parts) {
-    // Each view begins at a multiple of 64 bytes or more, where kernels expect it.
-    constexpr std::int64_t grid = 64;
-    std::vector<std::int64_t> begins;
+  /// Each view begins at a multiple of so many elements, where kernels expect it.
+  static constexpr std::int64_t grid = 64;
+
+  /// Views of `like`'s shapes and strides, over zeros. The length is cut into `parts` of equal length,
+  /// at multiples of `block` elements, a multiple of the grid: each cut is at a multiple of `block` of
+  /// a tensor's own elements, or between two tensors.
+  FlatTensors(std::vector<at::Tensor> const& like, std::int64_t parts, std::int64_t block = grid)
+      : parts_(parts) {
+    auto const round_up = [](std::int64_t at, std::int64_t to) { return (at + to - 1) / to * to; };
     std::int64_t length = 0;
     for (at::Tensor const& each : like) {
-      begins.push_back(length);
-      length += (each.numel() + grid - 1) / grid * grid;
+      std::int64_t const size = round_up(each.numel(), grid);
+      if (length % block + size > block) length = round_up(length, block);
+      begins_.push_back(length);
+      counts_.push_back(each.numel());
+      length += size;
     }
-    std::int64_t const block = grid * parts;
-    length = (length + block - 1) / block * block;
+    length = round_up(length, block * parts);
     flat_ = at::zeros({length}, like.front().options().requires_grad(false));
     for (std::size_t i = 0; i < like.size(); ++i) {
       at::Tensor const& each = like[i];
       views_.push_back(each.is_non_overlapping_and_dense()
-                           ? flat_.as_strided(each.sizes(), each.strides(), begins[i])
-                           : flat_.narrow(0, begins[i], each.numel()).view(each.sizes()));
+                           ? flat_.as_strided(each.sizes(), each.strides(), begins_[i])
+                           : flat_.narrow(0, begins_[i], each.numel()).view(each.sizes()));
     }
   }
 
   at::Tensor& flat() { return flat_; }
   std::vector<at::Tensor> const& views() const { return views_; }
+
+  std::int64_t part_length() const { return flat_.numel() / parts_; }
+  /// This part of the whole.
+  at::Tensor part(std::int64_t which) const {
+    return flat_.narrow(0, which * part_length(), part_length());
+  }
+  /// Elements of a tensor, in the order of its memory.
+  struct Range {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+  };
+  /// Those of tensor `i` that are in this part.
+  Range range(std::size_t i, std::int64_t which) const {
+    std::int64_t const begin =
+        std::clamp(which * part_length() - begins_[i], std::int64_t{0}, counts_[i]);
+    std::int64_t const end =
+        std::clamp((which + 1) * part_length() - begins_[i], std::int64_t{0}, counts_[i]);
+    return {.first = begin, .count = end - begin};
+  }
+  /// The elements of tensor `i` that are in part `which`, of a tensor that is laid out as this part.
+  at::Tensor slice(std::size_t i, std::int64_t which, at::Tensor const& of_part) const {
+    Range const own = range(i, which);
+    std::int64_t const at = own.count == 0 ? 0 : begins_[i] + own.first - which * part_length();
+    return of_part.narrow(0, at, own.count);
+  }
 
   void copy_from(std::vector<at::Tensor> const& tensors) {
     at::NoGradGuard const no_gradients;
@@ -62,6 +94,9 @@ class FlatTensors {
   }
 
  private:
+  std::int64_t parts_;
+  std::vector<std::int64_t> begins_;
+  std::vector<std::int64_t> counts_;
   at::Tensor flat_;
   std::vector<at::Tensor> views_;
 };

@@ -4,11 +4,13 @@
 #include <bit>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/exact_gradients.hpp>
 #include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/replicate_state.hpp>
+#include <frugal/cluster/shard.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -56,12 +58,22 @@ inline MicroBatches exact_share(World const& world, int micro_batches) {
 ///         training, ClusterError for ranks with other seeds, data, recipes or weights, for one
 ///         that ends, and if a module's buffers come out different. A policy that knows no ranks
 ///         does not compile.
-template <>
-struct Replicate<Exact> {
+template <class... Options>
+struct Replicate<Exact, Options...> {
+  using options = detail::ReplicateOptions<Options...>;
+  static_assert(options::known && options::unique,
+                "frugal: Replicate<Exact, ...>: unknown option, or one twice. Options: "
+                "Shard<States>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
-  using demands = list<detail::KnowsRanks>;
+  using demands =
+      std::conditional_t<options::shards, list<detail::KnowsRanks, detail::WorksOnParts>,
+                         list<detail::KnowsRanks>>;
+  using conflicts =
+      std::conditional_t<options::shards,
+                         list<conflict<kinds::unfreeze, detail::shard_and_unfreeze>>, list<>>;
+  using canonical = Replicate<Exact>;  // a run may go on with other options
 
   static constexpr bool has_ranks = true;
   static constexpr About about{Term::hours_per_run, "an exchange of all gradients per step"};
@@ -75,11 +87,12 @@ struct Replicate<Exact> {
   Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
-  struct State : detail::ReplicateState<Context, detail::ExactGradients> {
+  struct State : detail::ReplicateState<Context, detail::ExactGradients, options::shards> {
     explicit State(Replicate const& settings)
-        : detail::ReplicateState<Context, detail::ExactGradients>(
+        : detail::ReplicateState<Context, detail::ExactGradients, options::shards>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Exact>") {}
+              "Replicate<Exact>", options::shards ? detail::BlockNorms::block : FlatTensors::grid) {
+    }
   };
 };
 

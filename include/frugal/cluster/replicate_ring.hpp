@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/ring_gradients.hpp>
+#include <frugal/cluster/shard.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -37,12 +39,22 @@ struct Ring;
 ///         backward() itself; `overlaps = false` allows it.
 /// Source  Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training"
 ///         (2020).
-template <>
-struct Replicate<Ring> {
+template <class... Options>
+struct Replicate<Ring, Options...> {
+  using options = detail::ReplicateOptions<Options...>;
+  static_assert(options::known && options::unique,
+                "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
+                "Shard<States>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
-  using demands = list<detail::KnowsRanks>;
+  using demands =
+      std::conditional_t<options::shards, list<detail::KnowsRanks, detail::WorksOnParts>,
+                         list<detail::KnowsRanks>>;
+  using conflicts =
+      std::conditional_t<options::shards,
+                         list<conflict<kinds::unfreeze, detail::shard_and_unfreeze>>, list<>>;
+  using canonical = Replicate<Ring>;  // a run may go on with other options
 
   static constexpr bool has_ranks = true;
   static constexpr About about{Term::hours_per_run,
@@ -60,9 +72,9 @@ struct Replicate<Ring> {
   Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
-  struct State : detail::ReplicateState<Context, detail::RingGradients> {
+  struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards> {
     explicit State(Replicate const& settings)
-        : detail::ReplicateState<Context, detail::RingGradients>(
+        : detail::ReplicateState<Context, detail::RingGradients, options::shards>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
               "Replicate<Ring>",
               detail::RingGradients::Settings{.bucket = settings.bucket_bytes,

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <typeinfo>
@@ -24,8 +25,10 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/block_norms.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/same_run.hpp>
+#include <frugal/cluster/sharded_parameters.hpp>
 #include <frugal/cluster/window_message.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
@@ -91,7 +94,9 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   std::vector<bool> const& has() const    which parameters have got a gradient here
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
-template <class Context, class Gradients>
+///   std::vector<at::Tensor> own_sum(counts, sharded)  this process's parts of them
+/// `shards`: the processes divide the optimizer's moments (Shard<States>).
+template <class Context, class Gradients, bool shards>
 class ReplicateState {
   static constexpr int window = traits_of<Context>::batches;
 
@@ -124,16 +129,20 @@ class ReplicateState {
   void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
 
   template <class Next>
-  void around_fit(FitRun<Context> const&, Next&& next) {
+  void around_fit(FitRun<Context>& phase, Next&& next) {
     all_.enter_run();
     try {
+      shard(phase);
       next();
+      unshard(phase);
       all_.leave_run();
     } catch (ClusterError const&) {
+      unshard(phase);
       all_.leave_run();
       throw;  // of all ranks, or of another one
     } catch (std::exception const& error) {
       all_.fail(error);
+      unshard(phase);
       throw;
     }
   }
@@ -177,13 +186,32 @@ class ReplicateState {
       WindowMessage const message(own_.count, parameters_.size());
       counts = exchange_records(message, phase);
     }
-    std::vector<at::Tensor> const gradients = gradients_.sum(counts);
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (has_gradient_[i]) parameters_[i].mutable_grad() = gradients[i];
+    if (sharded_) {
+      sharded_->set_gradients(gradients_.own_sum(counts, *sharded_), has_gradient_);
+    } else {
+      std::vector<at::Tensor> const gradients = gradients_.sum(counts);
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (has_gradient_[i]) parameters_[i].mutable_grad() = gradients[i];
+      }
     }
     trained_ = 0;
     // What draws random numbers until the next window draws the same in every process.
     at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
+  }
+
+  std::vector<at::Tensor> norms(Parameters const& updated) {
+    at::Tensor all = BlockNorms::of(updated, sharded_ ? &sharded_->parts() : nullptr);
+    if (sharded_) {
+      // Each number is of one process, and 0 in the others: no order of a sum changes it.
+      if (auto const work = all_.start_sum(all)) all_.complete(work, "the norm of gradients");
+    }
+    return {all};
+  }
+
+  void collect_parts() {
+    if (!sharded_) return;
+    sharded_->reset_gradients();
+    sharded_->collect();
   }
 
   double reduce(Quantity what, double value) {
@@ -206,6 +234,22 @@ class ReplicateState {
   }
 
  private:
+  void shard(FitRun<Context>& phase) {
+    if constexpr (shards) {
+      if (all_.size() == 1) return;
+      sharded_.emplace(all_, phase.parameters());
+      phase.update_parts(&sharded_->parts());
+      phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
+        return sharded_->whole(mine, which);
+      };
+    }
+  }
+  void unshard(FitRun<Context>& phase) {
+    phase.update_parts(nullptr);
+    phase.run_state().whole_tensor = nullptr;
+    sharded_.reset();
+  }
+
   void refuse_batch_norm(torch::nn::Module& module) const {
     each_batch_norm(module, [this](auto const& layer) {
       if (!layer.is_training()) return;
@@ -237,8 +281,23 @@ class ReplicateState {
     for (at::Tensor const& each : phase.parameters().tensors) {
       if (each.requires_grad()) parameters_.push_back(each);
     }
+    if (sharded_) require_sharded();
     gradients_.begin(parameters_);
     trained_ = 0;
+  }
+
+  void require_sharded() const {
+    std::vector<at::Tensor> const& sharded = sharded_->trained();
+    bool const same =
+        std::ranges::equal(parameters_, sharded,
+                           [](at::Tensor const& a, at::Tensor const& b) { return a.is_same(b); });
+    if (same) return;
+    throw ModuleError(
+        {.what = "a step trains " + std::to_string(parameters_.size()) +
+                 " parameters, and the run began with " + std::to_string(sharded.size()),
+         .where = "Shard",
+         .why = "requires_grad has changed, and the processes have divided the parameters",
+         .fix = "Set requires_grad before fit, or leave Shard out."});
   }
 
   /// The one message of a step beside the gradients. Says of each rank whether it has gradients.
@@ -287,6 +346,7 @@ class ReplicateState {
   char const* name_;
   std::vector<at::Tensor> parameters_;  // those that are trained, in this window
   std::vector<bool> has_gradient_;
+  std::optional<ShardedParameters> sharded_;
   std::uint64_t trained_ = 0;  // own micro-batches of this window so far
 };
 

@@ -16,6 +16,7 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/flat_tensors.hpp>
+#include <frugal/cluster/sharded_parameters.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -91,6 +92,10 @@ class RingGradients {
       if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
     }
     return places_;
+  }
+  /// Likewise this process's parts of the sums.
+  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters& sharded) {
+    return sharded.parts_of(sum(counts));
   }
 
  private:

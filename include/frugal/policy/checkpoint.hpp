@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/base/wall_clock.hpp>
@@ -157,12 +158,14 @@ class Checkpoint<Options...>::State {
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     begin(phase);
+    if (!follows_) {
+      interval_.begin(run.counters, Clock::now());
+      // A run that is killed before its first cadence resumes from here. The save also measures what
+      // one costs.
+      phase.finish_set_up();
+    }
+    if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
-    interval_.begin(run.counters, Clock::now());
-    // A run that is killed before its first cadence resumes from here. The save also measures what
-    // one costs.
-    phase.finish_set_up();
-    if (!saver_.has_saved_any()) save_here(phase);
     if (run.resumed && !options::retention().best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
     }
@@ -170,6 +173,7 @@ class Checkpoint<Options...>::State {
   }
 
   void on_step(Step<Context>& phase) {
+    if (saves_together(phase)) return on_step_together(phase);
     if (follows_) return;
     bool due = false;
     if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
@@ -184,21 +188,23 @@ class Checkpoint<Options...>::State {
   }
 
   void on_validated(Validated<Context>& phase) {
+    validated_ = true;
     if (!follows_ && best_.look(phase.metrics)) next_check_step_ = 0;
   }
 
   void on_epoch_end(EpochEnd<Context>& phase) {
-    if (follows_) return;
+    if (follows_ && !saves_together(phase)) return;
     RunState& run = phase.run_state();
-    report_failure(run);
-    if (Cadence::due_at_epoch_end(run.counters) || best_.improved()) begin_save(phase);
+    if (!follows_) report_failure(run);
+    bool const due = Cadence::due_at_epoch_end(run.counters) || best_.improved();
+    if (agree(phase, due)) begin_save(phase);
   }
 
   void on_fit_end(FitEnd<Context>& phase) {
     RunState& run = phase.run_state();
-    if (!follows_) {
-      if (!phase.preempted() && !saver_.has_saved(run)) begin_save(phase);
-      finish(run);
+    if (!follows_ || saves_together(phase)) {
+      if (agree(phase, !phase.preempted() && !saver_.has_saved(run))) begin_save(phase);
+      if (!follows_) finish(run);
     }
     // No process leaves before the checkpoint is on disk.
     if constexpr (in_ranks) run.status.unsaved = phase.from_first(run.status.unsaved);
@@ -226,7 +232,7 @@ class Checkpoint<Options...>::State {
   /// continues. Throws the failure of this save, or of the one before.
   bool save(CheckpointPhase<Context>& phase) {
     if constexpr (in_ranks) {
-      bool const saved = !follows_ && save_here(phase);
+      bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
       return phase.from_first(saved ? "saved" : "") == "saved";
     } else {
       return save_here(phase);
@@ -281,9 +287,36 @@ class Checkpoint<Options...>::State {
 
   bool save_here(CheckpointPhase<Context>& phase) {
     RunState& run = phase.run_state();
-    if (!saver_.has_saved(run)) begin_save(phase);
+    if (agree(phase, !saver_.has_saved(run))) begin_save(phase);
+    if (follows_) return false;
     finish(run);
     return saver_.has_saved(run);
+  }
+
+  /// Whether processes hold parts of what is saved, so that all of them take part in a save.
+  bool saves_together(CheckpointPhase<Context> const& phase) const {
+    return in_ranks && phase.run_state().whole_tensor;
+  }
+  /// What the first process answers, if all take part.
+  bool agree(CheckpointPhase<Context>& phase, bool here) {
+    if constexpr (in_ranks) {
+      if (saves_together(phase)) return phase.from_first(here ? "save" : "") == "save";
+    }
+    return here;
+  }
+  void on_step_together(Step<Context>& phase) {
+    bool due = false;
+    if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
+    // The processes know the counters and when a validation was, and only the first one its clock.
+    bool const asks = !by_counts || due || std::exchange(validated_, false);
+    if (!follows_ && (due || phase.counters().step >= next_check_step_)) {
+      RunState& run = phase.run_state();
+      due = interval_.look(run.counters, Clock::now()) || due;
+      next_check_step_ = interval_.next_look();
+      saver_.beat(run);
+      report_failure(run);
+    }
+    if (asks && agree(phase, due || best_.improved())) begin_save(phase);
   }
 
   void begin_save(CheckpointPhase<Context>& phase) {
@@ -292,6 +325,10 @@ class Checkpoint<Options...>::State {
     RunState& run = phase.run_state();
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.read_losses();
+    if (follows_) {
+      give_parts(run);
+      return;
+    }
     // Any save includes the weights of the last improvement: a second save of these would evict
     // another checkpoint.
     auto const begins = [this] {
@@ -300,6 +337,14 @@ class Checkpoint<Options...>::State {
     };
     if (auto const cost = saver_.save(run, begins)) interval_.saved(*cost, Clock::now());
     if constexpr (!options::async) settle_best();
+  }
+
+  /// The part of a save in a process that is not the first: what it holds goes to that one.
+  static void give_parts(RunState& run) {
+    StateDict scratch;
+    StateWriter writer(scratch, CopyTarget::live);
+    writer.whole = run.whole_tensor;
+    run.persist(writer);
   }
 
   void report_failure(RunState& run) {
@@ -326,8 +371,9 @@ class Checkpoint<Options...>::State {
   detail::BestSoFar best_;
   detail::Interval<Cadence> interval_;
   std::atomic<std::uint64_t> next_check_step_{0};
-  bool follows_ = false;  // a process that is not the first of its run
-  detail::Saver saver_;   // last: its thread sets next_check_step_
+  bool validated_ = false;  // since the last step
+  bool follows_ = false;    // a process that is not the first of its run
+  detail::Saver saver_;     // last: its thread sets next_check_step_
 };
 
 }  // namespace frugal

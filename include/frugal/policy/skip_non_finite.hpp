@@ -61,6 +61,7 @@ struct SkipNonFinite {
 
   static constexpr About about{Term::runs_to_convergence, "one reading of the gradients per step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   std::uint64_t most_skips = 100;  ///< windows in a row after which the run fails
 

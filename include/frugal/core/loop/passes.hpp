@@ -352,7 +352,7 @@ class Passes {
   /// `counts`: for the window's step, and not for a trial or a line search.
   template <HookScope scope>
   void gather(bool counts) {
-    run_.gradients.collect(run_.parameters);
+    run_.gradients.collect(run_.updated());
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();

@@ -30,6 +30,9 @@ struct Phase {
   Settings const& settings() const { return run_->settings; }
   Counters const& counters() const { return run_->counters; }
   Parameters const& parameters() const { return run_->parameters; }
+  /// What the optimizer updates, if these are parts of the parameters (FitRun::update_parts); null for
+  /// the parameters themselves.
+  ParameterParts const* parts() const { return run_->parts; }
   /// All that belongs to no policy, to read: for functions that are compiled once for all recipes.
   /// Its module and loop are those of the run: use them by way of the phase.
   RunState const& run_state() const { return *run_; }

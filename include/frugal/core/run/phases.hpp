@@ -44,6 +44,9 @@ struct FitRun : Phase<Context> {
   using Phase<Context>::run_state;
   /// See CheckpointPhase. Outside of the fit's events nothing can be saved.
   RunState& run_state() { return this->run(); }
+  /// In a run that processes divide: the optimizer updates these in place of the parameters. Null:
+  /// the parameters. Their gradients are set when a window is joined.
+  void update_parts(ParameterParts const* parts) { this->run().parts = parts; }
 };
 
 /// Before the first batch: the module is on its device, no state has been used.

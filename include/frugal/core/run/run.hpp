@@ -4,8 +4,10 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/failure.hpp>
@@ -13,8 +15,15 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 
 namespace frugal {
+
+/// Parts of parameters: this process's elements of each, as a tensor of one dimension.
+struct ParameterParts {
+  Parameters parameters{};
+  std::vector<std::optional<TensorPart>> of{};  ///< nothing for a parameter that is there as it is
+};
 
 /// A run of one recipe over one type of module. Every phase refers to one.
 template <class Context>
@@ -105,8 +114,17 @@ struct Run : RunState {
     return engine->template provider<service::share>().from_first(text);
   }
 
+  /// What the optimizer updates: the parameters, or this process's parts of them.
+  Parameters const& updated() const {
+    if constexpr (divides) {
+      if (parts != nullptr) return parts->parameters;
+    }
+    return parameters;
+  }
+
   Module& module;
   Engine* engine = nullptr;
+  ParameterParts const* parts = nullptr;  ///< set by the provider of service::share
   /// Of a window that processes divide: what the gradients of the micro-batch in its backward pass
   /// are still to be multiplied by.
   double gradient_unit = 1;

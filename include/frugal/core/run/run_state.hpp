@@ -37,6 +37,7 @@
 #include <frugal/core/run/speed.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -74,6 +75,9 @@ struct RunState {
   std::vector<std::string> warnings{};
   std::vector<Event> events{};  ///< for loggers, oldest first
   bool tells_events = false;
+  /// Where processes hold parts of the States' tensors: makes them whole for a checkpoint. Then all
+  /// of them call persist() when one saves.
+  WholeTensor whole_tensor{};
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint
                                                ///< is
   std::shared_ptr<void> folder_lock{};         ///< of Settings::run_dir, once a policy writes there

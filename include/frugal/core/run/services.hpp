@@ -153,6 +153,10 @@ struct reduce {
 ///
 /// `std::string first_of(std::string const&)`   of the State: the first text that is not empty, of the
 ///                   first process that has one; all call it at the same moments
+/// `std::vector<at::Tensor> norms(Parameters const&)`   of the State: numbers whose norm is that of
+///                   the gradients of all processes' parts; all call it at the same moments
+/// `void collect_parts()`                       of the State: the optimizer has updated this process's
+///                   parts (FitRun::update_parts)
 ///
 /// A process calls around::micro_batch for its own micro-batches alone, and each begins without
 /// gradients.
@@ -164,12 +168,15 @@ struct share {
     { state.is_first() } -> std::same_as<bool>;
     { state.from_first(text) } -> std::same_as<std::string>;
     { state.first_of(text) } -> std::same_as<std::string>;
+    state.collect_parts();
   };
   FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::share, and lacks the members. Write `MicroBatches "
       "own(int) const` in it, and `void join(SharedWindow<Context>&)`, `bool is_first() const` and "
-      "`std::string from_first(std::string const&)` and `first_of` likewise in its State.");
+      "`std::string from_first(std::string const&)`, `first_of` likewise, `norms` and `void "
+      "collect_parts()` in "
+      "its State.");
   FRUGAL_DIAGNOSTIC(twice,
                     "frugal: two policies of this recipe divide its windows. Remove one of them.");
 };

@@ -137,6 +137,15 @@ struct Gradients : Captured<Context> {
   }
   /// Gradients in parameter order, without parameters that received none.
   std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+  /// Numbers whose norm is that of all gradients: in a run that processes divide, the norms of blocks
+  /// of parameters, the same in each; otherwise those of the tensors.
+  std::vector<at::Tensor> norms() const {
+    if constexpr (Run<Context>::divides) {
+      return this->run().engine->template provider<service::share>().norms(this->run().updated());
+    } else {
+      return at::_foreach_norm(gradients(), 2);
+    }
+  }
   /// Reports their total norm before clipping to loggers: a number, or a scalar on a device. Unless
   /// a policy has reported an overflow flag before, which skips such a window, a norm that is not
   /// finite is a NonFiniteGradientError: a number's now, a scalar's when losses are read.
@@ -207,6 +216,13 @@ struct Update : Captured<Context> {
   }
 
   GradientList const& gradients() const { return this->run().gradients; }
+  /// For an optimizer, after it has updated the weights: in a run whose processes each update a part
+  /// of them, the others' parts come in. Whoever is called later sees all weights.
+  void collect_parts() {
+    if constexpr (Run<Context>::divides) {
+      this->run().engine->template provider<service::share>().collect_parts();
+    }
+  }
   /// The flag from report_overflow(); undefined if no policy skips windows.
   at::Tensor const& overflow() const { return this->run().overflow.found; }
   /// The window's mean loss, for an optimizer that declares `reevaluates`.

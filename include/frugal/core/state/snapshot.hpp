@@ -184,6 +184,7 @@ class Snapshot {
     run.values.clear();
     StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;
+    if (with_kept) writer.whole = from.whole_tensor;
     if (holds(parts_, Part::states)) {
       from.persist(writer);
     } else {

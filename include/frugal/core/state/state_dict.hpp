@@ -21,7 +21,7 @@ namespace frugal {
 ///
 /// The archive protocol that every State's persist() uses:
 ///    archive("name", value);                     // saves value, or loads into it
-///    archive.shard("name", tensor, which);       // a tensor that is one shard of a larger one
+///    archive.part("name", tensor, which);        // a part of a tensor: see TensorPart
 ///    archive.scope("name", [&](auto& inner) {}); // a group with its own names
 ///    Archive::loading                            // the direction
 /// Values: bool, integers, floating point (NaN and infinities included), std::string, at::Tensor,

@@ -18,8 +18,8 @@
 #include <variant>
 
 #include <frugal/core/state/archive_path.hpp>
-#include <frugal/core/state/shard.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -99,25 +99,28 @@ class StateReader {
 
   template <class T>
   void operator()(std::string const& name, T& value) {
-    std::string const path = path_(name);
-    if constexpr (std::is_same_v<T, at::Tensor>) require_whole(path);
-    load(path, value);
+    load(path_(name), value);
   }
   template <class F>
   void scope(std::string const& name, F&& body) {
     path_.scope(name, *this, body);
   }
-  /// StateError if it was saved whole, or as another shard.
-  FRUGAL_INLINE void shard(std::string const& name, at::Tensor& part, Shard const& which) {
+  /// Takes the part of a tensor that was saved whole, or a part that was saved as it is. StateError
+  /// for other shapes.
+  FRUGAL_INLINE void part(std::string const& name, at::Tensor& mine, TensorPart const& which) {
     std::string const path = path_(name);
-    std::string const scope_name = detail::shard_scope(name);
-    if (!memory_.values.contains(path_(scope_name) + "/count")) {
-      refuse(path, "the whole tensor was saved, and here it is " + which.text());
+    auto const saved = memory_.tensors.find(path);
+    bool const is_part = saved == memory_.tensors.end() || saved->second.sizes() != which.sizes ||
+                         (saved->second.dim() == 1 && which.count == which.whole_count());
+    if (is_part) {
+      load(path, mine);
+      return;
     }
-    Shard saved;
-    scope(scope_name, [&](auto& inner) { saved.persist(inner); });
-    if (saved != which) refuse(path, "it is " + saved.text() + ", and here " + which.text());
-    load(path, part);
+    if (is_absent(path)) return mine.reset();
+    at::NoGradGuard const no_gradient;
+    at::Tensor whole =
+        at::empty_strided(which.sizes, which.strides, saved->second.options()).copy_(saved->second);
+    fill(path, mine, detail::in_memory_order(whole).narrow(0, which.first, which.count));
   }
 
  private:
@@ -154,12 +157,6 @@ class StateReader {
       value = narrow<T>(path, unsigned_integer(path));
     } else {
       value = text(path);
-    }
-  }
-
-  FRUGAL_INLINE void require_whole(std::string const& path) const {
-    if (memory_.values.contains(detail::shard_scope(path) + "/count")) {
-      refuse(path, "a part of a tensor was saved, and the whole one is asked for");
     }
   }
 
@@ -222,7 +219,9 @@ class StateReader {
   FRUGAL_INLINE void load_tensor(std::string const& path, at::Tensor& value) {
     auto const saved = memory_.tensors.find(path);
     if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
-    at::Tensor const& source = saved->second;
+    fill(path, value, saved->second);
+  }
+  FRUGAL_INLINE void fill(std::string const& path, at::Tensor& value, at::Tensor const& source) {
     if (!value.defined()) {
       value = source.clone();
       return;

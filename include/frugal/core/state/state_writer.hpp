@@ -12,8 +12,8 @@
 
 #include <frugal/core/libtorch/page_locked.hpp>
 #include <frugal/core/state/archive_path.hpp>
-#include <frugal/core/state/shard.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -34,6 +34,7 @@ class StateWriter {
   static constexpr bool loading = false;
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
+  WholeTensor whole{};  ///< makes tensors whole that this process has in part, as checkpoints need
 
   /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
   explicit StateWriter(StateDict& memory, CopyTarget copies = CopyTarget::on_device,
@@ -48,9 +49,9 @@ class StateWriter {
   void scope(std::string const& name, F&& body) {
     path_.scope(name, *this, body);
   }
-  FRUGAL_INLINE void shard(std::string const& name, at::Tensor const& part, Shard which) {
-    (*this)(name, part);
-    scope(detail::shard_scope(name), [&](auto& inner) { which.persist(inner); });
+  FRUGAL_INLINE void part(std::string const& name, at::Tensor const& mine,
+                          TensorPart const& which) {
+    put_tensor(path_(name), whole && mine.defined() ? whole(mine, which) : mine);
   }
 
   /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing

@@ -99,6 +99,7 @@ struct ClipNorm {
   static constexpr About about{Term::runs_to_convergence,
                                "one norm and one product over the gradients per step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
 
@@ -115,10 +116,12 @@ struct ClipNorm {
     void on_gradients(Gradients<Context>& phase) {
       auto const& gradients = phase.gradients();
       if (gradients.empty()) return;
-      std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+      std::vector<at::Tensor> norms = phase.norms();
       // In a captured graph a host number would stay constant.
       if (!captures_steps<typename Context::policies> && detail::all_on_host(norms)) {
-        double const norm = detail::norm_on_host(gradients, norms);
+        double const norm = Run<Context>::divides
+                                ? at::linalg_vector_norm(norms.front()).template item<double>()
+                                : detail::norm_on_host(gradients, norms);
         phase.report_norm(norm);  // throws before a gradient is changed
         detail::clip_on_host(gradients, norm, max_norm_);
       } else {

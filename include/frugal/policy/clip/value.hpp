@@ -31,6 +31,7 @@ struct ClipValue {
 
   static constexpr About about{Term::runs_to_convergence, "two passes over the gradients per step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double max_value = Limit.value();  ///< largest absolute value of an element
 

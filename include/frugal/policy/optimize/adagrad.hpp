@@ -32,6 +32,7 @@ struct Optimize<Adagrad> {
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double lr = 1e-2;                  ///< learning rate, multiplied by the schedule's factor
   double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay

@@ -64,6 +64,7 @@ struct Optimize<AdamW> {
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double lr = 1e-3;            ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;          ///< decay of the first moment
@@ -108,6 +109,7 @@ struct Optimize<Adam> {
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;         ///< decay of the first moment

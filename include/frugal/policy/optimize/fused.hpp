@@ -93,7 +93,12 @@ class FusedState {
       Rule const rule = with_settings(rule_, own);
       Part part{rule, FusedBucket(rule.lr, rule.weight_decay, rule.moment_count()), own.rate};
       for (std::size_t const i : bucket) {
-        part.bucket.add(parameters.names[i], parameters.tensors[i]);
+        if (phase.parts() == nullptr) {
+          part.bucket.add(parameters.names[i], parameters.tensors[i]);
+        } else {
+          part.bucket.add(parameters.names[i], phase.parts()->parameters.tensors[i],
+                          phase.parts()->of[i]);
+        }
       }
       parts_.push_back(std::move(part));
     }
@@ -120,12 +125,15 @@ class FusedState {
     // In host memory the flag is a plain number, which no kernel needs to read.
     bool const on_host = overflow.defined() && overflow.is_cpu();
     if (on_host && host_scalar(overflow) != 0) return;
-    if (schedules_) [[unlikely]]
-      return update_on_schedules(phase, on_host ? at::Tensor() : overflow);
-    for (Part& each : parts_) {
-      each.bucket.step(each.rule, phase.gradients(), phase.learning_rate_factor(),
-                       on_host ? at::Tensor() : overflow);
+    if (schedules_) [[unlikely]] {
+      update_on_schedules(phase, on_host ? at::Tensor() : overflow);
+    } else {
+      for (Part& each : parts_) {
+        each.bucket.step(each.rule, phase.gradients(), phase.learning_rate_factor(),
+                         on_host ? at::Tensor() : overflow);
+      }
     }
+    phase.collect_parts();
   }
 
   template <class Archive>

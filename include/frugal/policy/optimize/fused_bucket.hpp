@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/optimize/fused_step.hpp>
@@ -28,9 +29,12 @@ class FusedBucket {
   FRUGAL_INLINE FusedBucket(double lr, double weight_decay, std::size_t moments)
       : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
 
-  FRUGAL_INLINE void add(std::string name, at::Tensor const& parameter) {
+  /// `part`: of which parameter `parameter` is a part, unless it is whole.
+  FRUGAL_INLINE void add(std::string name, at::Tensor const& parameter,
+                         std::optional<TensorPart> part = std::nullopt) {
     names_.push_back(std::move(name));
     parameters_.push_back(parameter);
+    parts_.push_back(std::move(part));
     counters_.add(parameter);
     for (auto& moment : moments_) moment.emplace_back();
   }
@@ -83,7 +87,11 @@ class FusedBucket {
         for (std::size_t m = 0; m < moments_.size(); ++m) {
           // An archive fills an existing tensor on its device, and refuses another shape.
           if (Archive::loading) moments_[m][i] = unfilled_like(parameters_[i]);
-          inner(rule.moment_name(m), moments_[m][i]);
+          if (parts_[i]) {
+            inner.part(rule.moment_name(m), moments_[m][i], *parts_[i]);
+          } else {
+            inner(rule.moment_name(m), moments_[m][i]);
+          }
         }
       });
     }
@@ -216,6 +224,7 @@ class FusedBucket {
   double lr_;
   double weight_decay_;
   std::vector<std::string> names_;
+  std::vector<std::optional<TensorPart>> parts_;  ///< for those that are parts of a parameter
   std::vector<at::Tensor> parameters_;
   StepCounters counters_;
   std::vector<std::vector<at::Tensor>> moments_;

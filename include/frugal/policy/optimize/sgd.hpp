@@ -31,6 +31,7 @@ struct Optimize<SGD> {
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
 
   double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
   double momentum = 0.0;      ///< fraction of the last update that is kept

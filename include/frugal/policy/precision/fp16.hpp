@@ -50,6 +50,7 @@ struct Precision<FP16> {
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;
   /// Windows whose gradients are not finite are no steps.
   static constexpr bool skips_overflows = true;
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <frugal/cluster/block_norms.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/flat_groups.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/state/tensor_part.hpp>
+
+namespace frugal::detail {
+
+/// The parameters of a run, each process updating one part of them.
+///
+/// While it lives, the parameters are views of one flat tensor for each dtype and device, so that the
+/// parts of all processes are collected in place. Then each has memory of its own again.
+class ShardedParameters {
+ public:
+  ShardedParameters(Communicator& all, Parameters const& parameters)
+      : all_(all), flats_(all.size(), BlockNorms::block) {
+    at::NoGradGuard const no_gradients;
+    parts_.parameters = parameters;
+    parts_.of.resize(parameters.size());
+    places_.resize(parameters.size());
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters.tensors[i].requires_grad()) continue;
+      trained_.push_back(parameters.tensors[i]);
+      places.push_back(i);
+    }
+    flats_.fit(trained_);
+    for (FlatGroups::Group& group : flats_.groups()) {
+      at::Tensor const part = group.flat.part(all.rank());
+      for (std::size_t k = 0; k < group.indices.size(); ++k) {
+        std::size_t const i = places[group.indices[k]];
+        FlatTensors::Range const own = group.flat.range(k, all.rank());
+        at::Tensor const& view = group.flat.views()[k];
+        view.copy_(parameters.tensors[i]);
+        parameters.tensors[i].set_data(view);
+        parts_.of[i] = TensorPart::of(view, own.first, own.count, i);
+        places_[i] = {&group, k};
+        parts_.parameters.tensors[i] = group.flat.slice(k, all.rank(), part);
+      }
+    }
+  }
+  ShardedParameters(ShardedParameters const&) = delete;
+  ShardedParameters& operator=(ShardedParameters const&) = delete;
+  ~ShardedParameters() {
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& each : trained_) {
+      each.set_data(each.detach().clone(at::MemoryFormat::Preserve));
+    }
+  }
+
+  ParameterParts const& parts() const { return parts_; }
+  /// The parameters that have parts.
+  std::vector<at::Tensor> const& trained() const { return trained_; }
+
+  /// This process's elements of tensors that are laid out as the trained parameters.
+  std::vector<at::Tensor> parts_of(std::vector<at::Tensor> const& whole) {
+    std::vector<at::Tensor> own(whole.size());
+    for (FlatGroups::Group const& group : flats_.groups()) {
+      for (std::size_t k = 0; k < group.indices.size(); ++k) {
+        FlatTensors::Range const range = group.flat.range(k, all_.rank());
+        at::Tensor const& each = whole[group.indices[k]];
+        own[group.indices[k]] = in_memory_order(each).narrow(0, range.first, range.count);
+      }
+    }
+    return own;
+  }
+  /// Sets the gradient of a part; `i` counts the trained parameters.
+  void set_gradients(std::vector<at::Tensor> const& own, std::vector<bool> const& has) {
+    for (std::size_t i = 0, k = 0; i < parts_.of.size(); ++i) {
+      if (!parts_.of[i]) continue;
+      if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];
+      ++k;
+    }
+  }
+  void reset_gradients() const { parts_.parameters.reset_gradients(); }
+
+  /// After an update: every process gets the parts of the others.
+  void collect() {
+    at::NoGradGuard const no_gradients;
+    for (FlatGroups::Group& group : flats_.groups()) {
+      at::Tensor mine = group.flat.part(all_.rank()).clone();
+      all_.collect(group.flat.flat(), mine, "the collection of weights");
+    }
+  }
+
+  /// In the first process, the tensor of which each process has a part; undefined in the others. All
+  /// call it at the same moments.
+  at::Tensor whole(at::Tensor const& mine, TensorPart const& which) {
+    at::NoGradGuard const no_gradients;
+    at::Tensor const host = mine.cpu().contiguous();
+    if (all_.rank() != 0) {
+      if (which.count != 0) all_.send_to_first(host, "a part of the run's state");
+      return {};
+    }
+    at::Tensor whole = at::empty_strided(which.sizes, which.strides, host.options());
+    at::Tensor const elements = in_memory_order(whole);
+    elements.narrow(0, which.first, which.count).copy_(host);
+    auto const& [group, k] = places_[which.parameter];
+    for (int rank = 1; rank < all_.size(); ++rank) {
+      FlatTensors::Range const range = group->flat.range(k, rank);
+      if (range.count == 0) continue;
+      at::Tensor part = at::empty({range.count}, host.options());
+      all_.receive(part, rank, "a part of the run's state");
+      elements.narrow(0, range.first, range.count).copy_(part);
+    }
+    return whole;
+  }
+
+ private:
+  /// Where a parameter is.
+  struct Place {
+    FlatGroups::Group* group = nullptr;
+    std::size_t index = 0;  ///< in the group
+  };
+
+  Communicator& all_;
+  FlatGroups flats_;
+  std::vector<at::Tensor> trained_;
+  std::vector<Place> places_;  ///< of all parameters
+  ParameterParts parts_;
+};
+
+}  // namespace frugal::detail

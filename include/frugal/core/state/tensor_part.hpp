@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <frugal/inline.hpp>
+
+namespace frugal {
+
+/// A run of a tensor's elements, in the order in which they lie in memory: what one of several
+/// processes holds of it.
+///
+///     archive("weight", tensor);                                      // a whole tensor
+///     archive.part("exp_avg", mine, TensorPart::of(tensor, 0, 4096)); // its first elements
+///
+/// A checkpoint has whole tensors, so a run may go on with other parts, or with none.
+struct TensorPart {
+  std::vector<std::int64_t> sizes{};    ///< of the whole tensor
+  std::vector<std::int64_t> strides{};  ///< of the whole tensor
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::size_t parameter = 0;  ///< which of the run's parameters has this shape and these parts
+
+  FRUGAL_INLINE static TensorPart of(at::Tensor const& whole, std::int64_t first,
+                                     std::int64_t count, std::size_t parameter = 0) {
+    return {.sizes = whole.sizes().vec(),
+            .strides = whole.strides().vec(),
+            .first = first,
+            .count = count,
+            .parameter = parameter};
+  }
+
+  FRUGAL_INLINE std::int64_t whole_count() const {
+    std::int64_t all = 1;
+    for (std::int64_t const size : sizes) all *= size;
+    return all;
+  }
+  std::string text() const {
+    return "elements " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
+           std::to_string(whole_count());
+  }
+};
+
+namespace detail {
+
+/// All elements of a tensor without gaps, in the order of its memory.
+FRUGAL_INLINE at::Tensor in_memory_order(at::Tensor const& tensor) {
+  return tensor.as_strided({tensor.numel()}, {1});
+}
+
+}  // namespace detail
+
+/// Makes a tensor whole of the parts that the processes hold, in the one that saves; in the others,
+/// which call it at the same moments, the result is undefined.
+using WholeTensor = std::function<at::Tensor(at::Tensor const&, TensorPart const&)>;
+
+}  // namespace frugal
