@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/cluster.hpp>
+#include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"
@@ -75,13 +76,23 @@ Data data(bool with_nothing = false) {
   return {x, y};
 }
 
-template <class Objective, class... Policies>
-std::string train(Objective objective, Data const& all, bool leaves_out,
-                  std::shared_ptr<fr::Communicator> const& with, Policies const&... policies) {
+/// Samples with noise of their own, read by workers.
+struct NoisySet {
+  Data all;
+  std::uint64_t size() const { return static_cast<std::uint64_t>(all.x.size(0)); }
+  fr::Batch get(fr::SampleKey const& key) const {
+    auto const i = static_cast<std::int64_t>(key.index);
+    fr::Draw draw(key);
+    return {all.x[i] + draw.uniform(), all.y[i]};
+  }
+};
+
+template <class Source, class Objective, class... Policies>
+std::string train_on(Source& train, Objective objective, Data const& all, bool leaves_out,
+                     std::shared_ptr<fr::Communicator> const& with, Policies const&... policies) {
   torch::manual_seed(3);
   Net net;
   net->leaves_out = leaves_out;
-  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = leaves_out});
   fr::TensorDataset valid(all.x, all.y, {.batch = 16, .shuffle = false});
   fr::Trainer trainer{net,
                       objective,
@@ -100,6 +111,13 @@ std::string train(Objective objective, Data const& all, bool leaves_out,
                 static_cast<unsigned long>(report.samples), report.train_loss,
                 report.last()["loss"], report.last()["accuracy"]);
   return numbers + fr::module_identity(*net);
+}
+
+template <class Objective, class... Policies>
+std::string train(Objective objective, Data const& all, bool leaves_out,
+                  std::shared_ptr<fr::Communicator> const& with, Policies const&... policies) {
+  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = leaves_out});
+  return train_on(train, objective, all, leaves_out, with, policies...);
 }
 
 /// Trains in a folder, until the notice of rank `FRUGAL_TEST_NOTICE_RANK` after step
@@ -133,6 +151,10 @@ std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& 
     return train(fr::CrossEntropy{}, data(), false, with, fr::Average<fr::Ema<0.9_r>>{});
   if (name == "bf16")
     return train(fr::CrossEntropy{}, data(), true, with, fr::Precision<fr::BF16>{});
+  if (name == "loader") {
+    auto source = fr::loader(NoisySet{data()}, {.batch = 4}, fr::Stack{}, {.workers = 2});
+    return train_on(source, fr::CrossEntropy{}, data(), true, with);
+  }
   if (name == "folder") return train_in(std::getenv("FRUGAL_TEST_FOLDER"));
   return train(Weighed{}, data(true), true, with);
 }
@@ -142,7 +164,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
 }
 
 TEST_CASE("1, 2, 4 and 8 processes come to the same bits") {
-  for (std::string const name : {"fp32", "bf16", "weighed"}) {
+  for (std::string const name : {"fp32", "bf16", "weighed", "loader"}) {
     CAPTURE(name);
     std::string const alone = run(name, 1).front();
     for (int size : {2, 4, 8}) {

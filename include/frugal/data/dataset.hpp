@@ -131,6 +131,9 @@ class DatasetSource {
     return detail::collated(collate_, dataset_.get_batch(indices_), indices_);
   }
 
+  /// Passes over a batch; returns its samples, 0 at the end of the epoch.
+  std::uint64_t skip() { return pass_.advance().count; }
+
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
   D const& dataset() const { return dataset_; }

@@ -59,6 +59,9 @@ class FieldsDataset {
     return batch;
   }
 
+  /// Passes over a batch; returns its samples, 0 at the end of the epoch.
+  std::uint64_t skip() { return pass_.advance().count; }
+
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 

@@ -45,7 +45,9 @@ class Limited : public detail::WrappedSource<S> {
                            .fix = "Give 1 or more, or leave Limited out."});
     }
     // No source tells how many samples a batch stands for.
-    if (source_.seek({}); auto const first = source_.next()) advance(*first);
+    if (source_.seek({}); auto const first = source_.next()) {
+      advance(static_cast<std::uint64_t>(batch_samples(*first)));
+    }
     bool const countable = position_ <= std::numeric_limits<std::uint64_t>::max() / batches;
     end_ = countable ? position_ * batches : std::numeric_limits<std::uint64_t>::max();
     seek({});
@@ -61,8 +63,23 @@ class Limited : public detail::WrappedSource<S> {
   std::optional<batch_type> next() {
     if (position_ >= end_) return std::nullopt;
     std::optional<batch_type> batch = source_.next();
-    if (batch) advance(*batch);
+    if (batch) advance(static_cast<std::uint64_t>(batch_samples(*batch)));
     return batch;
+  }
+
+  /// Passes over the next batch; returns its samples, 0 at the end.
+  std::uint64_t skip()
+    requires SkippingSource<S>
+  {
+    if (position_ >= end_) return 0;
+    auto const samples = static_cast<std::uint64_t>(source_.skip());
+    advance(samples);
+    return samples;
+  }
+  void divide(Division const& own)
+    requires DividableSource<S>
+  {
+    source_.divide(own);
   }
 
   /// Samples of an epoch.
@@ -87,11 +104,11 @@ class Limited : public detail::WrappedSource<S> {
   }
 
  private:
-  void advance(batch_type const& batch) {
+  void advance(std::uint64_t samples) {
     if constexpr (ConsumingSource<S>) {
       position_ = static_cast<std::uint64_t>(source_.consumed());
     } else {
-      position_ += static_cast<std::uint64_t>(batch_samples(batch));
+      position_ += samples;
     }
   }
 

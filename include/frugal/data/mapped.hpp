@@ -52,6 +52,17 @@ class Mapped : public detail::WrappedSource<S> {
     return function_(*std::move(batch));
   }
 
+  std::uint64_t skip()
+    requires SkippingSource<S>
+  {
+    return source_.skip();
+  }
+  void divide(Division const& own)
+    requires DividableSource<S>
+  {
+    source_.divide(own);
+  }
+
   std::uint64_t consumed() const
     requires ConsumingSource<S>
   {

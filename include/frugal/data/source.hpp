@@ -63,6 +63,27 @@ concept SkippingSource = Source<S> && requires(S& source) {
   { source.skip() } -> std::convertible_to<std::uint64_t>;
 };
 
+/// The batches of an epoch that one of several processes reads: of each `window` batches since the last
+/// seek, `count` from number `first` on.
+struct Division {
+  std::uint64_t first = 0;
+  std::uint64_t count = 1;
+  std::uint64_t window = 1;
+
+  bool has(std::uint64_t batch) const {
+    std::uint64_t const place = batch % window;
+    return place >= first && place - first < count;
+  }
+};
+
+/// A source that reads ahead, and leaves unread what other processes read.
+///
+/// `divide(division)`  from the next seek on `next()` is called for this process's batches, and
+///                     `skip()` for the others.
+template <class S>
+concept DividableSource =
+    SkippingSource<S> && requires(S& source, Division const& own) { source.divide(own); };
+
 /// A source that knows what the user should change.
 ///
 /// `warning()`  one sentence, or nothing: a fit ends with it in its Report.
@@ -117,6 +138,7 @@ class ConsumedAt {
  public:
   void at(std::uint64_t) {}
   void read(S const&) {}
+  std::uint64_t position() const { return 0; }  ///< nobody asks for it
 };
 template <ConsumingSource S>
 class ConsumedAt<S> {
@@ -154,6 +176,18 @@ void require_in_epoch(S const& source, Cursor const& cursor) {
                              std::to_string(cursor.epoch) + ", and there are " +
                              std::to_string(samples),
                       .fix = "Resume with the data that the cursor was saved with."});
+  }
+}
+
+/// Passes over the next batch of a source; returns its samples, 0 at the end of the epoch. A source
+/// without `skip()` reads the batch. `samples_of(batch)` counts them.
+template <class S, class Samples>
+std::uint64_t skip_batch(S& source, Samples const& samples_of) {
+  if constexpr (SkippingSource<S>) {
+    return static_cast<std::uint64_t>(source.skip());
+  } else {
+    auto&& batch = source.next();
+    return batch ? static_cast<std::uint64_t>(samples_of(*batch)) : 0;
   }
 }
 

@@ -20,18 +20,6 @@
 
 namespace frugal::detail {
 
-/// Passes over the next batch of a source; returns its samples, 0 at the end of the epoch. A source
-/// without `skip()` reads the batch.
-template <class S>
-std::uint64_t skip_batch(S& source) {
-  if constexpr (SkippingSource<S>) {
-    return static_cast<std::uint64_t>(source.skip());
-  } else {
-    auto const batch = source.next();
-    return batch ? static_cast<std::uint64_t>(batch_samples(*batch)) : 0;
-  }
-}
-
 /// A source whose windows are divided among processes: gives this one's batches of a window, and
 /// passes over those of the others. Positions are those of the whole, so all processes have the same
 /// cursor after a window.
@@ -42,11 +30,14 @@ class DividedSource {
 
   /// `window`: batches of a window, of all processes.
   DividedSource(S& source, MicroBatches own, std::uint64_t window)
-      : source_(source), own_(own), window_(window) {
-    if constexpr (requires { source_.divide(own_, window_); }) source_.divide(own_, window_);
+      : source_(source), own_{.first = own.first, .count = own.count, .window = window} {
+    if constexpr (DividableSource<S>) source_.divide(own_);
   }
   DividedSource(DividedSource const&) = delete;
   DividedSource& operator=(DividedSource const&) = delete;
+  ~DividedSource() {
+    if constexpr (DividableSource<S>) source_.divide({});
+  }
 
   void seek(Cursor const& cursor) {
     source_.seek(cursor);
@@ -62,8 +53,8 @@ class DividedSource {
   /// The next batch of this process in the window. After its last one, passes over those that other
   /// processes have in the window.
   std::optional<Batch> next() {
-    while (passed_ < window_) {
-      if (is_own(passed_)) {
+    while (passed_ < own_.window) {
+      if (own_.has(passed_)) {
         seed_reading();
         auto batch = source_.next();
         if (!batch) return std::nullopt;
@@ -79,7 +70,8 @@ class DividedSource {
   /// Passes over the next batch, whoever has it; false at the end of the epoch.
   bool pass() {
     seed_reading();  // as where it is read: also if there is none, and a validation follows
-    std::uint64_t const samples = skip_batch(source_);
+    std::uint64_t const samples =
+        skip_batch(source_, [](auto const& batch) { return batch_samples(batch); });
     if (samples == 0) return false;
     ++passed_;
     advance(samples);
@@ -126,9 +118,6 @@ class DividedSource {
   S& whole() { return source_; }
 
  private:
-  bool is_own(std::uint64_t batch) const {
-    return batch >= own_.first && batch < own_.first + own_.count;
-  }
   /// A transform that draws from LibTorch's generator, in this thread, draws the same for a batch in
   /// whatever process reads it.
   void seed_reading() const {
@@ -141,8 +130,7 @@ class DividedSource {
   }
 
   S& source_;
-  MicroBatches own_;
-  std::uint64_t window_;
+  Division own_;
   std::uint64_t passed_ = 0;
   std::uint64_t position_ = 0;
   Cursor cursor_{};  // of the last seek

@@ -85,13 +85,13 @@ class ParquetBatches {
       return std::nullopt;
     }
     Batch batch = read(*slice_);
-    if constexpr (requires { order_.consumed(); }) {
-      consumed_ = order_.consumed();
-    } else {
-      consumed_ += slice_->count;
-    }
-    slice_.reset();
+    pass();
     return batch;
+  }
+  /// Passes over a batch, and decodes nothing for it; returns its samples, 0 at the end of the epoch.
+  std::uint64_t skip() {
+    if (!slice_) slice_ = order_.advance();
+    return pass();
   }
   /// Position after the last batch that next() gave: with a Shared order that of all ranks.
   std::uint64_t consumed() const { return consumed_; }
@@ -119,6 +119,18 @@ class ParquetBatches {
   }
 
  private:
+  /// The next batch is consumed. Returns its samples.
+  std::uint64_t pass() {
+    std::uint64_t const samples = slice_->count;
+    slice_.reset();
+    if constexpr (requires { order_.consumed(); }) {
+      consumed_ = order_.consumed();
+    } else {
+      consumed_ += samples;
+    }
+    return samples;
+  }
+
   using Cache = detail::GroupCache<Batch>;
 
   static constexpr std::uint64_t window_bytes = std::uint64_t{256} << 20;

@@ -6,6 +6,7 @@
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
+#include <frugal/data/loading/passed_over.hpp>
 #include <frugal/data/loading/pool.hpp>
 #include <frugal/data/loading/stages.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
@@ -44,6 +45,10 @@ struct Loaded {
   std::optional<std::size_t> failed{};  ///< the sample; nothing: collate failed
   std::vector<std::size_t> indices{};   ///< of the samples, where collate failed
   StageSeconds stages{};
+  std::uint64_t samples = 0;         ///< of the batch, skipped ones included; 0: there is none
+  std::vector<PassedOver> before{};  ///< batches of other processes
+  std::vector<PassedOver> after{};
+  bool is_batch() const { return samples != 0; }
 };
 
 /// The numbers of samples, for a collate function.
@@ -91,8 +96,9 @@ class BatchTasks {
       decltype(collate_samples(std::declval<Collate const&>(), std::declval<std::vector<Sample>>(),
                                std::span<SampleKey const>()));
   struct Job {
-    std::vector<std::uint64_t> indices;
-    std::uint64_t seed, epoch, consumed;
+    std::vector<std::uint64_t> indices{};
+    std::uint64_t seed = 0, epoch = 0, consumed = 0;
+    std::vector<PassedOver> before{}, after{};
   };
 
   BatchTasks(Set set, Collate collate, O order, LoaderSettings const& settings)
@@ -103,21 +109,31 @@ class BatchTasks {
         skips_(settings.on_error == OnError::Skip),
         locks_(settings.pin_memory && has_page_locked_memory()) {}
 
-  void seek(Cursor const& cursor) {
+  /// `own`: the batches that are read.
+  void seek(Cursor const& cursor, Division const& own) {
     order_.seek(cursor);
     cursor_ = cursor;
+    counter_.begin(own);
   }
 
   std::optional<Job> deal() {
+    auto const pass = [this] {
+      auto const slice = order_.advance();
+      return PassedOver{slice.count, after(slice)};
+    };
+    Job job{.seed = cursor_.seed, .epoch = cursor_.epoch};
+    job.before = counter_.others(pass);
     auto const slice = order_.advance();
-    if (slice.count == 0) return std::nullopt;
-    Job job{.indices = std::vector<std::uint64_t>(slice.count),
-            .seed = cursor_.seed,
-            .epoch = cursor_.epoch,
-            .consumed = slice.first + slice.count};
-    if constexpr (requires { order_.consumed(); }) job.consumed = order_.consumed();
+    if (slice.count == 0) {
+      if (job.before.empty()) return std::nullopt;
+      return job;
+    }
+    counter_.count();
+    job.indices.resize(slice.count);
+    job.consumed = after(slice);
     order_.indices(slice, std::span(job.indices));
     require_inside(job.indices);
+    job.after = counter_.others(pass);
     return job;
   }
 
@@ -127,7 +143,11 @@ class BatchTasks {
     at::NoGradGuard const no_grad;  // a transform's arithmetic is not part of the model
     TransformClock clock;
     MeasuredTransforms const measured(clock);
-    Loaded<Batch> loaded{.consumed = job.consumed};
+    Loaded<Batch> loaded{.consumed = job.consumed,
+                         .samples = job.indices.size(),
+                         .before = std::move(job.before),
+                         .after = std::move(job.after)};
+    if (!loaded.is_batch()) return loaded;
     if constexpr (gives_batches) {
       progress.begin(job.indices.front(), true);
       if (read_batch(job, loaded)) {
@@ -186,6 +206,16 @@ class BatchTasks {
   }
 
  private:
+  /// The position in the epoch after a slice.
+  template <class Slice>
+  std::uint64_t after(Slice const& slice) const {
+    if constexpr (requires { order_.consumed(); }) {
+      return order_.consumed();
+    } else {
+      return slice.first + slice.count;
+    }
+  }
+
   /// Whether the set makes whole batches, as Stack does.
   static constexpr bool gives_batches = [] {
     if constexpr (std::same_as<Collate, Stack> && BatchedSet<Set>) {
@@ -249,6 +279,7 @@ class BatchTasks {
   [[no_unique_address]] Collate collate_;
   O order_;
   Cursor cursor_{};
+  DivisionCounter counter_;
   int threads_;
   bool skips_;
   bool locks_;

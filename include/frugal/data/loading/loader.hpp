@@ -6,6 +6,7 @@
 #include <frugal/data/loading/load_batch.hpp>
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
+#include <frugal/data/loading/passed_over.hpp>
 #include <frugal/data/loading/pool.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/type_name.hpp>
@@ -77,7 +78,8 @@ class Loader {
   }
 
   void seek(Cursor const& cursor) {
-    pool_->seek([&](Tasks& tasks) { tasks.seek(cursor); });
+    pool_->seek([&](Tasks& tasks) { tasks.seek(cursor, own_); });
+    dealt_.clear();
     skipped_.seek(cursor.seed == start_.seed && cursor.epoch == start_.epoch);
     start_ = cursor;
     consumed_ = cursor.position;
@@ -89,23 +91,31 @@ class Loader {
     if (failure_) std::rethrow_exception(failure_);
     Clock::time_point const asked = Clock::now();
     for (;;) {
-      auto taken = pool_->take();
-      using Kind = typename decltype(taken)::Kind;
-      if (taken.kind == Kind::end) {
+      std::optional<Item> loaded = dealt_.next([this] { return take(); });
+      if (!loaded) {
         meter_.end();
         return std::nullopt;
       }
-      if (taken.kind != Kind::item) fail(taken);
-      auto& loaded = *taken.made;
-      stages_ += loaded.stages;
-      if (loaded.failure) fail(loaded);
-      if (!loaded.skipped.empty()) count_skipped(loaded);
-      if (!loaded.batch && shared_) stay([&] { faults_.empty_part(batch()); });
-      consumed_ = loaded.consumed;
-      if (!loaded.batch) continue;
+      require_good(*loaded);
+      consumed_ = loaded->consumed;
+      if (!loaded->batch) continue;
       meter_.step(asked, Clock::now());
-      return std::move(loaded.batch);
+      return std::move(loaded->batch);
     }
+  }
+
+  /// From the next seek on, workers read these batches alone; skip() passes over the others.
+  void divide(Division const& own) { own_ = own; }
+  /// Passes over the next batch, without waiting for it where another process reads it; returns its
+  /// samples, 0 at the end of the epoch.
+  std::uint64_t skip() {
+    if (failure_) std::rethrow_exception(failure_);
+    std::optional<Item> left;
+    auto const passed = dealt_.skip([this] { return take(); }, left);
+    if (!passed && !left) return 0;
+    if (left) require_good(*left);
+    consumed_ = passed ? passed->consumed : left->consumed;
+    return passed ? passed->samples : left->samples;
   }
 
   std::uint64_t samples() const { return samples_; }
@@ -142,6 +152,26 @@ class Loader {
   LoaderSettings const& settings() const { return settings_; }
 
  private:
+  using Item = detail::Loaded<batch_type>;
+
+  /// What the workers have made next; nothing at the end of the epoch.
+  std::optional<Item> take() {
+    auto taken = pool_->take();
+    using Kind = typename decltype(taken)::Kind;
+    if (taken.kind == Kind::end) return std::nullopt;
+    if (taken.kind != Kind::item) fail(taken);
+    stages_ += taken.made->stages;
+    return std::move(taken.made);
+  }
+  void require_good(Item const& loaded) {
+    if (loaded.failure) fail(loaded);
+    if (!loaded.skipped.empty()) count_skipped(loaded);
+    // Other processes count this batch, and do not know that it has nothing.
+    if (!loaded.batch && (shared_ || own_.window != own_.count)) {
+      stay([&] { faults_.empty_part(batch()); });
+    }
+  }
+
   static LoaderSettings checked(LoaderSettings settings) {
     detail::require_loadable(settings);
     if (!settings.workers) {
@@ -220,6 +250,8 @@ class Loader {
   SkippedSamples skipped_;
   StageSeconds stages_;
   detail::WaitMeter meter_;
+  Division own_{};  ///< the batches that this process reads, from the next seek on
+  detail::PassedQueue<Item> dealt_;
   std::unique_ptr<detail::Pool<Tasks>> pool_;
 };
 

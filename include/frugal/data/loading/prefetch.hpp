@@ -60,7 +60,9 @@ class Prefetch {
                          .why = "the call that hangs still uses the source",
                          .fix = "Make a new source and a new Prefetch."});
     }
+    if constexpr (DividableSource<S>) source_->divide(own_);
     source_->seek(cursor);
+    dealt_.clear();
     consumed_.at(cursor.position);
     measure();
     start(where(cursor));
@@ -70,14 +72,32 @@ class Prefetch {
   std::optional<batch_type> next() {
     if (!worker_) start("the source's first");
     Clock::time_point const asked = Clock::now();
-    auto read = worker_->next();
+    std::optional<Read> read = dealt_.next([this] { return worker_->next(); });
     if (!read) {
       meter_.end();
       return std::nullopt;
     }
     meter_.step(asked, Clock::now());
     consumed_ = read->consumed;
-    return std::optional<batch_type>(std::move(read->batch));
+    return std::move(read->batch);
+  }
+
+  /// From the next seek on, the worker reads these batches alone, if the source can pass over others
+  /// without reading them; skip() passes over those.
+  void divide(Division const& own) { own_ = own; }
+  /// Passes over the next batch, without waiting for it where another process reads it; returns its
+  /// samples, 0 at the end of the epoch.
+  std::uint64_t skip() {
+    if (!worker_) start("the source's first");
+    std::optional<Read> left;
+    auto const passed = dealt_.skip([this] { return worker_->next(); }, left);
+    if (passed) {
+      consumed_.at(passed->consumed);
+      return passed->samples;
+    }
+    if (!left) return 0;
+    consumed_ = left->consumed;
+    return static_cast<std::uint64_t>(batch_samples(*left->batch));
   }
 
   /// Pauses the worker, so that nothing disturbs the caller. `next()` still returns batches that
@@ -121,8 +141,11 @@ class Prefetch {
 
  private:
   struct Read {
-    batch_type batch;
+    std::optional<batch_type> batch{};
     [[no_unique_address]] detail::ConsumedAt<S> consumed{};
+    std::vector<detail::PassedOver> before{};  ///< batches of other processes
+    std::vector<detail::PassedOver> after{};
+    bool is_batch() const { return batch.has_value(); }
   };
 
   void measure() {
@@ -133,14 +156,30 @@ class Prefetch {
   }
 
   void start(std::string where) {
-    auto produce = [source = source_, threads = settings_.threads,
-                    first = true]() mutable -> std::optional<Read> {
+    detail::DivisionCounter counter;
+    counter.begin(own_);
+    auto produce = [source = source_, threads = settings_.threads, first = true,
+                    counter]() mutable -> std::optional<Read> {
       if (std::exchange(first, false)) detail::limit_operator_threads(threads);
       at::NoGradGuard const no_grad;
+      auto const pass = [&] {
+        std::uint64_t const samples =
+            detail::skip_batch(*source, [](auto const& batch) { return batch_samples(batch); });
+        detail::ConsumedAt<S> consumed;
+        consumed.read(*source);
+        return detail::PassedOver{samples, consumed.position()};
+      };
+      Read read;
+      read.before = counter.others(pass);
       auto&& batch = source->next();
-      if (!batch) return std::nullopt;
-      std::optional<Read> read(Read{*std::forward<decltype(batch)>(batch)});
-      read->consumed.read(*source);
+      if (!batch) {
+        if (read.before.empty()) return std::nullopt;
+        return read;
+      }
+      read.batch.emplace(*std::forward<decltype(batch)>(batch));
+      read.consumed.read(*source);
+      counter.count();
+      read.after = counter.others(pass);
       return read;
     };
     worker_ = std::make_unique<Worker<Read>>(std::move(produce), settings_, std::move(where),
@@ -152,6 +191,8 @@ class Prefetch {
            std::to_string(cursor.epoch);
   }
 
+  Division own_{};  ///< the batches that this process reads, from the next seek on
+  detail::PassedQueue<Read> dealt_;
   std::shared_ptr<S> source_;
   PrefetchOptions settings_;
   std::uint64_t samples_ = 0;
