@@ -5,6 +5,7 @@
 #include <frugal/cluster.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report.hpp>
 
 #include "support/files.hpp"
 #include "support/notice.hpp"
@@ -12,13 +13,16 @@
 #include "support/ranks.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -146,6 +150,58 @@ std::string train_in(std::string const& folder) {
   return numbers + fr::module_identity(*net);
 }
 
+/// Seconds of a clock that each look at moves on: for one process, the first.
+double counted_seconds() {
+  static double now = 0;
+  return now += 1;
+}
+
+/// Trains in a folder until a budget is spent; a later start may have more.
+std::string train_for_money(std::string const& folder) {
+  torch::manual_seed(3);
+  Net net;
+  Data const all = data();
+  fr::TensorDataset train(all.x, all.y, {.batch = 4});
+  fr::Budget<fr::Usd<1>, fr::Stop> budget;
+  budget.limit = std::stod(std::getenv("FRUGAL_TEST_DOLLARS"));
+  fr::CostMeter const meter{.price = fr::plan::PricePerDevice(3600.0), .clock = &counted_seconds};
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.run_dir = folder, .epochs = 3},
+                      fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                      fr::Accumulate<8>{},
+                      fr::Checkpoint<fr::Every<2>>{},
+                      meter,
+                      budget,
+                      fr::Throughput<>{},
+                      fr::Replicate<fr::Exact>{}};
+  fr::Report const report = trainer.fit(train);
+  std::string text = std::to_string(report.steps) + " steps, by '" + report.stopped_by + "', ";
+  if (auto const cost = trainer.cost_meter().cost()) {
+    double const seconds = cost->hours * 3600;
+    text += std::to_string(std::lround(*cost->amount / seconds)) + " devices, ";
+  }
+  return text + fr::module_identity(*net);
+}
+
+/// A batch whose loss is NaN once: Rollback goes back, and passes over it.
+std::string train_with_bad_loss(std::shared_ptr<fr::Communicator> const& with) {
+  torch::manual_seed(3);
+  Net net;
+  Data all = data();
+  all.x.narrow(0, 44, 1).fill_(std::numeric_limits<float>::quiet_NaN());
+  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.epochs = 2},
+                      fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                      fr::Accumulate<8>{},
+                      fr::Rollback<>{},
+                      fr::Replicate<fr::Exact>{.with = with}};
+  fr::Report const report = trainer.fit(train);
+  return std::to_string(report.steps) + " steps, " + fr::module_identity(*net);
+}
+
 std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& with) {
   if (name == "fp32")
     return train(fr::CrossEntropy{}, data(), false, with, fr::Average<fr::Ema<0.9_r>>{});
@@ -155,6 +211,8 @@ std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& 
     auto source = fr::loader(NoisySet{data()}, {.batch = 4}, fr::Stack{}, {.workers = 2});
     return train_on(source, fr::CrossEntropy{}, data(), true, with);
   }
+  if (name == "money") return train_for_money(std::getenv("FRUGAL_TEST_FOLDER"));
+  if (name == "bad loss") return train_with_bad_loss(with);
   if (name == "folder") return train_in(std::getenv("FRUGAL_TEST_FOLDER"));
   return train(Weighed{}, data(true), true, with);
 }
@@ -233,6 +291,36 @@ TEST_CASE("preempted by a notice to one of 4 processes, and resumed by 2, by 8 a
   CHECK(run_in(run, 1, 0, 0).front() == whole);
   // One log, with each step once.
   CHECK(steps_of(run) == expected);
+}
+
+TEST_CASE("a bad loss of one process takes all of them back") {
+  std::string const alone = run("bad loss", 1).front();
+  CHECK(alone.find("RESULT 6 steps") != std::string::npos);
+  for (int size : {2, 4}) {
+    for (std::string const& result : run("bad loss", size)) CHECK(result == alone);
+  }
+}
+
+TEST_CASE("one bill for all processes, and a budget that ends all of them") {
+  support::TemporaryFolder const folder;
+  auto const start = [&](int size, double dollars) {
+    return run("money", size,
+               {"FRUGAL_TEST_FOLDER=" + folder.path().string(),
+                "FRUGAL_TEST_DOLLARS=" + std::to_string(dollars)});
+  };
+  std::vector<std::string> const first = start(4, 100);
+  CAPTURE(first.front());
+  std::string const stopped = first.front().substr(0, first.front().find("4 devices"));
+  CHECK(stopped.find("by 'Budget'") != std::string::npos);
+  CHECK(first.front().find("4 devices, ") != std::string::npos);
+  for (std::string const& result : std::span(first).subspan(1)) {
+    CHECK(result == stopped + first.front().substr(first.front().find("devices, ") + 9));
+  }
+  // With the same budget it stays ended; with more, all of them go on.
+  for (std::string const& result : start(2, 100)) CHECK(result.starts_with(stopped));
+  std::vector<std::string> const rest = start(2, 1e6);
+  CHECK(rest[0].starts_with("RESULT 12 steps, by '', "));
+  CHECK(rest[1].starts_with("RESULT 12 steps, by '', "));
 }
 
 TEST_CASE("as accumulation in one process, but for the order of the sums") {

@@ -82,6 +82,10 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   if (has("late")) ring.overlaps = false;
   // The first window has one micro-batch, which is rank 0's.
   std::int64_t const samples = has("short") ? 4 : 3 * 32 + 18;
+  if (has("wire")) {
+    rank_processes::answer(train(fr::Replicate<fr::Ring, fr::Wire<fr::BF16>>{}, false, samples));
+    return;
+  }
   rank_processes::answer(has("exact") ? train(fr::Replicate<fr::Exact>{}, has("all"), samples)
                                       : train(ring, has("all"), samples));
 }
@@ -118,6 +122,19 @@ TEST_CASE("the sums of many buckets begin during backward, and have the bits of 
       for (std::string const& result : rank_processes::run(name, size)) CHECK(result == expected);
     }
   }
+}
+
+TEST_CASE("gradients that travel in BF16: all ranks have the same, which is rounded") {
+  std::vector<double> const exact = numbers_of(rank_processes::run("exact", 1).front());
+  // Of one process nothing travels.
+  CHECK(rank_processes::run("wire", 1) == rank_processes::run("ring", 1));
+  std::vector<std::string> const results = rank_processes::run("wire", 4);
+  for (std::string const& result : results) CHECK(result == results.front());
+  std::vector<double> const found = numbers_of(results.front());
+  for (std::size_t i = 2; i < found.size(); ++i) {
+    CHECK(found[i] == doctest::Approx(exact[i]).epsilon(1e-2));
+  }
+  CHECK(results.front() != rank_processes::run("ring", 4).front());
 }
 
 TEST_CASE("a first window in which most ranks have nothing") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: cluster
 // Trains with Replicate<Ring> what ddp.py trains with PyTorch's DistributedDataParallel: from the weights and rows of
-// FOLDER/start.safetensors; rank 0 writes the weights to FOLDER/frugal: interop_ddp FOLDER ddp
-// With `zero` in place of `ddp`: by AdamW, with Shard<States>, as PyTorch's ZeroRedundancyOptimizer.
+// FOLDER/start.safetensors; rank 0 writes the weights to FOLDER/frugal: interop_ddp FOLDER ddp STEPS
+// With `zero` in place of `ddp`: by AdamW, with Shard<States>, as PyTorch's ZeroRedundancyOptimizer. With `wire`: gradients
+// travel in BF16, as by PyTorch's bf16_compress_hook.
 #include <torch/torch.h>
 
 #include <exception>
@@ -31,31 +32,36 @@ struct NetImpl : torch::nn::Module {
 TORCH_MODULE(Net);
 
 template <class Optimizer, class Replicate>
-int train(std::filesystem::path const& folder, Optimizer const& optimizer,
-          Replicate const& replicate) {
+int train(char** arguments, Optimizer const& optimizer, Replicate const& replicate) {
+  std::filesystem::path const folder = arguments[1];
   Net net;
   fr::load_weights(net, folder / "start.safetensors");
   fr::TensorDataset train(net->rows.clone(), net->labels.clone(), {.batch = 4, .shuffle = false});
-  fr::Trainer trainer{net,       fr::CrossEntropy{},  fr::Settings{.epochs = 4},
-                      optimizer, fr::Accumulate<4>{}, fr::ClipNorm<1.0_r>{},
-                      replicate};
+  fr::Trainer trainer{
+      net,       fr::CrossEntropy{},  fr::Settings{.epochs = 4, .steps = std::stoull(arguments[3])},
+      optimizer, fr::Accumulate<4>{}, fr::ClipNorm<1.0_r>{},
+      replicate};
   if (int const code = trainer.fit(train).exit_code(); code != 0) return code;
   if (fr::World::from_environment().rank == 0) fr::save_weights(net, folder / "frugal");
   return 0;
 }
 
 int main(int count, char** arguments) {
-  std::string const way = count == 3 ? arguments[2] : "";
-  if (way != "ddp" && way != "zero") {
-    std::cerr << "interop_ddp FOLDER ddp|zero\n";
+  std::string const way = count == 4 ? arguments[2] : "";
+  if (way != "ddp" && way != "zero" && way != "wire") {
+    std::cerr << "interop_ddp FOLDER ddp|zero|wire STEPS\n";
     return 2;
   }
   try {
     if (way == "zero") {
-      return train(arguments[1], fr::Optimize<fr::AdamW>{.lr = 1e-3},
+      return train(arguments, fr::Optimize<fr::AdamW>{.lr = 1e-3},
                    fr::Replicate<fr::Ring, fr::Shard<fr::States>>{.bucket_bytes = 1024});
     }
-    return train(arguments[1], fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
+    if (way == "wire") {
+      return train(arguments, fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
+                   fr::Replicate<fr::Ring, fr::Wire<fr::BF16>>{.bucket_bytes = 1024});
+    }
+    return train(arguments, fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
                  fr::Replicate<fr::Ring>{.bucket_bytes = 1024});
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';

@@ -32,6 +32,7 @@ struct Shares {
     std::string first_of(std::string const& text) { return text; }
     std::vector<at::Tensor> norms(Parameters const&) { return {}; }
     void collect_parts() {}
+    Processes processes() const { return {}; }
   };
 };
 struct Mean {

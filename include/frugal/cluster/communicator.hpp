@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,13 @@ class Communicator {
   int size() const { return world_.size; }
   /// Where each rank runs: "node7, process 4711".
   std::vector<std::string> const& hosts() const { return hosts_; }
+
+  /// How many machines they are.
+  unsigned machines() const {
+    std::set<std::string> names;
+    for (std::string const& each : hosts_) names.insert(each.substr(0, each.rfind(", process ")));
+    return static_cast<unsigned>(names.size());
+  }
 
   /// Whether exchanges of this tensor copy it to the host, and wait.
   bool goes_by_host(at::Tensor const& tensor) const {

@@ -8,9 +8,8 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/exact_gradients.hpp>
-#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
-#include <frugal/cluster/shard.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -64,15 +63,15 @@ struct Replicate<Exact, Options...> {
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Exact, ...>: unknown option, or one twice. Options: "
                 "Shard<States>.");
+  static_assert(
+      std::is_same_v<typename options::wire, detail::NoWire>,
+      "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
+      "Wire<...> rounds what each process sends. Use Replicate<Ring, Wire<BF16>>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
-  using demands =
-      std::conditional_t<options::shards, list<detail::KnowsRanks, detail::WorksOnParts>,
-                         list<detail::KnowsRanks>>;
-  using conflicts =
-      std::conditional_t<options::shards,
-                         list<conflict<kinds::unfreeze, detail::shard_and_unfreeze>>, list<>>;
+  using demands = typename options::demands;
+  using conflicts = typename options::conflicts;
   using canonical = Replicate<Exact>;  // a run may go on with other options
 
   static constexpr bool has_ranks = true;

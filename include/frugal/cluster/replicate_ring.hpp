@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/ring_gradients.hpp>
-#include <frugal/cluster/shard.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -44,16 +42,12 @@ struct Replicate<Ring, Options...> {
   using options = detail::ReplicateOptions<Options...>;
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
-                "Shard<States>.");
+                "Shard<States>, Wire<BF16>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
-  using demands =
-      std::conditional_t<options::shards, list<detail::KnowsRanks, detail::WorksOnParts>,
-                         list<detail::KnowsRanks>>;
-  using conflicts =
-      std::conditional_t<options::shards,
-                         list<conflict<kinds::unfreeze, detail::shard_and_unfreeze>>, list<>>;
+  using demands = typename options::demands;
+  using conflicts = typename options::conflicts;
   using canonical = Replicate<Ring>;  // a run may go on with other options
 
   static constexpr bool has_ranks = true;
@@ -78,7 +72,8 @@ struct Replicate<Ring, Options...> {
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
               "Replicate<Ring>",
               detail::RingGradients::Settings{.bucket = settings.bucket_bytes,
-                                              .overlaps = settings.overlaps}) {}
+                                              .overlaps = settings.overlaps,
+                                              .wire = options::wire::type}) {}
   };
 };
 

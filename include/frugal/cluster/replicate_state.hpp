@@ -148,6 +148,9 @@ class ReplicateState {
   }
 
   bool is_first() const { return all_.rank() == 0; }
+  Processes processes() const {
+    return {.count = static_cast<unsigned>(all_.size()), .machines = all_.machines()};
+  }
   std::string from_first(std::string const& text) {
     return gather_texts(all_, text, "a text of the first process").front();
   }

@@ -33,6 +33,8 @@ class RingGradients {
     std::int64_t first_bucket = std::int64_t{1} << 20;  ///< bytes: its sum begins early
     std::int64_t bucket = std::int64_t{25} << 20;       ///< bytes of the others
     bool overlaps = true;
+    /// In which floating-point gradients travel; Undefined: their own type.
+    at::ScalarType wire = at::ScalarType::Undefined;
   };
 
   RingGradients(Communicator& all, Settings const& settings) : all_(all), settings_(settings) {
@@ -88,8 +90,10 @@ class RingGradients {
   /// The sums, in the order of the parameters. They are memory of the buckets, which the next window
   /// overwrites.
   std::vector<at::Tensor> sum(std::vector<bool> const&) {
+    at::NoGradGuard const no_gradients;
     for (Bucket& bucket : buckets_) {
       if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
+      if (bucket.sent.defined()) bucket.flat->flat().copy_(bucket.sent);
     }
     return places_;
   }
@@ -102,6 +106,7 @@ class RingGradients {
   struct Bucket {
     std::vector<std::size_t> members{};  ///< indices of parameters
     std::optional<FlatTensors> flat{};
+    at::Tensor sent{};        ///< what travels, if it is of another type
     std::size_t missing = 0;  ///< gradients that have not come in the last pass
     c10::intrusive_ptr<c10d::Work> work{};
   };
@@ -149,7 +154,9 @@ class RingGradients {
     for (std::size_t const i : bucket.members) {
       if (!has_[i]) places_[i].zero_();
     }
-    bucket.work = all_.start_sum(bucket.flat->flat());
+    at::Tensor& flat = bucket.flat->flat();
+    if (bucket.sent.defined()) bucket.sent.copy_(flat);
+    bucket.work = all_.start_sum(bucket.sent.defined() ? bucket.sent : flat);
   }
 
   bool fits(std::vector<at::Tensor> const& parameters) const {
@@ -178,6 +185,11 @@ class RingGradients {
       for (std::size_t k = 0; k < bucket.members.size(); ++k) {
         places_[bucket.members[k]] = bucket.flat->views()[k];
         bucket_of_[bucket.members[k]] = buckets_.size();
+      }
+      at::ScalarType const type = bucket.flat->flat().scalar_type();
+      if (settings_.wire != at::ScalarType::Undefined && all_.size() > 1 &&
+          at::elementSize(type) > at::elementSize(settings_.wire)) {
+        bucket.sent = at::empty_like(bucket.flat->flat(), settings_.wire);
       }
       buckets_.push_back(std::move(bucket));
       bytes = 0;

@@ -28,17 +28,15 @@ struct shard_option {
   static constexpr bool has = std::is_same_v<O, Shard<States>>;
 };
 
-template <class... Options>
-struct ReplicateOptions {
-  static constexpr bool known = options_known<list<shard_option>, Options...>;
-  static constexpr bool unique = options_unique<list<shard_option>, Options...>;
-  static constexpr bool shards = (false || ... || shard_option::has<Options>);
-};
-
 FRUGAL_DIAGNOSTIC(
     shard_and_unfreeze,
     "frugal: Shard divides the parameters that are trained from the first step on, and Unfreeze "
     "adds others later. Remove Shard or Unfreeze.");
+
+FRUGAL_DIAGNOSTIC(
+    shard_and_rollback,
+    "frugal: Rollback keeps a copy of the run, and with Shard each process would have its part of "
+    "that alone, which no checkpoint can hold. Remove Shard or Rollback.");
 
 FRUGAL_DIAGNOSTIC(
     not_on_parts,
@@ -48,6 +46,9 @@ FRUGAL_DIAGNOSTIC(
     "remove Shard; in a policy of your own that treats each element by itself, write `static "
     "constexpr bool works_on_parts = true`, and in an optimizer call `phase.collect_parts()` after "
     "the update.");
+
+using ShardConflicts = list<conflict<kinds::unfreeze, shard_and_unfreeze>,
+                            conflict<kinds::rollback, shard_and_rollback>>;
 
 template <class P>
 constexpr bool says_works_on_parts() {

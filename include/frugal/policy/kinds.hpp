@@ -74,10 +74,12 @@ struct average : optional_kind {
 struct budget : optional_kind {
   static constexpr std::string_view name = "Budget";
   static constexpr std::string_view page = "report/budget.md";
+  static constexpr bool once_per_run = true;
 };
 struct burn_rate : optional_kind {
   static constexpr std::string_view name = "BurnRate";
   static constexpr std::string_view page = "report/burn_rate.md";
+  static constexpr bool once_per_run = true;
 };
 struct checkpoint : optional_kind {
   static constexpr std::string_view name = "Checkpoint";
@@ -87,6 +89,7 @@ struct checkpoint : optional_kind {
 struct cost_meter : optional_kind {
   static constexpr std::string_view name = "CostMeter";
   static constexpr std::string_view page = "report/cost_meter.md";
+  static constexpr bool once_per_run = true;
 };
 struct csv : repeatable_kind {
   static constexpr std::string_view name = "Csv";
@@ -172,6 +175,7 @@ struct on_metrics : repeatable_kind {
 struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
   static constexpr std::string_view page = "report/profile.md";
+  static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::enclose;
 };
 struct progress : optional_kind {
@@ -245,6 +249,7 @@ struct tensorboard : optional_kind {
 struct throughput : optional_kind {
   static constexpr std::string_view name = "Throughput";
   static constexpr std::string_view page = "report/throughput.md";
+  static constexpr bool once_per_run = true;
 };
 
 struct train_metrics : optional_kind {

@@ -50,15 +50,15 @@ struct CostMeter {
 
   static constexpr About about{Term::none, "one reading of the clock"};
 
-  GivenPrice price{};                  ///< plan::PricePerDevice(2.5) or plan::PricePerNode(20)
-  unsigned devices = 1;                ///< that are billed for this run
-  unsigned nodes = 1;                  ///< likewise, at a price per node
-  std::filesystem::path prices{};      ///< a price file; empty: the built-in examples, by name only
-  std::string offer{};                 ///< the name of a machine in it, such as "p4d.24xlarge"
-  bool spot = false;                   ///< the spot price of that offer
-  std::string currency = "USD";        ///< of the prices given here
-  double other_per_hour = 0;           ///< storage, network and the like
-  double idle = 0;                     ///< seconds billed before each start: boot, image, data
+  GivenPrice price{};                 ///< plan::PricePerDevice(2.5) or plan::PricePerNode(20)
+  std::optional<unsigned> devices{};  ///< that are billed; nothing: one for each process of the run
+  std::optional<unsigned> nodes{};    ///< likewise, at a price per node; nothing: its machines
+  std::filesystem::path prices{};     ///< a price file; empty: the built-in examples, by name only
+  std::string offer{};                ///< the name of a machine in it, such as "p4d.24xlarge"
+  bool spot = false;                  ///< the spot price of that offer
+  std::string currency = "USD";       ///< of the prices given here
+  double other_per_hour = 0;          ///< storage, network and the like
+  double idle = 0;                    ///< seconds billed before each start: boot, image, data
   double price_per_kilowatt_hour = 0;  ///< of a machine of your own; needs a price, perhaps of 0
   std::optional<double> kg_co2_per_kilowatt_hour{};  ///< of the grid
   energy::EnergySettings energy{};                   ///< where energy is read
@@ -72,17 +72,21 @@ struct CostMeter {
   }
 
   /// What an hour costs. `on_gpu`: whether the price may be that of the machine's GPUs.
-  FRUGAL_INLINE detail::Rate rate(bool on_gpu) const {
+  FRUGAL_INLINE detail::Rate rate(bool on_gpu, Processes const& all = {}) const {
+    char const* const environment = std::getenv(detail::price_variable);
+    bool const per_node =
+        std::holds_alternative<plan::PricePerNode>(price) ||
+        (std::holds_alternative<std::monostate>(price) && offer.empty() && environment != nullptr);
     return detail::rate_of({.price = price,
-                            .devices = devices,
-                            .nodes = nodes,
+                            .devices = devices.value_or(all.count),
+                            .nodes = nodes.value_or(per_node ? all.machines : 1),
                             .prices = prices,
                             .offer = offer,
                             .spot = spot,
                             .currency = currency,
                             .other_per_hour = other_per_hour,
                             .model = on_gpu ? watch::gpu_model() : std::string(),
-                            .environment = std::getenv(detail::price_variable)});
+                            .environment = environment});
   }
 
   template <class Context>
@@ -115,7 +119,7 @@ class CostMeter::State {
     double const now = settings_->clock();
     total_steps_ = phase.horizon().total_steps;
     bool const cuda = phase.settings().device.is_cuda();
-    rate_ = settings_->rate(cuda);
+    rate_ = settings_->rate(cuda, phase.processes());
     bill_.start({.per_hour = rate_.per_hour,
                  .idle = settings_->idle,
                  .per_kilowatt_hour = settings_->price_per_kilowatt_hour},
@@ -130,6 +134,10 @@ class CostMeter::State {
           "without one there are hours alone");
     }
     begin_energy(phase, cuda);
+    if (phase.processes().machines > 1 && energy_->reads()) {
+      phase.warn("CostMeter: energy is that of the first process's machine, of " +
+                 std::to_string(phase.processes().machines));
+    }
     show(phase);
   }
 

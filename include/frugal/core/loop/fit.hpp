@@ -152,7 +152,11 @@ class Fit {
     }
     Ready<Context> ready(run_);
     engine_.template emit<on::ready>(ready);
-    // A resumed run may have ended, or been preempted during an event.
+    // A resumed run may have ended, or been preempted during an event. A policy that withdraws a stop
+    // may be called in the first process alone.
+    if constexpr (Run<Context>::divides) {
+      run_.status.stopped_by = run_.from_first(run_.status.stopped_by);
+    }
     run_.status.stop_requested_by = run_.status.stopped_by;
     interruption_.template stop_on<on::fit_begin>(run_.status.stopped_by.empty() ? flow::proceed
                                                                                  : flow::stop);

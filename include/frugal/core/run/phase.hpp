@@ -63,6 +63,8 @@ struct Phase {
 
   /// Whether this process writes what a run of several processes (service::share) has once.
   bool is_first() const { return run_->is_first(); }
+  /// How many there are, of such a run; otherwise one.
+  Processes processes() const { return run_->processes(); }
   /// In such a run: the text of the first process. Every process must call it, at the same moments.
   std::string from_first(std::string const& text) const { return run_->from_first(text); }
 

@@ -107,6 +107,13 @@ struct Run : RunState {
       return true;
     }
   }
+  Processes processes() const {
+    if constexpr (divides) {
+      return engine->template provider<service::share>().processes();
+    } else {
+      return {};
+    }
+  }
   /// The text of the first process; all of them call it.
   std::string from_first([[maybe_unused]] std::string const& text)
     requires divides

@@ -29,6 +29,12 @@ enum class Quantity {
   metric,         ///< a metric's counts: the sum
 };
 
+/// How many processes train together, and on how many machines.
+struct Processes {
+  unsigned count = 1;
+  unsigned machines = 1;
+};
+
 /// Micro-batches of a window, numbered from 0: those that one process trains.
 struct MicroBatches {
   std::uint64_t first = 0;
@@ -155,6 +161,7 @@ struct reduce {
 ///                   first process that has one; all call it at the same moments
 /// `std::vector<at::Tensor> norms(Parameters const&)`   of the State: numbers whose norm is that of
 ///                   the gradients of all processes' parts; all call it at the same moments
+/// `Processes processes() const`                of the State
 /// `void collect_parts()`                       of the State: the optimizer has updated this process's
 ///                   parts (FitRun::update_parts)
 ///
@@ -169,11 +176,13 @@ struct share {
     { state.from_first(text) } -> std::same_as<std::string>;
     { state.first_of(text) } -> std::same_as<std::string>;
     state.collect_parts();
+    { state.processes() } -> std::same_as<Processes>;
   };
   FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::share, and lacks the members. Write `MicroBatches "
-      "own(int) const` in it, and `void join(SharedWindow<Context>&)`, `bool is_first() const` and "
+      "own(int) const` in it, and `Processes processes() const`, `void "
+      "join(SharedWindow<Context>&)`, `bool is_first() const` and "
       "`std::string from_first(std::string const&)`, `first_of` likewise, `norms` and `void "
       "collect_parts()` in "
       "its State.");

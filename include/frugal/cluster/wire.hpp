@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <type_traits>
+
+#include <frugal/policy/formats.hpp>
+
+namespace frugal {
+
+/// Option of Replicate<Ring>: the format in which gradients travel between processes. They are rounded
+/// once before the sum, and added up in this format.
+template <class Format>
+struct Wire {
+  static_assert(
+      std::is_same_v<Format, BF16>,
+      "frugal: Wire<...> takes BF16, which has the range of float: FP16 cannot hold sums of "
+      "gradients that are weighted by samples. Write Wire<BF16>.");
+  static constexpr c10::ScalarType type = detail::scalar_type_of<BF16>;
+};
+
+namespace detail {
+
+struct wire_option {
+  template <class O>
+  static constexpr bool has = false;
+  template <class Format>
+  static constexpr bool has<Wire<Format>> = true;
+};
+
+/// What a recipe without Wire sends: gradients as they are.
+struct NoWire {
+  static constexpr c10::ScalarType type = c10::ScalarType::Undefined;
+};
+
+}  // namespace detail
+}  // namespace frugal
