@@ -20,6 +20,7 @@ class TemporaryFolder {
       std::filesystem::path const& base = std::filesystem::temp_directory_path()) {
     static std::atomic<int> count{0};
     path_ = base / ("frugal-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    std::filesystem::remove_all(path_);  // of a killed process that had this number
     std::filesystem::create_directories(path_);
   }
   TemporaryFolder(TemporaryFolder const&) = delete;
