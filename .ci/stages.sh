@@ -228,6 +228,21 @@ run_report_example() {
   [ "$rc" = 1 ]
 }
 
+# Four processes come to the weights of one.
+run_cluster_example() {
+  local alone=$state/examples/cluster-1.txt four=$state/examples/cluster-4.txt program=$root/build/tests/examples/cluster
+  if (cd "$state/examples" && "$program" --epochs 1 --run runs/cluster-1 >"$alone" &&
+    "$root/examples/cluster/launch.sh" --per-node 4 --master 127.0.0.1:29519 -- \
+      "$program" --epochs 1 --run runs/cluster-4 >"$four") 2>"$state/log/example.log" &&
+    [ "$(grep -c 'hash' "$four")" = 4 ] && [ "$(sed -n 's/.*hash //p' "$alone" "$four" | sort -u | wc -l)" = 1 ]; then
+    count 1 0
+  else
+    cat "$state/log/example.log" "$alone" "$four" >&2
+    count 0 1
+    return 1
+  fi
+}
+
 stage_examples() {
   local source name failed=0 targets=(fault_save)
   pinned_torch 2.11.0
@@ -251,6 +266,7 @@ stage_examples() {
     frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
+    cluster) run_cluster_example || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
   done
@@ -262,15 +278,16 @@ stage_examples() {
   return "$failed"
 }
 
-# The files of examples/spot, each parsed by the program that it is written for. ctest runs the
+# The files of examples/spot and examples/cluster, each parsed by the program that it is written for. ctest runs the
 # SLURM script.
 stage_spot() {
   local failed=0
   need_packages shellcheck systemd
   pinned_wheels "$state/sky" spot.txt 400
-  if shellcheck "$root/examples/spot/slurm.sh" "$root/examples/cluster/torchrun.sh" >&2; then count 1 0; else count 0 1 && failed=1; fi
+  if shellcheck "$root/examples/spot/slurm.sh" "$root"/examples/cluster/*.sh >&2; then count 1 0; else count 0 1 && failed=1; fi
   run_unittest "$root/tests/spot/unit_test.py" || failed=1
   PYTHONPATH=$state/sky run_unittest "$root/tests/spot/sky_test.py" || failed=1
+  PYTHONPATH=$state/sky run_unittest "$root/tests/spot/cluster_files_test.py" || failed=1
   return "$failed"
 }
 
@@ -335,9 +352,9 @@ need_promtool() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
-  # Real text, a terminal, Google Benchmark's reader of what compare() writes, and a browser for the reports.
+  # Real text, a terminal, Google Benchmark's reader of what compare() writes, a browser for the reports, and SLURM.
   need_packages bible-kjv bible-kjv-text dict-gcide tmux libbenchmark-tools python3-scipy \
-    chromium fonts-dejavu-core
+    chromium fonts-dejavu-core slurm-wlm munge
   need_promtool
   pinned_torch 2.11.0
   configure asan "$root/build/asan"

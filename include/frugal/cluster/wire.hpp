@@ -22,11 +22,14 @@ struct Wire {
 
 namespace detail {
 
+template <class O>
+inline constexpr bool is_wire = false;
+template <class Format>
+inline constexpr bool is_wire<Wire<Format>> = true;
+
 struct wire_option {
   template <class O>
-  static constexpr bool has = false;
-  template <class Format>
-  static constexpr bool has<Wire<Format>> = true;
+  static constexpr bool has = is_wire<O>;
 };
 
 /// What a recipe without Wire sends: gradients as they are.

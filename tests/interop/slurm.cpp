@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: cluster
+// Trains with Replicate<Exact> in the tasks of a SLURM step, into a folder that a later job goes on with: interop_slurm
+// FOLDER. Each step takes a tenth of a second, so that a signal comes in the middle. The first process writes the hash
+// of the weights to FOLDER/weights at the end.
+#include <torch/torch.h>
+
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include <frugal/cluster.hpp>
+#include <frugal/frugal.hpp>
+#include <frugal/model.hpp>
+
+namespace fr = frugal;
+using namespace fr::literals;
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::cerr << "interop_slurm FOLDER\n";
+    return 2;
+  }
+  try {
+    std::filesystem::path const folder = arguments[1];
+    fr::World const world = fr::World::from_environment();
+    torch::manual_seed(1);
+    torch::nn::Sequential net(torch::nn::Linear(8, 64), torch::nn::ReLU(), torch::nn::Dropout(0.1),
+                              torch::nn::Linear(64, 3));
+    fr::TensorDataset train(torch::randn({320, 8}), torch::randint(0, 3, {320}), {.batch = 4});
+    auto const slowly = [](torch::nn::Sequential& module, fr::Batch const& batch) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      return torch::nn::functional::cross_entropy(module->forward(batch.data), batch.target);
+    };
+    fr::Trainer trainer{net,
+                        slowly,
+                        fr::Settings{.run_dir = folder, .epochs = 4},
+                        fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                        fr::Accumulate<8>{},
+                        fr::ClipNorm<1.0_r>{},
+                        fr::Checkpoint<fr::Every<5>>{},
+                        fr::Spot<fr::SigtermSave>{},
+                        fr::Log<fr::Every<1>>{},
+                        fr::Replicate<fr::Exact, fr::Shard<fr::States>>{}};
+    fr::Report const report = trainer.fit(train);
+    std::cout << world.text() << ": " << report.steps << " steps, exit " << report.exit_code()
+              << std::endl;
+    if (report.exit_code() == 0 && world.rank == 0) {
+      std::ofstream(folder / "weights") << fr::module_identity(*net) << '\n';
+    }
+    return report.exit_code();
+  } catch (std::exception const& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}
