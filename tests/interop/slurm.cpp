@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: cluster
-// Trains with Replicate<Exact> in the tasks of a SLURM step, into a folder that a later job goes on with: interop_slurm
-// FOLDER. Each step takes a tenth of a second, so that a signal comes in the middle. The first process writes the hash
-// of the weights to FOLDER/weights at the end.
+// Trains with Replicate<Exact> in the processes that a launcher starts, into a folder that a later start goes on with:
+// interop_slurm FOLDER [MILLISECONDS]. A micro-batch takes 25 ms, or as many as are given, so that signals come in the
+// middle. The first process writes the hash of the weights to FOLDER/weights at the end. kills.py uses it, too.
 #include <torch/torch.h>
 
 #include <chrono>
@@ -10,18 +10,21 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <string>
 #include <thread>
 
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
+#include <frugal/report.hpp>
 
 namespace fr = frugal;
 using namespace fr::literals;
+using namespace std::chrono_literals;
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::cerr << "interop_slurm FOLDER\n";
+  if (count < 2) {
+    std::cerr << "interop_slurm FOLDER [MILLISECONDS]\n";
     return 2;
   }
   try {
@@ -31,20 +34,19 @@ int main(int count, char** arguments) {
     torch::nn::Sequential net(torch::nn::Linear(8, 64), torch::nn::ReLU(), torch::nn::Dropout(0.1),
                               torch::nn::Linear(64, 3));
     fr::TensorDataset train(torch::randn({320, 8}), torch::randint(0, 3, {320}), {.batch = 4});
-    auto const slowly = [](torch::nn::Sequential& module, fr::Batch const& batch) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    std::chrono::milliseconds const pause(count > 2 ? std::stoi(arguments[2]) : 25);
+    auto const slowly = [pause](torch::nn::Sequential& module, fr::Batch const& batch) {
+      std::this_thread::sleep_for(pause);
       return torch::nn::functional::cross_entropy(module->forward(batch.data), batch.target);
     };
-    fr::Trainer trainer{net,
-                        slowly,
-                        fr::Settings{.run_dir = folder, .epochs = 4},
-                        fr::Optimize<fr::AdamW>{.lr = 1e-2},
-                        fr::Accumulate<8>{},
-                        fr::ClipNorm<1.0_r>{},
-                        fr::Checkpoint<fr::Every<5>>{},
-                        fr::Spot<fr::SigtermSave>{},
-                        fr::Log<fr::Every<1>>{},
-                        fr::Replicate<fr::Exact, fr::Shard<fr::States>>{}};
+    fr::Trainer trainer{
+        net, slowly, fr::Settings{.run_dir = folder, .epochs = 4},
+        fr::Optimize<fr::AdamW>{.lr = 1e-2}, fr::Accumulate<8>{}, fr::ClipNorm<1.0_r>{},
+        fr::Checkpoint<fr::Every<5>>{}, fr::Spot<fr::SigtermSave>{}, fr::Log<fr::Every<1>>{},
+        fr::CostMeter{},
+        // A rank that is killed before it has come must not keep the others for minutes.
+        fr::Replicate<fr::Exact, fr::Shard<fr::States>>{
+            .with = fr::Communicator::join(world, {.join = 15s})}};
     fr::Report const report = trainer.fit(train);
     std::cout << world.text() << ": " << report.steps << " steps, exit " << report.exit_code()
               << std::endl;
