@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);  // the same in all processes; a small network gains nothing from more
 
   try {
+    // [begin run]
     // Who this process is, from what the launcher has set: one of one without a launcher.
     fr::World const world = fr::World::from_environment();
     fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
     std::cout << world.text() << ": " << report.steps << " steps, " << fr::module_identity(*net)
               << '\n';
     return report.exit_code();  // 75: stopped and saved; whoever started all shall do so again
+    // [end run]
   } catch (fr::Error const& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;
