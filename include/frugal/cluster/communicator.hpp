@@ -116,18 +116,22 @@ class Communicator {
 
   /// Part r of `in`, which has one for each rank, goes to rank r: `out` has the own part of each.
   void exchange(at::Tensor& out, at::Tensor& in, char const* what) {
+    if (auto const work = start_exchange(out, in, what)) complete(work, what);
+  }
+  /// Begins that; both tensors must live until it is completed. Null if it is done.
+  c10::intrusive_ptr<c10d::Work> start_exchange(at::Tensor& out, at::Tensor& in, char const* what) {
     if (size() == 1) {
       out.copy_(in);
-      return;
+      return {};
     }
     std::vector<std::int64_t> equal;
     if (goes_by_host(in)) {
       at::Tensor from = in.cpu(), to = at::empty_like(from);
       complete(data(from)->alltoall_base(to, from, equal, equal), what);
       out.copy_(to);
-      return;
+      return {};
     }
-    complete(data(in)->alltoall_base(out, in, equal, equal), what);
+    return data(in)->alltoall_base(out, in, equal, equal);
   }
 
   /// `all` gets `mine` of each rank.
@@ -181,10 +185,7 @@ class Communicator {
       verdict = detail::first_line(error);
       if (watch_) verdict = watch_->find() + " (" + verdict + ")";
     }
-    auto const waited = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::chrono::steady_clock::now() - begun);
-    refuse("complete " + std::string(what),
-           "after " + detail::seconds_text(waited) + ": " + verdict);
+    refuse("complete " + std::string(what), waited_since(begun) + verdict);
   }
 
   /// Before the process ends: this rank is not watched any more.
@@ -218,17 +219,32 @@ class Communicator {
                         .fix = "Read the output of the rank that is named, and start all again."});
   }
 
+  /// Connects to all others, within the time that they have to come.
   c10::intrusive_ptr<c10d::Backend> gloo(char const* name) {
     auto options = c10d::ProcessGroupGloo::Options::create();
-    options->timeout = limits_.collective;
+    options->timeout = limits_.join;
     // Python's variable, for machines with several networks. Otherwise that which leads to rank 0.
     char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
     options->devices.push_back(interface != nullptr
                                    ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
                                    : c10d::ProcessGroupGloo::createDeviceForHostname(
                                          detail::local_address_towards(world_.host, world_.port)));
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
+    auto const begun = std::chrono::steady_clock::now();
+    try {
+      auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+          c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
+      group->setTimeout(limits_.collective);
+      return group;
+    } catch (std::exception const& error) {
+      refuse("connect to the others",
+             waited_since(begun) + watch_->find() + " (" + detail::first_line(error) + ")");
+    }
+  }
+  static std::string waited_since(std::chrono::steady_clock::time_point begun) {
+    return "after " +
+           detail::seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::steady_clock::now() - begun)) +
+           ": ";
   }
 
   /// In slices, to see that another rank has found out that the run is over. NCCL's wait orders

@@ -51,7 +51,15 @@ class ExactGradients {
     }
   }
 
-  void begin_rest() {}
+  /// Begins to exchange the sums of this process.
+  void begin_rest() {
+    own_ = tree_.take();
+    if (all_.size() > 1) sum_.start(parameters_, own_);
+  }
+  /// A message to all processes, while gradients travel: [processes, n].
+  at::Tensor exchange(at::Tensor const& message) {
+    return all_.gather(message, "the losses of a step");
+  }
 
   /// Which parameters have got a gradient here.
   std::vector<bool> const& has() const { return has_; }
@@ -59,22 +67,29 @@ class ExactGradients {
   /// The sums, in the order of the parameters. `counts` says of each process whether it has a
   /// micro-batch that counts.
   std::vector<at::Tensor> sum(std::vector<bool> const& counts) {
-    std::vector<at::Tensor> gradients = tree_.take();
-    bool const any = std::ranges::find(counts, true) != counts.end();
-    if (all_.size() > 1 && any) gradients = sum_.sum(parameters_, gradients, counts);
-    return gradients;
+    if (all_.size() == 1) return std::exchange(own_, {});
+    own_.clear();
+    if (has_any(counts)) return sum_.sum(counts);
+    sum_.discard();
+    return {};
   }
   /// Likewise this process's parts of the sums.
   std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters&) {
-    std::vector<at::Tensor> const gradients = tree_.take();
-    if (std::ranges::find(counts, true) == counts.end()) return {};
-    return sum_.own_sum(parameters_, gradients, counts);
+    own_.clear();
+    if (has_any(counts)) return sum_.own_sum(counts);
+    sum_.discard();
+    return {};
   }
 
  private:
+  static bool has_any(std::vector<bool> const& counts) {
+    return std::ranges::find(counts, true) != counts.end();
+  }
+
   Communicator& all_;
   ExactSum sum_;
   PairwiseSum tree_;
+  std::vector<at::Tensor> own_;  ///< sums of this process
   std::vector<at::Tensor> parameters_;
   std::vector<bool> has_;
 };

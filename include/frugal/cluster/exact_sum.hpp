@@ -23,15 +23,31 @@ class ExactSum {
   explicit ExactSum(Communicator& all, std::int64_t block = FlatTensors::grid)
       : all_(all), flats_(all.size(), block) {}
 
-  /// `mine` is empty in a rank that has nothing to add; `counts` says of each rank whether it has
-  /// something. The result is the next call's memory.
-  std::vector<at::Tensor> sum(std::vector<at::Tensor> const& like,
-                              std::vector<at::Tensor> const& mine,
-                              std::vector<bool> const& counts) {
-    std::vector<at::Tensor> sums(like.size());
+  /// Begins to exchange the lists. `mine` is empty in a rank that has nothing to add.
+  void start(std::vector<at::Tensor> const& like, std::vector<at::Tensor> const& mine) {
+    at::NoGradGuard const no_gradients;
     flats_.fit(like);
+    count_ = like.size();
+    pending_.clear();
     for (FlatGroups::Group& group : flats_.groups()) {
-      at::Tensor part = sum_of_part(group, mine, counts);
+      if (!mine.empty()) {
+        std::vector<at::Tensor> own;
+        for (std::size_t const i : group.indices) own.push_back(mine[i]);
+        group.flat.copy_from(own);
+      }
+      Pending& one = pending_.emplace_back();
+      one.parts = at::empty_like(group.flat.flat());
+      one.work = all_.start_exchange(one.parts, group.flat.flat(), name);
+    }
+  }
+
+  /// The sums of what was exchanged. `counts` says of each rank whether it had something. The result
+  /// is the next call's memory.
+  std::vector<at::Tensor> sum(std::vector<bool> const& counts) {
+    std::vector<at::Tensor> sums(count_);
+    for (std::size_t g = 0; g < pending_.size(); ++g) {
+      FlatGroups::Group& group = flats_.groups()[g];
+      at::Tensor part = sum_of_part(group, pending_[g], counts);
       all_.collect(group.flat.flat(), part, "the collection of gradients");
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
         sums[group.indices[k]] = group.flat.views()[k];
@@ -41,13 +57,11 @@ class ExactSum {
   }
 
   /// Likewise, of this rank's part alone: of each tensor the elements that are in it.
-  std::vector<at::Tensor> own_sum(std::vector<at::Tensor> const& like,
-                                  std::vector<at::Tensor> const& mine,
-                                  std::vector<bool> const& counts) {
-    std::vector<at::Tensor> sums(like.size());
-    flats_.fit(like);
-    for (FlatGroups::Group& group : flats_.groups()) {
-      at::Tensor const part = sum_of_part(group, mine, counts);
+  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts) {
+    std::vector<at::Tensor> sums(count_);
+    for (std::size_t g = 0; g < pending_.size(); ++g) {
+      FlatGroups::Group& group = flats_.groups()[g];
+      at::Tensor const part = sum_of_part(group, pending_[g], counts);
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
         sums[group.indices[k]] = group.flat.slice(k, all_.rank(), part);
       }
@@ -55,22 +69,33 @@ class ExactSum {
     return sums;
   }
 
+  /// Waits for what was begun, and forgets it: no rank had anything.
+  void discard() {
+    for (Pending& one : pending_) {
+      if (one.work) all_.complete(one.work, name);
+    }
+    pending_.clear();
+  }
+
  private:
-  at::Tensor sum_of_part(FlatGroups::Group& group, std::vector<at::Tensor> const& mine,
+  static constexpr char const* name = "the exchange of gradients";
+
+  /// An exchange of one group.
+  struct Pending {
+    at::Tensor parts{};  ///< this rank's, of each rank
+    c10::intrusive_ptr<c10d::Work> work{};
+  };
+
+  at::Tensor sum_of_part(FlatGroups::Group const& group, Pending& pending,
                          std::vector<bool> const& counts) {
     at::NoGradGuard const no_gradients;
-    if (!mine.empty()) {
-      std::vector<at::Tensor> own;
-      for (std::size_t const i : group.indices) own.push_back(mine[i]);
-      group.flat.copy_from(own);
-    }
+    if (pending.work) all_.complete(pending.work, name);
+    pending.work.reset();
     std::int64_t const length = group.flat.part_length();
-    at::Tensor parts = at::empty_like(group.flat.flat());
-    all_.exchange(parts, group.flat.flat(), "the exchange of gradients");
     PairwiseSum tree;
     for (std::size_t rank = 0; rank < counts.size(); ++rank) {
       if (counts[rank]) {
-        tree.add({parts.narrow(0, static_cast<std::int64_t>(rank) * length, length)});
+        tree.add({pending.parts.narrow(0, static_cast<std::int64_t>(rank) * length, length)});
       } else {
         tree.add_nothing();
       }
@@ -80,6 +105,8 @@ class ExactSum {
 
   Communicator& all_;
   FlatGroups flats_;
+  std::size_t count_ = 0;  ///< tensors of a list
+  std::vector<Pending> pending_;
 };
 
 }  // namespace frugal::detail

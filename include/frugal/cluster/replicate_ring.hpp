@@ -71,9 +71,11 @@ struct Replicate<Ring, Options...> {
         : detail::ReplicateState<Context, detail::RingGradients, options::shards>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
               "Replicate<Ring>",
-              detail::RingGradients::Settings{.bucket = settings.bucket_bytes,
-                                              .overlaps = settings.overlaps,
-                                              .wire = options::wire::type}) {}
+              detail::RingGradients::Settings{
+                  .bucket = settings.bucket_bytes,
+                  .overlaps = settings.overlaps,
+                  .wire = options::wire::type,
+                  .micro_batches = settings.own(detail::traits_of<Context>::batches).count}) {}
   };
 };
 

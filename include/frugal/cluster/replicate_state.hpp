@@ -91,6 +91,7 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   void before(bool is_last, unit)         the passes of a micro-batch of this process begin
 ///   void after()                            they have ended
 ///   void begin_rest()                       begins what it has not begun to exchange
+///   at::Tensor exchange(message)            sends a message to all processes, returns all messages
 ///   std::vector<bool> const& has() const    which parameters have got a gradient here
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
@@ -185,10 +186,7 @@ class ReplicateState {
     gradients_.begin_rest();
     has_gradient_ = gradients_.has();
     std::vector<bool> counts{true};
-    if (all_.size() > 1) {
-      WindowMessage const message(own_.count, parameters_.size());
-      counts = exchange_records(message, phase);
-    }
+    if (all_.size() > 1) counts = exchange_records(phase);
     if (sharded_) {
       sharded_->set_gradients(gradients_.own_sum(counts, *sharded_), has_gradient_);
     } else {
@@ -304,7 +302,8 @@ class ReplicateState {
   }
 
   /// The one message of a step beside the gradients. Says of each rank whether it has gradients.
-  std::vector<bool> exchange_records(WindowMessage const& message, SharedWindow<Context>& phase) {
+  std::vector<bool> exchange_records(SharedWindow<Context>& phase) {
+    WindowMessage const message(own_.count, parameters_.size());
     std::vector<MicroBatchRecord>& records = phase.records;
     std::vector<MicroBatchNumbers> own;
     for (MicroBatchRecord const& each : records) {
@@ -313,8 +312,8 @@ class ReplicateState {
                      .samples = each.samples,
                      .tokens = each.tokens});
     }
-    at::Tensor const rows = all_.gather(
-        message.pack(own, has_gradient_, phase.preempts, phase.fails), "the losses of a step");
+    at::Tensor const rows =
+        gradients_.exchange(message.pack(own, has_gradient_, phase.preempts, phase.fails));
     records.clear();
     std::vector<bool> counts;
     for (std::int64_t rank = 0; rank < all_.size(); ++rank) {

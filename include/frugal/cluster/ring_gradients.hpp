@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/cluster/bucket_message.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/flat_tensors.hpp>
 #include <frugal/cluster/sharded_parameters.hpp>
+#include <frugal/cluster/window_message.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -35,6 +37,7 @@ class RingGradients {
     bool overlaps = true;
     /// In which floating-point gradients travel; Undefined: their own type.
     at::ScalarType wire = at::ScalarType::Undefined;
+    std::size_t micro_batches = 1;  ///< of a process in a window: its message has all of them
   };
 
   RingGradients(Communicator& all, Settings const& settings) : all_(all), settings_(settings) {
@@ -80,21 +83,30 @@ class RingGradients {
 
   std::vector<bool> const& has() const { return has_; }
 
-  /// Begins the sums that the backward pass has not begun. To be called before this process waits for
-  /// another one in any other way: that one may wait for these.
+  /// Begins the sums that the backward pass has not begun, but for a bucket that takes the message. To
+  /// be called before this process waits for another one in any other way: that one may wait for
+  /// these.
   void begin_rest() {
     if (all_.size() == 1) return;
-    while (next_ < buckets_.size()) start(buckets_[next_++]);
+    while (next_ < early_buckets()) start(buckets_[next_++]);
+  }
+
+  /// A message to all processes: [processes, n]. In host memory it travels in the last bucket, where a
+  /// process has numbers and the others zeros, so that a step has no exchange for it alone.
+  at::Tensor exchange(at::Tensor const& message) {
+    if (!message_) return all_.gather(message, "the losses of a step");
+    at::NoGradGuard const no_gradients;
+    message_->write(message, all_.rank());
+    start(buckets_[next_++]);
+    complete(buckets_.back());
+    return message_->read();
   }
 
   /// The sums, in the order of the parameters. They are memory of the buckets, which the next window
   /// overwrites.
   std::vector<at::Tensor> sum(std::vector<bool> const&) {
     at::NoGradGuard const no_gradients;
-    for (Bucket& bucket : buckets_) {
-      if (bucket.work) all_.complete(bucket.work, "the sum of gradients");
-      if (bucket.sent.defined()) bucket.flat->flat().copy_(bucket.sent);
-    }
+    for (Bucket& bucket : buckets_) complete(bucket);
     return places_;
   }
   /// Likewise this process's parts of the sums.
@@ -146,7 +158,17 @@ class RingGradients {
     }
     has_[i] = true;
     --bucket.missing;
-    while (next_ < buckets_.size() && buckets_[next_].missing == 0) start(buckets_[next_++]);
+    while (next_ < early_buckets() && buckets_[next_].missing == 0) start(buckets_[next_++]);
+  }
+
+  /// Those whose sums may begin during the backward pass.
+  std::size_t early_buckets() const { return buckets_.size() - (message_ ? 1 : 0); }
+
+  void complete(Bucket& bucket) {
+    if (!bucket.work) return;
+    all_.complete(bucket.work, "the sum of gradients");
+    bucket.work.reset();
+    if (bucket.sent.defined()) bucket.flat->flat().copy_(bucket.sent);
   }
 
   void start(Bucket& bucket) {
@@ -177,10 +199,11 @@ class RingGradients {
     bucket_of_.resize(parameters_.size());
     std::vector<std::size_t> members;
     std::int64_t bytes = 0;
-    auto const close = [&] {
+    auto const close = [&](bool is_last) {
       if (members.empty()) return;
       std::vector<at::Tensor> like;
       for (std::size_t const i : members) like.push_back(parameters_[i]);
+      if (is_last) add_message(like);
       Bucket bucket{.members = std::exchange(members, {}), .flat = FlatTensors(like, all_.size())};
       for (std::size_t k = 0; k < bucket.members.size(); ++k) {
         places_[bucket.members[k]] = bucket.flat->views()[k];
@@ -201,11 +224,12 @@ class RingGradients {
       bool const alike =
           members.empty() || (parameters_[members.back()].scalar_type() == each.scalar_type() &&
                               parameters_[members.back()].device() == each.device());
-      if (!alike || (bytes != 0 && bytes + size > limit)) close();
+      if (!alike || (bytes != 0 && bytes + size > limit)) close(false);
       members.push_back(i);
       bytes += size;
     }
-    close();
+    close(true);
+    if (message_) message_->set_lanes(buckets_.back().flat->views().back());
     // By way of host memory a sum waits for the others, who may still be in their backward pass.
     overlaps_ = settings_.overlaps && all_.size() > 1 && !parameters_.empty() &&
                 !all_.goes_by_host(parameters_.front());
@@ -216,7 +240,19 @@ class RingGradients {
     }
   }
 
+  /// Gives the last bucket room for the processes' messages.
+  void add_message(std::vector<at::Tensor>& like) {
+    at::Tensor const& first = like.front();
+    if (all_.size() == 1 || !first.is_cpu()) return;
+    std::size_t const words = WindowMessage(settings_.micro_batches, parameters_.size()).size();
+    bool const is_narrow = settings_.wire != at::ScalarType::Undefined;
+    message_ = BucketMessage::of(is_narrow ? settings_.wire : first.scalar_type(), all_.size(),
+                                 static_cast<std::int64_t>(words));
+    if (message_) like.push_back(at::empty({message_->lanes()}, first.options()));
+  }
+
   void forget() {
+    message_.reset();
     if (overlaps_) {
       for (at::Tensor const& each : parameters_) {
         torch::autograd::impl::set_post_acc_grad_hooks(each, nullptr);
@@ -232,9 +268,10 @@ class RingGradients {
   std::vector<at::Tensor> places_;  ///< in the buckets, of each parameter
   std::vector<std::size_t> bucket_of_;
   std::vector<Bucket> buckets_;
-  std::vector<bool> has_;   ///< a gradient, in this window
-  std::vector<bool> came_;  ///< in the pass that is watched
-  std::size_t next_ = 0;    ///< the first bucket whose sum has not begun
+  std::optional<BucketMessage> message_;  ///< in the last bucket
+  std::vector<bool> has_;                 ///< a gradient, in this window
+  std::vector<bool> came_;                ///< in the pass that is watched
+  std::size_t next_ = 0;                  ///< the first bucket whose sum has not begun
   bool overlaps_ = false;
   bool takes_ = false;
   double const* unit_ = nullptr;

@@ -75,9 +75,10 @@ class WindowMessage {
     return part;
   }
 
- private:
+  /// Numbers of 64 bits.
   std::size_t size() const { return 2 + 4 * most_ + (parameters_ + 62) / 63; }
 
+ private:
   std::size_t most_;
   std::size_t parameters_;
 };
