@@ -229,11 +229,11 @@ run_report_example() {
 }
 
 # Four processes come to the weights of one.
-run_cluster_example() {
-  local alone=$state/examples/cluster-1.txt four=$state/examples/cluster-4.txt program=$root/build/tests/examples/cluster
-  if (cd "$state/examples" && "$program" --epochs 1 --run runs/cluster-1 >"$alone" &&
+run_distributed_example() {
+  local alone=$state/examples/distributed-1.txt four=$state/examples/distributed-4.txt program=$root/build/tests/examples/distributed
+  if (cd "$state/examples" && "$program" --epochs 1 --run runs/distributed-1 >"$alone" &&
     "$root/examples/cluster/launch.sh" --per-node 4 --master 127.0.0.1:29519 -- \
-      "$program" --epochs 1 --run runs/cluster-4 >"$four") 2>"$state/log/example.log" &&
+      "$program" --epochs 1 --run runs/distributed-4 >"$four") 2>"$state/log/example.log" &&
     [ "$(grep -c 'hash' "$four")" = 4 ] && [ "$(sed -n 's/.*hash //p' "$alone" "$four" | sort -u | wc -l)" = 1 ]; then
     count 1 0
   else
@@ -266,7 +266,7 @@ stage_examples() {
     frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;
     image_sheet) run_example "$name" sheet.png || failed=1 ;;
-    cluster) run_cluster_example || failed=1 ;;
+    distributed) run_distributed_example || failed=1 ;;
     *) run_example "$name" || failed=1 ;;
     esac
   done

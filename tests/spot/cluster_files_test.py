@@ -41,7 +41,7 @@ class Sky(Trainers):
         self.assertEqual(list(task.volumes), ["/runs"])
 
     def test_each_machine_starts_its_processes_and_has_their_code(self):
-        self.program("build/spot/examples/cluster", PLACE)
+        self.program("build/spot/examples/distributed", PLACE)
         (self.folder / "examples").symlink_to(EXAMPLES.parent)
         run = sky.Task.from_yaml(str(EXAMPLES / "skypilot.yaml")).run
         script = self.program("job.sh", task_codegen.TaskCodeGen.build_task_bash_script(run))

@@ -32,7 +32,7 @@ TORCH_MODULE(Net);
 int main(int argc, char** argv) {
   std::uint64_t epochs = 3;
   std::string folder = "/usr/share/datasets/fashion-mnist";
-  std::string run = "runs/cluster";
+  std::string run = "runs/distributed";
 
   CLI::App app("Trains on Fashion-MNIST in as many processes as are started: 1, 2, 4 or 8.");
   app.add_option("--run", run, "folder of the run, which all machines see")->capture_default_str();
