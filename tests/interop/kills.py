@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills ranks at random instants, goes on with another number of them, and compares the bits: kills.py PROGRAM [KILLS]
 
-Beside PROGRAM there must be interop_slurm, built from slurm.cpp in this folder. By itself it kills 12 times; the results in
+Beside PROGRAM there must be interop_slurm, built from slurm.cpp in this folder. By itself it kills 8 times; the results in
 docs/reliability.md are of 200. The seed is printed, and FRUGAL_KILLS_SEED sets it.
 """
 
@@ -24,7 +24,7 @@ SIZES = (1, 2, 4, 8)
 PATIENCE = 90  # seconds in which all ranks end after one was killed, or the run does
 
 program = ""
-kills = 12
+kills = 8
 
 
 def port() -> int:
