@@ -10,9 +10,9 @@
 #   --per-node P       processes on each: one for each GPU, or as many as given  (GPUs, or 1)
 #   --master HOST:PORT machine 0, where the processes meet                       (127.0.0.1:29500)
 #
-# SIGTERM, SIGINT and SIGUSR1 are passed on to all processes. The script exits with 0 if the run is
-# finished, with 75 if it was stopped and has saved, and otherwise with the code of the first process
-# that failed.
+# After SIGTERM, SIGINT or SIGUSR1 all processes get SIGTERM: the recipe needs Spot<SigtermSave>. The
+# script exits with 0 if the run is finished, with 75 if it was stopped and has saved, and otherwise
+# with the code of the failed process of the lowest rank.
 set -uo pipefail
 
 usage() {
@@ -47,10 +47,10 @@ export WORLD_SIZE=$((nodes * per_node)) MASTER_ADDR=${master%:*} MASTER_PORT=${m
 # Processes must have the same number of threads; left alone, each takes all cores.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + per_node - 1) / per_node))}
 
-ranks=() told=''
+ranks=() told='' woken=''
 # shellcheck disable=SC2317  # the trap below calls it
 tell() {
-  told=yes
+  told=yes woken=yes
   for each in "${ranks[@]}"; do kill -TERM "$each" 2>/dev/null; done
 }
 trap tell TERM INT USR1
@@ -64,10 +64,9 @@ if [ -n "$told" ]; then tell; fi
 failed='' stopped=''
 for each in "${ranks[@]}"; do
   # A signal ends `wait` before the process has ended, so it is waited for again.
-  code=0
-  wait "$each" || code=$?
-  while kill -0 "$each" 2>/dev/null; do
-    code=0
+  woken=yes code=0
+  while [ -n "$woken" ]; do
+    woken='' code=0
     wait "$each" || code=$?
   done
   # 143: the signal came before the trainer had begun to listen. It has nothing to save that was not

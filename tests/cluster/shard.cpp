@@ -28,6 +28,45 @@ namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 using rank_processes::run;
 
+/// A window without finite gradients, then one in which a layer has none: nothing of the first must be
+/// left in its part.
+struct OddImpl : torch::nn::Module {
+  torch::nn::Linear odd{register_module("odd", torch::nn::Linear(8, 8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 3))};
+  int micro_batches = 0;
+  int window = 1;  ///< micro-batches of this process in a window
+  torch::Tensor forward(torch::Tensor const& x) {
+    int const now = micro_batches++ / window;
+    torch::Tensor hidden = now == 2 ? x : odd(x);
+    // Infinite gradients of a finite loss.
+    if (now == 1) hidden = hidden + (hidden * 0).sqrt() * 0;
+    return out(hidden);
+  }
+};
+TORCH_MODULE(Odd);
+
+std::string train_odd(bool shards) {
+  torch::manual_seed(3);
+  Odd net;
+  net->window = 4 / fr::World::from_environment().size;
+  fr::TensorDataset train(torch::randn({4 * 4 * 4, 8}), torch::randint(0, 3, {4 * 4 * 4}),
+                          {.batch = 4, .shuffle = false});
+  auto const fit = [&](auto const& replicate) {
+    fr::Trainer trainer{net,
+                        fr::CrossEntropy{},
+                        fr::Settings{.epochs = 1},
+                        fr::Optimize<fr::SGD>{.lr = 0.1},
+                        fr::Accumulate<4>{},
+                        fr::SkipNonFinite{},
+                        replicate};
+    fr::Report const report = trainer.fit(train);
+    return std::to_string(report.steps) + " steps, " + std::to_string(report.non_finite_windows) +
+           " skipped, " + fr::module_identity(*net);
+  };
+  return shards ? fit(fr::Replicate<fr::Exact, fr::Shard<fr::States>>{})
+                : fit(fr::Replicate<fr::Exact>{});
+}
+
 /// Parameters of many sizes: one that several processes share, small ones, one whose memory is in
 /// another order, and one that some micro-batches leave out.
 struct NetImpl : torch::nn::Module {
@@ -150,7 +189,9 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   std::string const way = name.substr(0, name.find(' '));
   std::string const what = name.substr(name.find(' ') + 1);
-  if (way == "whole") {
+  if (what == "odd") {
+    rank_processes::answer(train_odd(way == "exact"));
+  } else if (way == "whole") {
     rank_processes::answer(job(what, fr::Replicate<fr::Exact>{}));
   } else if (way == "exact") {
     rank_processes::answer(job(what, fr::Replicate<fr::Exact, fr::Shard<fr::States>>{}));
@@ -180,6 +221,57 @@ TEST_CASE("Ring: the same bits with and without Shard") {
     CAPTURE(name);
     std::string const whole = run("ring " + name, 4).front();
     for (std::string const& result : run("sharded-ring " + name, 4)) CHECK(result == whole);
+  }
+}
+
+TEST_CASE("a window that is skipped leaves nothing in the parts") {
+  std::string const alone = run("whole odd", 1).front();
+  CHECK(alone.find("3 steps, 1 skipped") != std::string::npos);
+  for (std::string const& result : run("exact odd", 4)) CHECK(result == alone);
+}
+
+template <class Optimizer>
+std::string refusal_of(std::shared_ptr<fr::Communicator> const& with, Optimizer const& optimizer,
+                       double max_norm) {
+  torch::nn::Linear net(4, 3);
+  {
+    at::NoGradGuard const no_gradients;
+    net->weight.fill_(0.5), net->bias.fill_(0);
+  }
+  fr::TensorDataset train(at::ones({16, 4}), at::zeros({16}, at::kLong),
+                          {.batch = 4, .shuffle = false});
+  fr::ClipNorm<> clip;
+  clip.max_norm = max_norm;
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.epochs = 1},
+                      optimizer,
+                      clip,
+                      fr::Accumulate<4>{},
+                      fr::Replicate<fr::Exact, fr::Shard<fr::States>>{.with = with}};
+  try {
+    trainer.fit(train);
+  } catch (fr::ClusterError const& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_CASE("settings that differ between processes are refused: each would update its own part") {
+  for (int const what : {0, 1, 2}) {
+    std::vector<std::string> texts(4);
+    CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
+      bool const other = with->rank() == 2;
+      texts[static_cast<std::size_t>(with->rank())] =
+          refusal_of(with,
+                     fr::Optimize<fr::AdamW>{.lr = what == 0 && other ? 2e-3 : 1e-3,
+                                             .beta2 = what == 1 && other ? 0.95 : 0.999},
+                     what == 2 && other ? 2.0 : 1.0);
+    })));
+    char const* const names[] = {"the optimizer's lr, group 0 of rank 2 is",
+                                 "the optimizer's beta2, group 0 of rank 2 is",
+                                 "ClipNorm::max_norm of rank 2 is"};
+    for (std::string const& text : texts) CHECK(text.find(names[what]) != std::string::npos);
   }
 }
 

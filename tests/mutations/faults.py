@@ -1000,6 +1000,14 @@ FAULTS = (
         check=test("^cluster: shard$"),
     ),
     Fault(
+        name="gradients-of-a-skipped-window",
+        breaks="With Shard a parameter without a gradient keeps that of a window that was skipped.",
+        file="include/frugal/cluster/sharded_parameters.hpp",
+        old="parts_.parameters.tensors[i].mutable_grad() = has[k] ? own[k] : at::Tensor();",
+        new="if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];",
+        check=test("^cluster: shard$"),
+    ),
+    Fault(
         name="norms-of-the-first-part",
         breaks="The norms of a part are written where those of the parameter's beginning belong.",
         file="include/frugal/cluster/block_norms.hpp",

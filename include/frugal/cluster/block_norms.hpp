@@ -73,8 +73,19 @@ class BlockNorms {
     if (rest != 0) put(begin + rows, 1, elements.narrow(0, rows * block, rest).view({1, rest}));
   }
   static at::Tensor norm_of_rows(at::Tensor const& rows, at::ScalarType at_least) {
+    if (!rows.is_cpu()) return norm_by_halves(rows);
     return at::linalg_vector_norm(rows, 2, at::IntArrayRef({1}), false,
                                   at::promote_types(rows.scalar_type(), at_least));
+  }
+  /// A GPU's reduction adds in an order that depends on the number of rows, and so on the parts. Sums
+  /// of halves do not.
+  static at::Tensor norm_by_halves(at::Tensor const& rows) {
+    at::Tensor squares = rows.to(at::promote_types(rows.scalar_type(), at::kFloat)).square();
+    squares = at::constant_pad_nd(squares, {0, block - rows.size(1)});
+    for (std::int64_t half = block / 2; half != 0; half /= 2) {
+      squares = squares.narrow(1, 0, half) + squares.narrow(1, half, half);
+    }
+    return squares.flatten().sqrt();
   }
 };
 

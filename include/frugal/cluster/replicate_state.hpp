@@ -126,7 +126,10 @@ class ReplicateState {
     require_same_run(all_, values);
   }
 
-  void on_ready(Ready<Context>& phase) { require_same_module(phase, "the module"); }
+  void on_ready(Ready<Context>& phase) {
+    if (all_.size() > 1) require_same_run(all_, phase.run_state().settings_to_compare);
+    require_same_module(phase, "the module");
+  }
   void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
 
   template <class Next>
@@ -248,6 +251,7 @@ class ReplicateState {
   void unshard(FitRun<Context>& phase) {
     phase.update_parts(nullptr);
     phase.run_state().whole_tensor = nullptr;
+    if (sharded_) sharded_->release();
     sharded_.reset();
   }
 
@@ -288,17 +292,14 @@ class ReplicateState {
   }
 
   void require_sharded() const {
-    std::vector<at::Tensor> const& sharded = sharded_->trained();
-    bool const same =
-        std::ranges::equal(parameters_, sharded,
-                           [](at::Tensor const& a, at::Tensor const& b) { return a.is_same(b); });
-    if (same) return;
+    if (sharded_->holds(parameters_)) [[likely]]
+      return;
     throw ModuleError(
-        {.what = "a step trains " + std::to_string(parameters_.size()) +
-                 " parameters, and the run began with " + std::to_string(sharded.size()),
+        {.what = "a step trains other parameters than the run began with, or they have moved",
          .where = "Shard",
-         .why = "requires_grad has changed, and the processes have divided the parameters",
-         .fix = "Set requires_grad before fit, or leave Shard out."});
+         .why = "requires_grad or the memory of a parameter (set_data, to) has changed, and the "
+                "processes have divided the parameters",
+         .fix = "Do that before fit, or leave Shard out."});
   }
 
   /// The one message of a step beside the gradients. Says of each rank whether it has gradients.

@@ -59,13 +59,13 @@ constexpr bool says_works_on_parts() {
   }
 }
 
-/// Shard's demand on every policy that gets gradients, and on the optimizer.
+/// Shard's demand on every policy that may look at gradients.
 struct WorksOnParts {
   using sentence = not_on_parts;
   template <class P>
-  static constexpr bool met = is_null<P> || says_works_on_parts<P>() ||
-                              !(contains<on::gradients, typename P::listens> ||
-                                std::is_same_v<typename P::kind, kinds::optimizer>);
+  static constexpr bool met =
+      is_null<P> || says_works_on_parts<P>() ||
+      !(contains<on::gradients, typename P::listens> || contains<on::update, typename P::listens>);
 };
 
 }  // namespace detail

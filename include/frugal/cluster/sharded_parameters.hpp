@@ -7,13 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <frugal/cluster/block_norms.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/flat_groups.hpp>
+#include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/tensor_part.hpp>
+#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
@@ -35,7 +39,9 @@ class ShardedParameters {
       trained_.push_back(parameters.tensors[i]);
       places.push_back(i);
     }
+    require_memory_of_their_own();
     flats_.fit(trained_);
+    memory_.resize(trained_.size());
     for (FlatGroups::Group& group : flats_.groups()) {
       at::Tensor const part = group.flat.part(all.rank());
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
@@ -44,6 +50,7 @@ class ShardedParameters {
         at::Tensor const& view = group.flat.views()[k];
         view.copy_(parameters.tensors[i]);
         parameters.tensors[i].set_data(view);
+        memory_[group.indices[k]] = view.data_ptr();
         parts_.of[i] = TensorPart::of(view, own.first, own.count, i);
         places_[i] = {&group, k};
         parts_.parameters.tensors[i] = group.flat.slice(k, all.rank(), part);
@@ -53,10 +60,24 @@ class ShardedParameters {
   ShardedParameters(ShardedParameters const&) = delete;
   ShardedParameters& operator=(ShardedParameters const&) = delete;
   ~ShardedParameters() {
+    quietly([this] { release(); });
+  }
+
+  /// Gives each parameter memory of its own again.
+  void release() {
     at::NoGradGuard const no_gradients;
-    for (at::Tensor const& each : trained_) {
+    for (at::Tensor const& each : std::exchange(trained_, {})) {
       each.set_data(each.detach().clone(at::MemoryFormat::Preserve));
     }
+  }
+  /// Whether these are the parameters that have parts, where they were laid out.
+  bool holds(std::vector<at::Tensor> const& parameters) const {
+    if (parameters.size() != trained_.size()) return false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].is_same(trained_[i]) || parameters[i].data_ptr() != memory_[i])
+        return false;
+    }
+    return true;
   }
 
   ParameterParts const& parts() const { return parts_; }
@@ -79,7 +100,8 @@ class ShardedParameters {
   void set_gradients(std::vector<at::Tensor> const& own, std::vector<bool> const& has) {
     for (std::size_t i = 0, k = 0; i < parts_.of.size(); ++i) {
       if (!parts_.of[i]) continue;
-      if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];
+      // Also where there is none: a window that was skipped has left its own.
+      parts_.parameters.tensors[i].mutable_grad() = has[k] ? own[k] : at::Tensor();
       ++k;
     }
   }
@@ -118,6 +140,19 @@ class ShardedParameters {
   }
 
  private:
+  /// Two tensors over the same memory would be two parameters from here on.
+  void require_memory_of_their_own() const {
+    std::set<void const*> seen;
+    for (at::Tensor const& each : trained_) {
+      if (each.numel() == 0 || seen.insert(each.const_data_ptr()).second) continue;
+      throw ModuleError(
+          {.what = "two parameters share their memory, and are two tensors",
+           .where = "Shard",
+           .why = "each would be laid out by itself, and trained apart",
+           .fix = "Register one tensor under both names: tied weights are trained once."});
+    }
+  }
+
   /// Where a parameter is.
   struct Place {
     FlatGroups::Group* group = nullptr;
@@ -127,6 +162,7 @@ class ShardedParameters {
   Communicator& all_;
   FlatGroups flats_;
   std::vector<at::Tensor> trained_;
+  std::vector<void*> memory_;  ///< of the trained parameters, while they have parts
   std::vector<Place> places_;  ///< of all parameters
   ParameterParts parts_;
 };

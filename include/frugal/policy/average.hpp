@@ -59,6 +59,7 @@ struct Average {
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
   static constexpr bool capturable = true;
+  static constexpr bool works_on_parts = true;  // it reads the weights, after they are collected
   static constexpr bool adds_metrics = false;
 
   Rule rule{};

@@ -300,15 +300,21 @@ class Checkpoint<Options...>::State {
   /// What the first process answers, if all take part.
   bool agree(CheckpointPhase<Context>& phase, bool here) {
     if constexpr (in_ranks) {
-      if (saves_together(phase)) return phase.from_first(here ? "save" : "") == "save";
+      if (saves_together(phase)) {
+        // What the save before has thrown must not come when the others wait for this process.
+        if (!follows_ && here) saver_.settle(phase.run_state());
+        return phase.from_first(here ? "save" : "") == "save";
+      }
     }
     return here;
   }
   void on_step_together(Step<Context>& phase) {
     bool due = false;
-    if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
+    if constexpr (!detail::Interval<Cadence>::timed && !Cadence::per_epoch) {
+      due = Cadence::due_at_step(phase.counters());
+    }
     // The processes know the counters and when a validation was, and only the first one its clock.
-    bool const asks = !by_counts || due || std::exchange(validated_, false);
+    bool const asks = detail::Interval<Cadence>::timed || due || std::exchange(validated_, false);
     if (!follows_ && (due || phase.counters().step >= next_check_step_)) {
       RunState& run = phase.run_state();
       due = interval_.look(run.counters, Clock::now()) || due;

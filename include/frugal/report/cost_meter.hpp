@@ -80,6 +80,7 @@ struct CostMeter {
     return detail::rate_of({.price = price,
                             .devices = devices.value_or(all.count),
                             .nodes = nodes.value_or(per_node ? all.machines : 1),
+                            .machines = nodes ? 1 : all.machines,
                             .prices = prices,
                             .offer = offer,
                             .spot = spot,

@@ -53,6 +53,7 @@ struct Profile {
 
  public:
   using kind = kinds::profile;
+  static constexpr bool works_on_parts = true;  // it looks at times alone
   using listens =
       list<on::fit_begin, on::ready, on::epoch_begin, on::window, around::forward, on::loss,
            on::backward, on::gradients, on::step, around::validate, on::fit_end>;

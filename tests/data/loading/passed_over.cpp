@@ -162,6 +162,24 @@ TEST_CASE("a batch of which every sample is damaged is an error where processes 
   CHECK_THROWS_AS(divided.next(), frugal::DataError);
 }
 
+TEST_CASE(
+    "the source is read whole in between, as a validation does, and divided again after a seek") {
+  Counted set;
+  auto source = loader_of(set, 2);
+  DividedSource divided(source, {.first = 0, .count = 1}, 4);
+  divided.seek({});
+  divided.begin_window();
+  CHECK(divided.next());
+  source.divide({});
+  source.seek({});
+  CHECK(rows_of(source).size() == 12);
+  divided.seek({.position = 8});
+  divided.begin_window();
+  CHECK(divided.next());
+  CHECK_FALSE(divided.next());
+  CHECK(divided.consumed() == 16);
+}
+
 TEST_CASE("a batch of another process cannot be asked for") {
   Counted set;
   auto source = loader_of(set, 0);

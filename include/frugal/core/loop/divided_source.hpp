@@ -30,9 +30,7 @@ class DividedSource {
 
   /// `window`: batches of a window, of all processes.
   DividedSource(S& source, MicroBatches own, std::uint64_t window)
-      : source_(source), own_{.first = own.first, .count = own.count, .window = window} {
-    if constexpr (DividableSource<S>) source_.divide(own_);
-  }
+      : source_(source), own_{.first = own.first, .count = own.count, .window = window} {}
   DividedSource(DividedSource const&) = delete;
   DividedSource& operator=(DividedSource const&) = delete;
   ~DividedSource() {
@@ -40,6 +38,7 @@ class DividedSource {
   }
 
   void seek(Cursor const& cursor) {
+    if constexpr (DividableSource<S>) source_.divide(own_);
     source_.seek(cursor);
     cursor_ = cursor;
     position_ = cursor.position;

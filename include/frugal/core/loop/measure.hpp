@@ -51,6 +51,8 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
   ScalarSpan means;
   ScalarAccumulator scalars;
   scalars.follow(means);
+  // It may be the training source, which processes divide.
+  if constexpr (DividableSource<Valid>) source.divide({});
   source.seek(Cursor{run.settings.seed, 0, 0});
   for (std::size_t i = 0; i < how.batches; ++i) {
     auto batch = source.next();

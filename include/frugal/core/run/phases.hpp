@@ -2,6 +2,8 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <array>
+#include <cstdio>
 
 #include <cstdint>
 #include <functional>
@@ -55,6 +57,15 @@ struct FitBegin : CheckpointPhase<Context> {
   using CheckpointPhase<Context>::CheckpointPhase;
 
   bool validates() const { return this->run().loop->validates(); }
+  /// A setting that must have the same bits in all processes that train together: nothing else would
+  /// notice a difference where each updates a part of the weights.
+  void compare_in_processes(std::string name, double value) {
+    if constexpr (Run<Context>::divides) {
+      std::array<char, 32> text{};
+      std::snprintf(text.data(), text.size(), "%a", value);
+      this->run().settings_to_compare.emplace_back(std::move(name), text.data());
+    }
+  }
   /// SettingsError for a factor that is negative or not finite.
   void set_learning_rate_factor(double factor) {
     this->run().rate.set_factor(factor, this->run().counters);

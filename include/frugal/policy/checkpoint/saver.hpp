@@ -172,6 +172,12 @@ class Saver {
     });
   }
 
+  /// Waits until the save before is on disk; throws or reports what it has thrown.
+  FRUGAL_INLINE void settle(RunState& run) {
+    if (writer_) writer_->wait();
+    report_failure(run);
+  }
+
   /// Waits for the disk, and records in the report whether this moment is saved.
   FRUGAL_INLINE void finish(RunState& run) {
     if (writer_) {

@@ -48,6 +48,7 @@ class StoredSnapshot {
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
   FRUGAL_INLINE void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
+    has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
@@ -113,7 +114,10 @@ class StoredSnapshot {
     header_.values = std::move(state_.run.values);
     std::string const text = header_.text();
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
-    return directory.commit(writer, metrics_, replaces_);
+    SavedCheckpoint saved = directory.commit(writer, metrics_, replaces_);
+    // This process has no other copy of the parts of the others.
+    if (has_parts_of_others_) state_.run.tensors.clear();
+    return saved;
   }
 
  private:
@@ -169,6 +173,7 @@ class StoredSnapshot {
   std::map<std::string, double> metrics_;
   std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics
   bool replaces_ = true;
+  bool has_parts_of_others_ = false;
   std::string fixed_;  ///< the identity of the tensors that are not in it
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages

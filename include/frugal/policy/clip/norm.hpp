@@ -111,7 +111,10 @@ struct ClipNorm {
 
     explicit State(ClipNorm const& settings) : max_norm_(settings.max_norm) {}
 
-    void on_fit_begin(FitBegin<Context>&) { detail::require_norm_limit(max_norm_); }
+    void on_fit_begin(FitBegin<Context>& phase) {
+      detail::require_norm_limit(max_norm_);
+      phase.compare_in_processes("ClipNorm::max_norm", max_norm_);
+    }
 
     void on_gradients(Gradients<Context>& phase) {
       auto const& gradients = phase.gradients();

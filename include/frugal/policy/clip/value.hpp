@@ -42,7 +42,8 @@ struct ClipValue {
 
     explicit State(ClipValue const& settings) : max_value_(settings.max_value) {}
 
-    void on_fit_begin(FitBegin<Context>&) {
+    void on_fit_begin(FitBegin<Context>& phase) {
+      phase.compare_in_processes("ClipValue::max_value", max_value_);
       if (max_value_ > 0) return;
       throw SettingsError({.what = "ClipValue has a limit of " + std::to_string(max_value_),
                            .where = "ClipValue::max_value",

@@ -102,6 +102,7 @@ class FusedState {
       }
       parts_.push_back(std::move(part));
     }
+    compare_in_processes(phase);
     schedules_ = RateSchedules(rule_.groups, groups, phase.horizon());
     for (std::string const& outlook : schedules_.outlooks()) phase.warn(outlook);
     if constexpr (captures_steps<typename Context::policies>) schedules_.require_none();
@@ -142,6 +143,27 @@ class FusedState {
   }
 
  private:
+  void compare_in_processes(FitBegin<Context>& phase) const {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      Rule const& rule = parts_[i].rule;
+      auto const compare = [&](char const* name, double value) {
+        phase.compare_in_processes(
+            "the optimizer's " + std::string(name) + ", group " + std::to_string(i), value);
+      };
+      compare("lr", rule.lr);
+      compare("weight_decay", rule.weight_decay);
+      if constexpr (requires { rule.beta1; })
+        compare("beta1", rule.beta1), compare("beta2", rule.beta2);
+      if constexpr (requires { rule.momentum; }) compare("momentum", rule.momentum);
+      if constexpr (requires { rule.dampening; }) compare("dampening", rule.dampening);
+      if constexpr (requires { rule.nesterov; }) compare("nesterov", rule.nesterov);
+      if constexpr (requires { rule.eps; }) compare("eps", rule.eps);
+      if constexpr (requires { rule.lr_decay; }) compare("lr_decay", rule.lr_decay);
+      if constexpr (requires { rule.amsgrad; }) compare("amsgrad", rule.amsgrad);
+      if constexpr (requires { rule.maximize; }) compare("maximize", rule.maximize);
+    }
+  }
+
   /// Parameters of equal settings.
   struct Part {
     Rule rule;  ///< with these settings

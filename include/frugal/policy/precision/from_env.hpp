@@ -65,6 +65,7 @@ struct Precision<FromEnv<First, Rest...>> {
                 "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8.");
 
   using kind = kinds::precision;
+  static constexpr bool works_on_parts = true;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
 
   static constexpr char const* variable = "FRUGAL_PRECISION";

@@ -42,6 +42,7 @@ struct RateQuestion {
   GivenPrice price{};
   unsigned devices = 1;
   unsigned nodes = 1;
+  unsigned machines = 1;           ///< on which the run has processes
   std::filesystem::path prices{};  ///< a price file
   std::string offer{};             ///< the name of an offer
   bool spot = false;
@@ -97,7 +98,7 @@ FRUGAL_INLINE void apply_offer(Rate& rate, RateQuestion const& asked, plan::Offe
     // As many nodes as the devices need, if these were given.
     unsigned const needed = (asked.devices + offer.devices - 1) / offer.devices;
     rate.per = "node";
-    rate.nodes = std::max(asked.nodes, needed);
+    rate.nodes = std::max({asked.nodes, needed, asked.machines});
     rate.devices = offer.devices * rate.nodes;
     rate.per_hour = price.per_node().value() * rate.nodes;
   } else {
