@@ -3,7 +3,6 @@
 
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +89,7 @@ class PassedQueue {
     if (!own_->is_batch()) own_.reset();  // the epoch has none for this process
   }
 
-  [[noreturn]] FRUGAL_INLINE static void refuse() {
+  [[noreturn]] static void refuse() {
     throw StateError({.what = "a batch of another process is asked for",
                       .where = "training data",
                       .why = "the source is divided among processes, and this one was not read",
