@@ -110,7 +110,7 @@ class BatchTasks {
         locks_(settings.pin_memory && has_page_locked_memory()) {}
 
   /// `own`: the batches that are read.
-  void seek(Cursor const& cursor, Division const& own) {
+  void seek(Cursor const& cursor, Division const& own = {}) {
     order_.seek(cursor);
     cursor_ = cursor;
     counter_.begin(own);
