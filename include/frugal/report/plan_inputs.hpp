@@ -99,7 +99,7 @@ PlanPrice price_of(Trainer& trainer, PlanInputs const& given) {
     if (given.devices) meter.devices = static_cast<unsigned>(*given.devices);
     bool const on_gpu = trainer.device().is_cuda();
     auto const rate = meter.rate(on_gpu);
-    out.devices = static_cast<int>(meter.devices);
+    out.devices = static_cast<int>(meter.devices.value_or(1));
     out.billed = given.price ? out.devices : rate.devices;
     out.other_per_hour = given.other_per_hour.value_or(meter.other_per_hour);
     out.idle_seconds = meter.idle;

@@ -88,7 +88,7 @@ void compare(Make const& make, std::uint64_t position, bool reads_own_only) {
   whole.seek(cursor);
   auto const expected = rows_of(whole);
   constexpr std::uint64_t window = 4;
-  for (std::uint64_t size : {1, 2, 4}) {
+  for (std::uint64_t const size : {1U, 2U, 4U}) {
     CAPTURE(size);
     std::vector<std::vector<float>> found(expected.size());
     for (std::uint64_t rank = 0; rank < size; ++rank) {

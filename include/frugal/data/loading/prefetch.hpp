@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
+#include <frugal/data/loading/passed_over.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/loading/worker.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -17,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace frugal {
 
