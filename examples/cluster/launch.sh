@@ -47,10 +47,10 @@ export WORLD_SIZE=$((nodes * per_node)) MASTER_ADDR=${master%:*} MASTER_PORT=${m
 # Processes must have the same number of threads; left alone, each takes all cores.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + per_node - 1) / per_node))}
 
-ranks=() told='' woken=''
+ranks=() told='' woken='' reached=0
 # shellcheck disable=SC2317  # the trap below calls it
 tell() {
-  told=yes woken=yes
+  told=yes woken=yes reached=${#ranks[@]}
   for each in "${ranks[@]}"; do kill -TERM "$each" 2>/dev/null; done
 }
 trap tell TERM INT USR1
@@ -59,7 +59,8 @@ for ((local = 0; local < per_node; ++local)); do
   RANK=$((node * per_node + local)) LOCAL_RANK=$local setpriv --pdeathsig TERM "$@" &
   ranks+=($!)
 done
-if [ -n "$told" ]; then tell; fi
+# The signal came while they were being started.
+if [ -n "$told" ] && [ "$reached" -lt "$per_node" ]; then tell; fi
 
 failed='' stopped=''
 for each in "${ranks[@]}"; do
