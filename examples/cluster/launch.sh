@@ -50,6 +50,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + per_node - 1) / per_nod
 ranks=() told='' woken='' reached=0
 # shellcheck disable=SC2317  # the trap below calls it
 tell() {
+  local each  # the loop below has one as well, and is interrupted by this
   told=yes woken=yes reached=${#ranks[@]}
   for each in "${ranks[@]}"; do kill -TERM "$each" 2>/dev/null; done
 }
