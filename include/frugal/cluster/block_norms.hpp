@@ -4,13 +4,12 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include <frugal/cluster/communicator.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 
 namespace frugal::detail {
 

@@ -81,8 +81,6 @@ class ShardedParameters {
   }
 
   ParameterParts const& parts() const { return parts_; }
-  /// The parameters that have parts.
-  std::vector<at::Tensor> const& trained() const { return trained_; }
 
   /// This process's elements of tensors that are laid out as the trained parameters.
   std::vector<at::Tensor> parts_of(std::vector<at::Tensor> const& whole) {

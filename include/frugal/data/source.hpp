@@ -138,7 +138,7 @@ class ConsumedAt {
  public:
   void at(std::uint64_t) {}
   void read(S const&) {}
-  std::uint64_t position() const { return 0; }  ///< nobody asks for it
+  std::uint64_t position() const { return 0; }  ///< no source reports it, so it is never used
 };
 template <ConsumingSource S>
 class ConsumedAt<S> {

@@ -110,9 +110,8 @@ class StateReader {
   FRUGAL_INLINE void part(std::string const& name, at::Tensor& mine, TensorPart const& which) {
     std::string const path = path_(name);
     auto const saved = memory_.tensors.find(path);
-    bool const is_part = saved == memory_.tensors.end() || saved->second.sizes() != which.sizes ||
-                         (saved->second.dim() == 1 && which.count == which.whole_count());
-    if (is_part) {
+    bool const is_whole = saved != memory_.tensors.end() && saved->second.sizes() == which.sizes;
+    if (!is_whole) {
       load(path, mine);
       return;
     }

@@ -137,10 +137,7 @@ class Saver {
   template <class Begins>
   std::optional<SaveCost> save(RunState& run, Begins const& begins) {
     auto const start = Clock::now();
-    if (writer_) {
-      writer_->wait();  // the snapshot is still being written from
-      report_failure(run);
-    }
+    settle(run);  // the snapshot is still being written from
     begins();
     abandoned_ = false;
     advise_of_leftovers(run);
@@ -180,10 +177,7 @@ class Saver {
 
   /// Waits for the disk, and records in the report whether this moment is saved.
   FRUGAL_INLINE void finish(RunState& run) {
-    if (writer_) {
-      writer_->wait();
-      report_failure(run);
-    }
+    settle(run);
     advise_of_leftovers(run);
     run.status.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
