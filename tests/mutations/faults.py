@@ -431,8 +431,8 @@ FAULTS = (
         name="snapshot-overwritten",
         breaks="The next snapshot is taken into the memory that the background thread still writes from.",
         file="include/frugal/policy/checkpoint/saver.hpp",
-        old="      writer_->wait();  // the snapshot is still being written from\n",
-        new="",
+        old="settle(run);  // the snapshot is still being written from",
+        new="report_failure(run);",
         check=test("^policy: checkpoint/saver$"),
     ),
     Fault(
