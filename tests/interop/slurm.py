@@ -157,8 +157,9 @@ class Slurm(unittest.TestCase):
         self.assertEqual(self.output(job).count(f": {stopped} steps, exit 75"), 4)
         self.assertRegex(self.output(job), r"rank 3 of 4 \(srun\), store at 127\.0\.0\.1:\d+: ")
 
-        # It goes on with as many tasks as before.
-        self.said("scontrol", "update", f"JobId={job}", "StartTime=now")
+        # It goes on with as many tasks as before. A node refuses a job that starts in the second in which it ended
+        # ("Job credential revoked"); without this update SLURM waits for two minutes.
+        self.said("scontrol", "update", f"JobId={job}", "StartTime=now+3")
         self.wait_for(lambda: self.steps(run)[-1] > stopped + 5, job)
         self.said("scancel", job)
         self.wait_for(lambda: self.state(job) == "CANCELLED", job)
