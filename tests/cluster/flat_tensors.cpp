@@ -10,6 +10,7 @@
 
 namespace frugal_test::cluster_flat_tensors {
 
+using frugal::FlatLayout;
 using frugal::FlatTensors;
 
 TEST_CASE("views have the shapes and strides of what they stand for") {
@@ -54,7 +55,7 @@ TEST_CASE("parts of equal length, cut at blocks of each tensor's own elements") 
     for (std::int64_t part = 0; part < parts; ++part) {
       std::int64_t held = 0;
       for (std::size_t i = 0; i < like.size(); ++i) {
-        FlatTensors::Range const range = flat.range(i, part);
+        FlatLayout::Range const range = flat.layout().range(i, part);
         CHECK(range.first == reached[i]);
         CHECK((range.first % block == 0 || range.count == 0));
         reached[i] = range.first + range.count;
@@ -75,7 +76,7 @@ TEST_CASE("the slice of a part has the elements of the tensor") {
   std::vector<std::vector<at::Tensor>> slices(like.size());
   for (std::int64_t part = 0; part < 3; ++part) {
     for (std::size_t i = 0; i < like.size(); ++i) {
-      slices[i].push_back(flat.slice(i, part, flat.part(part)));
+      slices[i].push_back(flat.layout().slice(i, part, flat.part(part)));
     }
   }
   for (std::size_t i = 0; i < like.size(); ++i) {

@@ -20,12 +20,12 @@ namespace frugal::detail {
 /// A window's gradients, added up in one tree over the micro-batches of all processes.
 class ExactGradients {
  public:
-  /// `block`: where the parts of processes may be cut (FlatTensors).
-  explicit ExactGradients(Communicator& all, std::int64_t block = FlatTensors::grid)
+  /// `block`: where the parts of processes may be cut (FlatLayout).
+  explicit ExactGradients(Communicator& all, std::int64_t block = FlatLayout::grid)
       : all_(all), sum_(all, block) {}
 
   /// Of a window, for these parameters.
-  void begin(std::vector<at::Tensor> const& parameters) {
+  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const*) {
     parameters_ = parameters;
     has_.assign(parameters_.size(), false);
   }

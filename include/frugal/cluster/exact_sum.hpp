@@ -19,8 +19,8 @@ namespace frugal::detail {
 /// a ring does.
 class ExactSum {
  public:
-  /// `block`: where parts may be cut (FlatTensors).
-  explicit ExactSum(Communicator& all, std::int64_t block = FlatTensors::grid)
+  /// `block`: where parts may be cut (FlatLayout).
+  explicit ExactSum(Communicator& all, std::int64_t block = FlatLayout::grid)
       : all_(all), flats_(all.size(), block) {}
 
   /// Begins to exchange the lists. `mine` is empty in a rank that has nothing to add.
@@ -63,7 +63,7 @@ class ExactSum {
       FlatGroups::Group& group = flats_.groups()[g];
       at::Tensor const part = sum_of_part(group, pending_[g], counts);
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
-        sums[group.indices[k]] = group.flat.slice(k, all_.rank(), part);
+        sums[group.indices[k]] = group.flat.layout().slice(k, all_.rank(), part);
       }
     }
     return sums;
@@ -91,7 +91,7 @@ class ExactSum {
     at::NoGradGuard const no_gradients;
     if (pending.work) all_.complete(pending.work, name);
     pending.work.reset();
-    std::int64_t const length = group.flat.part_length();
+    std::int64_t const length = group.flat.layout().part_length();
     PairwiseSum tree;
     for (std::size_t rank = 0; rank < counts.size(); ++rank) {
       if (counts[rank]) {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,17 +16,64 @@
 
 namespace frugal::detail {
 
-/// Tensors of any dtypes and devices as a few flat ones, each laid out as FlatTensors says.
+/// Which tensors are together in a flat one: those of one dtype on one device, in the order of the list.
+inline std::vector<std::vector<std::size_t>> flat_groups(std::vector<at::Tensor> const& like) {
+  std::map<std::pair<int, std::string>, std::vector<std::size_t>> members;
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    members[{static_cast<int>(like[i].scalar_type()), like[i].device().str()}].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> groups;
+  for (auto& [which, indices] : members) groups.push_back(std::move(indices));
+  return groups;
+}
+
+/// Likewise in buckets of at most so many bytes, or of one larger tensor: from the last tensor on, which
+/// is about the order in which parameters get their gradients. Those `alone` have a bucket each.
+inline std::vector<std::vector<std::size_t>> flat_buckets(std::vector<at::Tensor> const& like,
+                                                          std::int64_t most,
+                                                          std::vector<at::Tensor> const& alone) {
+  auto const is_alone = [&](std::size_t i) {
+    return std::ranges::any_of(alone,
+                               [&](at::Tensor const& each) { return each.is_same(like[i]); });
+  };
+  std::vector<std::vector<std::size_t>> buckets;
+  std::int64_t bytes = 0;
+  for (std::size_t i = like.size(); i-- > 0;) {
+    auto const size = static_cast<std::int64_t>(like[i].nbytes());
+    bool const fits = !buckets.empty() && bytes + size <= most && !is_alone(i) &&
+                      !is_alone(buckets.back().front()) &&
+                      like[buckets.back().front()].scalar_type() == like[i].scalar_type() &&
+                      like[buckets.back().front()].device() == like[i].device();
+    if (!fits) {
+      buckets.emplace_back();
+      bytes = 0;
+    }
+    buckets.back().push_back(i);
+    bytes += size;
+  }
+  return buckets;
+}
+
+/// Those of a list that these indices name.
+inline std::vector<at::Tensor> tensors_at(std::vector<at::Tensor> const& all,
+                                          std::vector<std::size_t> const& indices) {
+  std::vector<at::Tensor> some;
+  for (std::size_t const i : indices) some.push_back(all[i]);
+  return some;
+}
+
+/// Tensors of any dtypes and devices as a few flat ones, each laid out as FlatLayout says.
 class FlatGroups {
  public:
-  /// The tensors of one dtype on one device.
   struct Group {
     std::vector<std::size_t> indices;  ///< of the tensors
     FlatTensors flat;
   };
 
-  explicit FlatGroups(std::int64_t parts, std::int64_t block = FlatTensors::grid)
-      : parts_(parts), block_(block) {}
+  /// `bucket`: bytes of a group at most (flat_buckets); 0: one for each dtype and device.
+  explicit FlatGroups(std::int64_t parts, std::int64_t block = FlatLayout::grid,
+                      std::int64_t bucket = 0, std::vector<at::Tensor> alone = {})
+      : parts_(parts), block_(block), bucket_(bucket), alone_(std::move(alone)) {}
 
   /// Lays them out, unless they are laid out already.
   void fit(std::vector<at::Tensor> const& like) {
@@ -33,15 +81,10 @@ class FlatGroups {
     like_ = like;
     devices_.clear();
     groups_.clear();
-    std::map<std::pair<int, std::string>, std::vector<std::size_t>> members;
-    for (std::size_t i = 0; i < like.size(); ++i) {
-      devices_.push_back(like[i].device());
-      members[{static_cast<int>(like[i].scalar_type()), like[i].device().str()}].push_back(i);
-    }
-    for (auto const& [which, indices] : members) {
-      std::vector<at::Tensor> own;
-      for (std::size_t const i : indices) own.push_back(like[i]);
-      groups_.push_back({indices, FlatTensors(own, parts_, block_)});
+    for (at::Tensor const& each : like) devices_.push_back(each.device());
+    for (auto& indices : bucket_ == 0 ? flat_groups(like) : flat_buckets(like, bucket_, alone_)) {
+      FlatTensors flat(tensors_at(like, indices), parts_, block_);
+      groups_.push_back({std::move(indices), std::move(flat)});
     }
   }
   std::vector<Group>& groups() { return groups_; }
@@ -57,6 +100,8 @@ class FlatGroups {
 
   std::int64_t parts_;
   std::int64_t block_;
+  std::int64_t bucket_;
+  std::vector<at::Tensor> alone_;
   std::vector<at::Tensor> like_;
   std::vector<c10::Device> devices_;  ///< a move of the module keeps its tensors
   std::vector<Group> groups_;

@@ -30,44 +30,29 @@ inline void require_dense(at::Tensor const& gradient) {
 
 }  // namespace detail
 
-/// Tensors of one dtype and device as one, of a length that every world size divides.
-class FlatTensors {
+/// Where tensors lie in a flat one whose length every world size divides.
+class FlatLayout {
  public:
-  /// Each view begins at a multiple of so many elements, where kernels expect it.
+  /// Each begins at a multiple of so many elements, where kernels expect it.
   static constexpr std::int64_t grid = 64;
 
-  /// Views of `like`'s shapes and strides, over zeros. The length is cut into `parts` of equal length,
-  /// at multiples of `block` elements, a multiple of the grid: each cut is at a multiple of `block` of
-  /// a tensor's own elements, or between two tensors.
-  FlatTensors(std::vector<at::Tensor> const& like, std::int64_t parts, std::int64_t block = grid)
+  /// The length is cut into `parts` of equal length, at multiples of `block` elements, a multiple of
+  /// the grid: each cut is at a multiple of `block` of a tensor's own elements, or between two tensors.
+  FlatLayout(std::vector<at::Tensor> const& like, std::int64_t parts, std::int64_t block = grid)
       : parts_(parts) {
     auto const round_up = [](std::int64_t at, std::int64_t to) { return (at + to - 1) / to * to; };
-    std::int64_t length = 0;
     for (at::Tensor const& each : like) {
       std::int64_t const size = round_up(each.numel(), grid);
-      if (length % block + size > block) length = round_up(length, block);
-      begins_.push_back(length);
+      if (length_ % block + size > block) length_ = round_up(length_, block);
+      begins_.push_back(length_);
       counts_.push_back(each.numel());
-      length += size;
+      length_ += size;
     }
-    length = round_up(length, block * parts);
-    flat_ = at::zeros({length}, like.front().options().requires_grad(false));
-    for (std::size_t i = 0; i < like.size(); ++i) {
-      at::Tensor const& each = like[i];
-      views_.push_back(each.is_non_overlapping_and_dense()
-                           ? flat_.as_strided(each.sizes(), each.strides(), begins_[i])
-                           : flat_.narrow(0, begins_[i], each.numel()).view(each.sizes()));
-    }
+    length_ = round_up(length_, block * parts);
   }
 
-  at::Tensor& flat() { return flat_; }
-  std::vector<at::Tensor> const& views() const { return views_; }
-
-  std::int64_t part_length() const { return flat_.numel() / parts_; }
-  /// This part of the whole.
-  at::Tensor part(std::int64_t which) const {
-    return flat_.narrow(0, which * part_length(), part_length());
-  }
+  std::int64_t length() const { return length_; }
+  std::int64_t part_length() const { return length_ / parts_; }
   /// Elements of a tensor, in the order of its memory.
   struct Range {
     std::int64_t first = 0;
@@ -87,6 +72,41 @@ class FlatTensors {
     std::int64_t const at = own.count == 0 ? 0 : begins_[i] + own.first - which * part_length();
     return of_part.narrow(0, at, own.count);
   }
+  /// Tensor `i` in a flat one, with the shape and strides of `like`.
+  at::Tensor view(std::size_t i, at::Tensor const& flat, at::Tensor const& like) const {
+    return like.is_non_overlapping_and_dense()
+               ? flat.as_strided(like.sizes(), like.strides(), begins_[i])
+               : flat.narrow(0, begins_[i], like.numel()).view(like.sizes());
+  }
+
+ private:
+  std::int64_t parts_;
+  std::int64_t length_ = 0;
+  std::vector<std::int64_t> begins_;
+  std::vector<std::int64_t> counts_;
+};
+
+/// Tensors of one dtype and device as one, laid out as FlatLayout says.
+class FlatTensors {
+ public:
+  /// Views of `like`'s shapes and strides, over zeros.
+  FlatTensors(std::vector<at::Tensor> const& like, std::int64_t parts,
+              std::int64_t block = FlatLayout::grid)
+      : layout_(like, parts, block) {
+    flat_ = at::zeros({layout_.length()}, like.front().options().requires_grad(false));
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      views_.push_back(layout_.view(i, flat_, like[i]));
+    }
+  }
+
+  FlatLayout const& layout() const { return layout_; }
+  at::Tensor& flat() { return flat_; }
+  std::vector<at::Tensor> const& views() const { return views_; }
+
+  /// This part of the whole.
+  at::Tensor part(std::int64_t which) const {
+    return flat_.narrow(0, which * layout_.part_length(), layout_.part_length());
+  }
 
   void copy_from(std::vector<at::Tensor> const& tensors) {
     at::NoGradGuard const no_gradients;
@@ -94,9 +114,7 @@ class FlatTensors {
   }
 
  private:
-  std::int64_t parts_;
-  std::vector<std::int64_t> begins_;
-  std::vector<std::int64_t> counts_;
+  FlatLayout layout_;
   at::Tensor flat_;
   std::vector<at::Tensor> views_;
 };

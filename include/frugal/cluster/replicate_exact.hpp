@@ -10,6 +10,7 @@
 #include <frugal/cluster/exact_gradients.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
+#include <frugal/cluster/scattering_state.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -25,9 +26,19 @@ struct Exact;
 namespace detail {
 
 /// An equal share that is a node of the tree of PairwiseSum.
-inline MicroBatches exact_share(World const& world, int micro_batches) {
+inline MicroBatches exact_share(World const& world, int micro_batches, bool scatters = false) {
   constexpr char const* name = "Replicate<Exact>";
   constexpr char const* multiple = "N = processes x 1, 2, 4 or 8";
+  if (scatters) {
+    if (!std::has_single_bit(static_cast<unsigned>(world.size))) {
+      refuse_share(
+          world, micro_batches, "Replicate<Exact, Shard<States, Grads>>",
+          "gradients are added up over the processes after each micro-batch, and the order "
+          "of the sums is fixed for 1, 2, 4, 8 and so on",
+          "1, 2, 4 or 8 processes, or Shard<States>");
+    }
+    return striped_share(world, equal_share(world, micro_batches, name));
+  }
   MicroBatches const own = equal_share(world, micro_batches, name, multiple);
   if (world.size != 1 && !std::has_single_bit(own.count)) {
     refuse_share(world, micro_batches, name,
@@ -62,7 +73,7 @@ struct Replicate<Exact, Options...> {
   using options = detail::ReplicateOptions<Options...>;
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Exact, ...>: unknown option, or one twice. Options: "
-                "Shard<States>.");
+                "Shard<States>, Shard<States, Grads>, Shard<States, Grads, Params>.");
   static_assert(
       std::is_same_v<typename options::wire, detail::NoWire>,
       "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
@@ -79,19 +90,31 @@ struct Replicate<Exact, Options...> {
 
   /// The processes; null: those that the launcher has started (World::from_environment).
   std::shared_ptr<Communicator> with{};
+  /// With Shard<States, Grads>: of gradients that travel together.
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
+  /// With Shard<States, Grads, Params>: elements; smaller weights of layers are whole in each process.
+  std::int64_t whole_below = std::int64_t{1} << 16;
 
   MicroBatches own(int micro_batches) const {
-    return detail::exact_share(communicator().world(), micro_batches);
+    return detail::exact_share(communicator().world(), micro_batches, options::scatters);
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::ExactGradients, options::shards> {
+    using transient = void;
     explicit State(Replicate const& settings)
         : detail::ReplicateState<Context, detail::ExactGradients, options::shards>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Exact>", options::shards ? detail::BlockNorms::block : FlatTensors::grid) {
-    }
+              "Replicate<Exact>", {},
+              options::shards ? detail::BlockNorms::block : FlatLayout::grid) {}
+  };
+  template <class Context>
+    requires options::scatters
+  struct State<Context> : detail::scattering_state<Context, options::gathers> {
+    explicit State(Replicate const& settings)
+        : detail::scattering_state<Context, options::gathers>(
+              settings, settings.own(detail::traits_of<Context>::batches), "Replicate<Exact>") {}
   };
 };
 

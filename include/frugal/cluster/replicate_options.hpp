@@ -17,10 +17,15 @@ struct ReplicateOptions {
   using classes = list<shard_option, wire_option>;
   static constexpr bool known = options_known<classes, Options...>;
   static constexpr bool unique = options_unique<classes, Options...>;
-  static constexpr bool shards = (false || ... || shard_option::has<Options>);
+  using shard = option_of<shard_option, NoShard, Options...>;
+  static constexpr bool shards = !std::is_same_v<shard, NoShard>;
+  static constexpr bool gathers = std::is_same_v<shard, Shard<States, Grads, Params>>;
+  static constexpr bool scatters = gathers || std::is_same_v<shard, Shard<States, Grads>>;
   using wire = option_of<wire_option, NoWire, Options...>;
 
-  using demands = std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>;
+  using demands = std::conditional_t<
+      gathers, list<KnowsRanks, WorksOnParts, WorksWithoutWeights>,
+      std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>>;
   using conflicts = std::conditional_t<shards, ShardConflicts, list<>>;
 };
 

@@ -8,6 +8,7 @@
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/ring_gradients.hpp>
+#include <frugal/cluster/scattering_state.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -42,7 +43,7 @@ struct Replicate<Ring, Options...> {
   using options = detail::ReplicateOptions<Options...>;
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
-                "Shard<States>, Wire<BF16>.");
+                "Shard<States>, Shard<States, Grads>, Shard<States, Grads, Params>, Wire<BF16>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
@@ -59,23 +60,36 @@ struct Replicate<Ring, Options...> {
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   /// Whether sums begin before the backward pass has ended.
   bool overlaps = true;
+  /// With Shard<States, Grads, Params>: elements; smaller weights of layers are whole in each process.
+  std::int64_t whole_below = std::int64_t{1} << 16;
 
   MicroBatches own(int micro_batches) const {
-    return detail::equal_share(communicator().world(), micro_batches, "Replicate<Ring>");
+    World const& world = communicator().world();
+    MicroBatches const equal = detail::equal_share(world, micro_batches, "Replicate<Ring>");
+    return options::scatters ? detail::striped_share(world, equal) : equal;
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards> {
+    using transient = void;
     explicit State(Replicate const& settings)
         : detail::ReplicateState<Context, detail::RingGradients, options::shards>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Ring>",
+              "Replicate<Ring>", {},
               detail::RingGradients::Settings{
                   .bucket = settings.bucket_bytes,
                   .overlaps = settings.overlaps,
                   .wire = options::wire::type,
                   .micro_batches = settings.own(detail::traits_of<Context>::batches).count}) {}
+  };
+  template <class Context>
+    requires options::scatters
+  struct State<Context> : detail::scattering_state<Context, options::gathers> {
+    explicit State(Replicate const& settings)
+        : detail::scattering_state<Context, options::gathers>(
+              settings, settings.own(detail::traits_of<Context>::batches), "Replicate<Ring>",
+              options::wire::type) {}
   };
 };
 

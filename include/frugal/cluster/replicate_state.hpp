@@ -74,6 +74,13 @@ inline Communicator& communicator_of(std::shared_ptr<Communicator> const& with) 
                               "; N is the number of micro-batches of a step in all processes."});
 }
 
+/// Those of a window that a rank trains at the same times as the others: rank, rank + W, and so on.
+inline MicroBatches striped_share(World const& world, MicroBatches const& equal) {
+  return {.first = static_cast<std::uint64_t>(world.rank),
+          .count = equal.count,
+          .stride = static_cast<std::uint64_t>(world.size)};
+}
+
 /// Those of a window that a rank trains. SettingsError unless each has the same number.
 inline MicroBatches equal_share(World const& world, int micro_batches, char const* name,
                                 char const* multiple = "a multiple of the number of processes") {
@@ -87,7 +94,7 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 
 /// The State of Replicate with each way of adding up gradients. `Gradients` takes those of a window:
 ///
-///   void begin(parameters)                  of a window
+///   void begin(parameters, sharded)         of a window; `sharded` is null without Shard
 ///   void before(bool is_last, unit)         the passes of a micro-batch of this process begin
 ///   void after()                            they have ended
 ///   void begin_rest()                       begins what it has not begun to exchange
@@ -96,17 +103,23 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
 ///   std::vector<at::Tensor> own_sum(counts, sharded)  this process's parts of them
-/// `shards`: the processes divide the optimizer's moments (Shard<States>).
+/// `shards`: the processes divide the optimizer's moments (Shard).
 template <class Context, class Gradients, bool shards>
 class ReplicateState {
   static constexpr int window = traits_of<Context>::batches;
 
  public:
-  using transient = void;
+  /// Of parameters whose parts are cut and exchanged together.
+  struct Groups {
+    std::int64_t bytes = 0;  ///< as of FlatGroups
+    /// Layers' weights of at least so many elements are there in part (LayerWeights); 0: none.
+    std::int64_t layers = 0;
+  };
 
   template <class... More>
-  ReplicateState(Communicator& all, MicroBatches own, char const* name, More const&... more)
-      : all_(all), gradients_(all, more...), own_(own), name_(name) {}
+  ReplicateState(Communicator& all, MicroBatches own, char const* name, Groups const& groups,
+                 More const&... more)
+      : all_(all), gradients_(all, more...), own_(own), name_(name), groups_(groups) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
     refuse_batch_norm(base_module(phase.module()));
@@ -138,6 +151,7 @@ class ReplicateState {
     try {
       shard(phase);
       next();
+      if (sharded_) sharded_->give_back();
       unshard(phase);
       all_.leave_run();
     } catch (ClusterError const&) {
@@ -177,7 +191,7 @@ class ReplicateState {
   void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
     all_.at_step(phase.counters().step);
     if (phase.first) begin_window(phase);
-    at::manual_seed(key(phase, own_.first + trained_++));
+    at::manual_seed(key(phase, own_.first + trained_++ * own_.stride));
     gradients_.before(phase.last, phase.gradient_unit());
     next();
     gradients_.after();
@@ -237,11 +251,22 @@ class ReplicateState {
     return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
   }
 
+ protected:
+  Gradients& gradients() { return gradients_; }
+
  private:
   void shard(FitRun<Context>& phase) {
     if constexpr (shards) {
       if (all_.size() == 1) return;
-      sharded_.emplace(all_, phase.parameters());
+      ShardedParameters::Settings settings{.bucket = groups_.bytes};
+      if (groups_.layers != 0) {
+        require_same_module(phase, "the module");  // later their weights are not there
+        settings.layers = layer_weights(base_module(phase.module()), groups_.layers);
+        phase.run_state().held_parts = [this](at::Tensor const& parameter) {
+          return sharded_->held(parameter);
+        };
+      }
+      sharded_.emplace(all_, phase.parameters(), std::move(settings));
       phase.update_parts(&sharded_->parts());
       phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
         return sharded_->whole(mine, which);
@@ -251,6 +276,7 @@ class ReplicateState {
   void unshard(FitRun<Context>& phase) {
     phase.update_parts(nullptr);
     phase.run_state().whole_tensor = nullptr;
+    phase.run_state().held_parts = nullptr;
     if (sharded_) sharded_->release();
     sharded_.reset();
   }
@@ -287,7 +313,7 @@ class ReplicateState {
       if (each.requires_grad()) parameters_.push_back(each);
     }
     if (sharded_) require_sharded();
-    gradients_.begin(parameters_);
+    gradients_.begin(parameters_, sharded_ ? &*sharded_ : nullptr);
     trained_ = 0;
   }
 
@@ -315,24 +341,43 @@ class ReplicateState {
     }
     at::Tensor const rows =
         gradients_.exchange(message.pack(own, has_gradient_, phase.preempts, phase.fails));
-    records.clear();
     std::vector<bool> counts;
+    std::vector<WindowMessage::Part> parts;
     for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
-      WindowMessage::Part const part = message.unpack(rows[rank]);
+      WindowMessage::Part const& part = parts.emplace_back(message.unpack(rows[rank]));
       counts.push_back(part.counts());
       phase.preempts = phase.preempts || part.preempts;
       phase.fails = phase.fails || part.fails;
-      for (MicroBatchNumbers const& each : part.micro_batches) {
-        records.push_back({.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble)),
-                           .weight = each.weight,
-                           .samples = each.samples,
-                           .tokens = each.tokens});
-      }
       for (std::size_t i = 0; i < has_gradient_.size(); ++i) {
         has_gradient_[i] = has_gradient_[i] || part.has_gradient[i];
       }
     }
+    records.clear();
+    for (MicroBatchNumbers const& each : in_order_of_window(parts)) {
+      records.push_back({.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble)),
+                         .weight = each.weight,
+                         .samples = each.samples,
+                         .tokens = each.tokens});
+    }
     return counts;
+  }
+
+  /// The micro-batches of all processes.
+  std::vector<MicroBatchNumbers> in_order_of_window(
+      std::vector<WindowMessage::Part> const& parts) const {
+    std::vector<MicroBatchNumbers> all;
+    if (own_.stride == 1) {
+      for (WindowMessage::Part const& each : parts) {
+        all.insert(all.end(), each.micro_batches.begin(), each.micro_batches.end());
+      }
+      return all;
+    }
+    for (std::size_t round = 0; round < own_.count; ++round) {
+      for (WindowMessage::Part const& each : parts) {
+        if (round < each.micro_batches.size()) all.push_back(each.micro_batches[round]);
+      }
+    }
+    return all;
   }
 
   /// Of random numbers: a micro-batch draws the same in whatever process it is trained.
@@ -347,6 +392,7 @@ class ReplicateState {
   Gradients gradients_;
   MicroBatches own_;
   char const* name_;
+  Groups groups_;
   std::vector<at::Tensor> parameters_;  // those that are trained, in this window
   std::vector<bool> has_gradient_;
   std::optional<ShardedParameters> sharded_;

@@ -47,7 +47,7 @@ class RingGradients {
   RingGradients& operator=(RingGradients const&) = delete;
   ~RingGradients() { forget(); }
 
-  void begin(std::vector<at::Tensor> const& parameters) {
+  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const*) {
     if (!fits(parameters)) make(parameters);
     has_.assign(parameters_.size(), false);
     came_.assign(parameters_.size(), false);

@@ -4,8 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +16,8 @@
 #include <frugal/cluster/block_norms.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/flat_groups.hpp>
+#include <frugal/cluster/flat_tensors.hpp>
+#include <frugal/cluster/layer_weights.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/tensor_part.hpp>
@@ -23,14 +27,24 @@ namespace frugal::detail {
 
 /// The parameters of a run, each process updating one part of them.
 ///
-/// While it lives, the parameters are views of one flat tensor for each dtype and device, so that the
-/// parts of all processes are collected in place. Then each has memory of its own again.
+/// While it lives, the parameters are views of a few flat tensors, so that the parts of all processes are
+/// collected in place. Then each has memory of its own again. Those of LayerWeights are in parts.
 class ShardedParameters {
  public:
+  struct Settings {
+    std::int64_t bucket = 0;           ///< as of FlatGroups
+    std::vector<at::Tensor> layers{};  ///< parameters for LayerWeights; then `bucket` is not 0
+  };
+
   ShardedParameters(Communicator& all, Parameters const& parameters)
-      : all_(all), flats_(all.size(), BlockNorms::block) {
+      : ShardedParameters(all, parameters, Settings()) {}
+  ShardedParameters(Communicator& all, Parameters const& parameters, Settings settings)
+      : all_(all),
+        flats_(all.size(), BlockNorms::block, settings.bucket, settings.layers),
+        layers_(all) {
     at::NoGradGuard const no_gradients;
     parts_.parameters = parameters;
+    whole_ = parameters.tensors;
     parts_.of.resize(parameters.size());
     places_.resize(parameters.size());
     std::vector<std::size_t> places;
@@ -43,17 +57,25 @@ class ShardedParameters {
     flats_.fit(trained_);
     memory_.resize(trained_.size());
     for (FlatGroups::Group& group : flats_.groups()) {
-      at::Tensor const part = group.flat.part(all.rank());
+      at::Tensor part = group.flat.part(all.rank());
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
-        std::size_t const i = places[group.indices[k]];
-        FlatTensors::Range const own = group.flat.range(k, all.rank());
+        std::size_t const t = group.indices[k];
+        std::size_t const i = places[t];
+        FlatLayout::Range const own = group.flat.layout().range(k, all.rank());
         at::Tensor const& view = group.flat.views()[k];
-        view.copy_(parameters.tensors[i]);
-        parameters.tensors[i].set_data(view);
-        memory_[group.indices[k]] = view.data_ptr();
+        view.copy_(trained_[t]);
         parts_.of[i] = TensorPart::of(view, own.first, own.count, i);
         places_[i] = {&group, k};
-        parts_.parameters.tensors[i] = group.flat.slice(k, all.rank(), part);
+        bool const is_layer = std::ranges::any_of(
+            settings.layers, [&](at::Tensor const& each) { return each.is_same(trained_[t]); });
+        if (is_layer) {
+          layer_of_.emplace(&group, layers_.size());
+          part = layers_.add(trained_[t], group.flat);
+        } else {
+          trained_[t].set_data(view);
+        }
+        memory_[t] = trained_[t].data_ptr();
+        parts_.parameters.tensors[i] = group.flat.layout().slice(k, all.rank(), part);
       }
     }
   }
@@ -63,13 +85,20 @@ class ShardedParameters {
     quietly([this] { release(); });
   }
 
-  /// Gives each parameter memory of its own again.
+  /// Gives each parameter memory of its own again. Those of layers stay NaN, without give_back().
   void release() {
     at::NoGradGuard const no_gradients;
-    for (at::Tensor const& each : std::exchange(trained_, {})) {
-      each.set_data(each.detach().clone(at::MemoryFormat::Preserve));
+    std::vector<at::Tensor> const trained = std::exchange(trained_, {});
+    for (FlatGroups::Group const& group : flats_.groups()) {
+      if (trained.empty() || layer_of_.contains(&group)) continue;
+      for (std::size_t const i : group.indices) {
+        trained[i].set_data(trained[i].detach().clone(at::MemoryFormat::Preserve));
+      }
     }
   }
+  /// Gives each parameter of a layer its whole weight. All processes call it.
+  void give_back() { layers_.give_back(); }
+
   /// Whether these are the parameters that have parts, where they were laid out.
   bool holds(std::vector<at::Tensor> const& parameters) const {
     if (parameters.size() != trained_.size()) return false;
@@ -80,6 +109,25 @@ class ShardedParameters {
     return true;
   }
 
+  std::vector<FlatGroups::Group>& groups() { return flats_.groups(); }
+  LayerWeights& layers() { return layers_; }
+  /// Which of the layers' weights this group has; nothing if it has other parameters.
+  std::optional<std::size_t> layer_of(FlatGroups::Group const& group) const {
+    auto const found = layer_of_.find(&group);
+    return found == layer_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// This process's part of a parameter that is there in part alone.
+  std::optional<HeldPart> held(at::Tensor const& parameter) const {
+    if (layers_.size() == 0) return std::nullopt;
+    for (std::size_t i = 0; i < parts_.of.size(); ++i) {
+      bool const is_it = whole_[i].is_same(parameter);
+      if (!is_it) continue;
+      if (places_[i].group == nullptr || !layer_of_.contains(places_[i].group)) return std::nullopt;
+      return HeldPart{.mine = parts_.parameters.tensors[i].detach(), .which = *parts_.of[i]};
+    }
+    return std::nullopt;
+  }
+
   ParameterParts const& parts() const { return parts_; }
 
   /// This process's elements of tensors that are laid out as the trained parameters.
@@ -87,7 +135,7 @@ class ShardedParameters {
     std::vector<at::Tensor> own(whole.size());
     for (FlatGroups::Group const& group : flats_.groups()) {
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
-        FlatTensors::Range const range = group.flat.range(k, all_.rank());
+        FlatLayout::Range const range = group.flat.layout().range(k, all_.rank());
         at::Tensor const& each = whole[group.indices[k]];
         own[group.indices[k]] = in_memory_order(each).narrow(0, range.first, range.count);
       }
@@ -109,6 +157,7 @@ class ShardedParameters {
   void collect() {
     at::NoGradGuard const no_gradients;
     for (FlatGroups::Group& group : flats_.groups()) {
+      if (layer_of_.contains(&group)) continue;
       at::Tensor mine = group.flat.part(all_.rank()).clone();
       all_.collect(group.flat.flat(), mine, "the collection of weights");
     }
@@ -128,7 +177,7 @@ class ShardedParameters {
     elements.narrow(0, which.first, which.count).copy_(host);
     auto const& [group, k] = places_[which.parameter];
     for (int rank = 1; rank < all_.size(); ++rank) {
-      FlatTensors::Range const range = group->flat.range(k, rank);
+      FlatLayout::Range const range = group->flat.layout().range(k, rank);
       if (range.count == 0) continue;
       at::Tensor part = at::empty({range.count}, host.options());
       all_.receive(part, rank, "a part of the run's state");
@@ -159,9 +208,12 @@ class ShardedParameters {
 
   Communicator& all_;
   FlatGroups flats_;
+  LayerWeights layers_;
+  std::map<FlatGroups::Group const*, std::size_t> layer_of_;
   std::vector<at::Tensor> trained_;
-  std::vector<void*> memory_;  ///< of the trained parameters, while they have parts
-  std::vector<Place> places_;  ///< of all parameters
+  std::vector<void*> memory_;      ///< of the trained parameters, while they have parts
+  std::vector<Place> places_;      ///< of all parameters
+  std::vector<at::Tensor> whole_;  ///< all parameters
   ParameterParts parts_;
 };
 

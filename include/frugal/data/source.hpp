@@ -64,15 +64,17 @@ concept SkippingSource = Source<S> && requires(S& source) {
 };
 
 /// The batches of an epoch that one of several processes reads: of each `window` batches since the last
-/// seek, `count` from number `first` on.
+/// seek, `count` from number `first` on, every `stride`-th.
 struct Division {
   std::uint64_t first = 0;
   std::uint64_t count = 1;
   std::uint64_t window = 1;
+  std::uint64_t stride = 1;
 
   bool has(std::uint64_t batch) const {
     std::uint64_t const place = batch % window;
-    return place >= first && place - first < count;
+    if (place < first || (place - first) % stride != 0) return false;
+    return (place - first) / stride < count;
   }
 };
 

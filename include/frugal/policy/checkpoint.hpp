@@ -158,12 +158,10 @@ class Checkpoint<Options...>::State {
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     begin(phase);
-    if (!follows_) {
-      interval_.begin(run.counters, Clock::now());
-      // A run that is killed before its first cadence resumes from here. The save also measures what
-      // one costs.
-      phase.finish_set_up();
-    }
+    if (!follows_) interval_.begin(run.counters, Clock::now());
+    // A run that is killed before its first cadence resumes from here. The save also measures what one
+    // costs. In all processes: a forward pass of one may need the others.
+    phase.finish_set_up();
     if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
     if (run.resumed && !options::retention().best.empty()) {
@@ -350,6 +348,13 @@ class Checkpoint<Options...>::State {
     StateDict scratch;
     StateWriter writer(scratch, CopyTarget::live);
     writer.whole = run.whole_tensor;
+    // In the order of the first process: weights, then States.
+    if (run.held_parts) {
+      detail::visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
+        auto const held = run.held_parts(tensor);
+        if (held) writer.part(name, held->mine, held->which);
+      });
+    }
     run.persist(writer);
   }
 

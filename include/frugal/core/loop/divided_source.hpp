@@ -30,7 +30,8 @@ class DividedSource {
 
   /// `window`: batches of a window, of all processes.
   DividedSource(S& source, MicroBatches own, std::uint64_t window)
-      : source_(source), own_{.first = own.first, .count = own.count, .window = window} {}
+      : source_(source),
+        own_{.first = own.first, .count = own.count, .window = window, .stride = own.stride} {}
   DividedSource(DividedSource const&) = delete;
   DividedSource& operator=(DividedSource const&) = delete;
   ~DividedSource() {

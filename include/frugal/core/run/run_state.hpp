@@ -78,6 +78,8 @@ struct RunState {
   /// Where processes hold parts of the States' tensors: makes them whole for a checkpoint. Then all
   /// of them call persist() when one saves.
   WholeTensor whole_tensor{};
+  /// Where processes hold parts of weights.
+  HeldParts held_parts{};
   /// Settings of policies, by name, that must be alike in all processes that train together.
   std::vector<std::pair<std::string, std::string>> settings_to_compare{};
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint

@@ -35,10 +35,11 @@ struct Processes {
   unsigned machines = 1;
 };
 
-/// Micro-batches of a window, numbered from 0: those that one process trains.
+/// Micro-batches of a window, numbered from 0: those that one process trains, every `stride`-th.
 struct MicroBatches {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+  std::uint64_t stride = 1;
 };
 
 /// True for quantities combined by maximum; all others are summed. NaN in one process gives NaN in

@@ -75,7 +75,7 @@ class Snapshot {
     // The old contents are lost from here on, so report a bad loss first.
     if (holds(parts, Part::states)) from.ledger.require_good();
     parts_ = parts;
-    if (holds(parts, Part::module)) take_module(from.root, copies, floats);
+    if (holds(parts, Part::module)) take_module(from, copies, floats);
     if (holds(parts, Part::modes)) modes_.take(from.root);
     if (keeps_run()) take_run(from, copies);
     if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
@@ -103,7 +103,7 @@ class Snapshot {
     into.gradients.clear();
     into.parameters.reset_gradients();
     if (holds(parts, Part::device)) move_back(into.root);
-    if (holds(parts, Part::module)) restore_module(into.root);
+    if (holds(parts, Part::module)) restore_module(into);
     if (holds(parts, Part::modes)) modes_.restore();
     if (holds(parts, Part::states) || holds(parts, Part::slots)) restore_run(into);
     if (holds(parts, Part::generators)) restore_generators(into);
@@ -147,13 +147,19 @@ class Snapshot {
 
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
-  void take_module(torch::nn::Module& from, CopyTarget copies, at::ScalarType floats) {
+  void take_module(Run& from, CopyTarget copies, at::ScalarType floats) {
     module.values.clear();
     StateWriter writer(module, copies, floats);
+    if (with_kept) writer.whole = from.whole_tensor;
     device_.reset();
-    detail::visit_tensors(from, [&](std::string const& name, at::Tensor const& tensor) {
+    detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
-      writer(name, tensor);
+      auto const held = from.held_parts ? from.held_parts(tensor) : std::nullopt;
+      if (held) {
+        writer.part(name, held->mine, held->which);
+      } else {
+        writer(name, tensor);
+      }
     });
     writer.finish();
     forget(module);
@@ -165,11 +171,12 @@ class Snapshot {
     });
     if (moved) into.to(*device_);
   }
-  void restore_module(torch::nn::Module& into) const {
-    detail::visit_tensors(into, [&](std::string const& name, at::Tensor const& tensor) {
+  void restore_module(Run& into) const {
+    detail::visit_tensors(into.root, [&](std::string const& name, at::Tensor const& tensor) {
       auto const taken = module.tensors.find(name);
       if (taken == module.tensors.end()) refuse_new_tensor(name);
-      tensor.copy_(taken->second);
+      auto const held = into.held_parts ? into.held_parts(tensor) : std::nullopt;
+      (held ? held->mine : tensor).copy_(taken->second);
     });
   }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,21 @@ FRUGAL_INLINE at::Tensor in_memory_order(at::Tensor const& tensor) {
 }
 
 }  // namespace detail
+
+/// A parameter that a process has in part alone: the module's tensor is without values.
+struct HeldPart {
+  at::Tensor mine{};
+  TensorPart which{};
+
+  /// Takes its elements of a whole tensor.
+  FRUGAL_INLINE void copy_from(at::Tensor const& whole) const {
+    at::Tensor const laid_out =
+        at::empty_strided(which.sizes, which.strides, whole.options()).copy_(whole);
+    at::Tensor(mine).copy_(detail::in_memory_order(laid_out).narrow(0, which.first, which.count));
+  }
+};
+/// What a process has of a parameter, if that is a part.
+using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
 
 /// Makes a tensor whole of the parts that the processes hold, in the one that saves; in the others,
 /// which call it at the same moments, the result is undefined.

@@ -281,7 +281,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     refuse_value(state_path, *unread, "it has '" + *unread + "', ",
                  "for which this recipe has no place");
   }
-  copy_weights(run.root, weights);
+  copy_weights(run.root, weights, run.held_parts);
   if (!loaded.differences.empty()) {
     run.warn("the checkpoint has another recipe; this run keeps what fits: " +
              joined(loaded.differences));

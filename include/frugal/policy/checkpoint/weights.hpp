@@ -23,6 +23,7 @@
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -176,8 +177,9 @@ FRUGAL_INLINE std::filesystem::path weights_in(std::filesystem::path const& path
 }
 
 /// StateError if a name fits and a shape does not, if no name does, or if the names of one tied
-/// tensor have different values.
-FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file) {
+/// tensor have different values. `held`: the parts of a run whose processes have parts of weights.
+FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file,
+                                         HeldParts const& held = {}) {
   at::NoGradGuard const no_gradients;
   LoadedWeights loaded;
   loaded.file = file.name();
@@ -212,7 +214,14 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
     refuse_weights(file.name(), "no tensor there has the name of a tensor here");
   }
   // Copy only after every tensor fits.
-  for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
+  for (auto& [tensor, saved] : pairs) {
+    auto const part = held ? held(tensor) : std::nullopt;
+    if (part) {
+      part->copy_from(saved);
+    } else {
+      tensor.copy_(saved);
+    }
+  }
   loaded.unexpected = names_not_in(module, file);
   return loaded;
 }

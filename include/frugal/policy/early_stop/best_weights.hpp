@@ -10,6 +10,7 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
@@ -23,6 +24,7 @@ class BestWeights {
 
   /// Copies the module's tensors. A second call reuses the memory.
   FRUGAL_INLINE void take(RunState& run, double value) {
+    if (run.held_parts) refuse_parts();
     kept_.take(run, Part::module);
     value_ = value;
     step_ = run.counters.step;
@@ -64,6 +66,15 @@ class BestWeights {
   }
 
  private:
+  [[noreturn]] FRUGAL_INLINE static void refuse_parts() {
+    throw SettingsError(
+        {.what = "the best weights cannot be kept in memory",
+         .where = "EarlyStop",
+         .why = "each process has its part of the weights alone",
+         .fix = "Take Params out of Shard<States, Grads, Params>, or RestoreBest out of "
+                "EarlyStop: with Checkpoint<KeepBest<...>> the best are in a file."});
+  }
+
   Snapshot<RunState> kept_;
   double value_ = 0;
   std::uint64_t step_ = 0;

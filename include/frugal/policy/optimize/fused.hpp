@@ -88,16 +88,17 @@ class FusedState {
     Parameters const& parameters = phase.parameters();
     GroupSettings groups = GroupResolver(rule_.groups, parameters, settings_of(rule_)).resolve();
     parts_.clear();
-    for (auto const& bucket : buckets_of(parameters, groups.parameters)) {
+    // A parameter of which this process has a part may be without values.
+    Parameters const& held = phase.parts() == nullptr ? parameters : phase.parts()->parameters;
+    for (auto const& bucket : buckets_of(held, groups.parameters)) {
       ParameterSettings const& own = groups.parameters[bucket.front()];
       Rule const rule = with_settings(rule_, own);
       Part part{rule, FusedBucket(rule.lr, rule.weight_decay, rule.moment_count()), own.rate};
       for (std::size_t const i : bucket) {
         if (phase.parts() == nullptr) {
-          part.bucket.add(parameters.names[i], parameters.tensors[i]);
+          part.bucket.add(held.names[i], held.tensors[i]);
         } else {
-          part.bucket.add(parameters.names[i], phase.parts()->parameters.tensors[i],
-                          phase.parts()->of[i]);
+          part.bucket.add(held.names[i], held.tensors[i], phase.parts()->of[i]);
         }
       }
       parts_.push_back(std::move(part));
