@@ -48,6 +48,16 @@ inline double seconds_of_sum(Communicator& all, std::int64_t bytes, LinkMeasurem
   return *middle;
 }
 
+/// The link by which `small` bytes take `small_seconds` and `large` bytes `large_seconds`, summed over
+/// so many processes.
+inline LinkSpeed link_of_sums(int processes, std::int64_t small, double small_seconds,
+                              std::int64_t large, double large_seconds) {
+  double const others = processes - 1;
+  return {.latency = small_seconds / (2 * others),
+          .bytes_per_second = 2 * others / processes * static_cast<double>(large - small) /
+                              (large_seconds - small_seconds)};
+}
+
 }  // namespace detail
 
 /// Latency and rate of the links between the processes, as a ring all-reduce meets them, for
@@ -80,7 +90,6 @@ inline LinkSpeed measure_link(Communicator& all, LinkMeasurement const& how = {}
            "there is nothing to measure with these",
            "Take 1 round or more, a time above 0 and 4096 bytes or more.");
   }
-  double const others = all.size() - 1;
   constexpr std::int64_t least = 4;
   double const small = detail::seconds_of_sum(all, least, how);
   std::int64_t bytes = std::min(std::int64_t{1} << 16, how.most_bytes);
@@ -98,9 +107,7 @@ inline LinkSpeed measure_link(Communicator& all, LinkMeasurement const& how = {}
                                "most_bytes is small",
                         .fix = "Measure again, with a larger most_bytes."});
   }
-  return {.latency = small / (2 * others),
-          .bytes_per_second = 2 * others / all.size() * static_cast<double>(bytes - least) /
-                              (large - small)};
+  return detail::link_of_sums(all.size(), least, small, bytes, large);
 }
 
 }  // namespace frugal
