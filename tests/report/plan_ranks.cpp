@@ -37,7 +37,8 @@ struct Counting : torch::nn::Module {
 TEST_CASE("a micro-batch is measured and nothing of the module changes; the plan counts the rest") {
   auto const net = std::make_shared<Counting>();
   net->eval();
-  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.steps = 40, .device = c10::Device(c10::kCPU)},
+  fr::Trainer trainer{net, fr::CrossEntropy{},
+                      fr::Settings{.steps = 40, .device = c10::Device(c10::kCPU)},
                       fr::Optimize<fr::AdamW>{.lr = 1e-3}, fr::Accumulate<4>{}};
   fr::Batch const batch{torch::randn({16, 8}), torch::randint(0, 4, {16})};
   net->linear->weight.mutable_grad() = torch::ones({4, 8});
@@ -65,9 +66,9 @@ TEST_CASE("a micro-batch is measured and nothing of the module changes; the plan
   CHECK(known.rows[1].at.exposed.value() == Approx(144e-6));
   CHECK(known.rows[2].at.compute.value() == Approx(0.1));
   // What is given counts, and a micro-batch is measured.
-  plan::RankPlan const other = fr::plan_ranks(
-      trainer, batch, link,
-      {.micro_batches = 8, .gradients = plan::Gigabytes(1), .steps = 3, .most = 2});
+  plan::RankPlan const other =
+      fr::plan_ranks(trainer, batch, link,
+                     {.micro_batches = 8, .gradients = plan::Gigabytes(1), .steps = 3, .most = 2});
   CHECK(net->calls == 10);
   REQUIRE(other.rows.size() == 2);
   CHECK(other.rows[0].at.compute.value() == Approx(other.rows[0].hours * 3600 / 3));

@@ -16,7 +16,8 @@ inline constexpr double tcp_payload_share = 1448.0 / 1514;
 
 /// A link by its data sheet. measure_link (frugal/cluster/measure_link.hpp) finds what is left of it.
 constexpr LinkSpeed tcp_link(double gigabits_per_second, double latency) {
-  return {.latency = latency, .bytes_per_second = gigabits_per_second * 1e9 / 8 * tcp_payload_share};
+  return {.latency = latency,
+          .bytes_per_second = gigabits_per_second * 1e9 / 8 * tcp_payload_share};
 }
 
 }  // namespace frugal

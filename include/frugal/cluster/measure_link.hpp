@@ -20,10 +20,11 @@ namespace frugal {
 
 /// How measure_link measures.
 struct LinkMeasurement {
-  int rounds = 5;                               ///< of each size; their median counts
-  double long_enough = 0.2;                     ///< seconds of the large sum
-  std::int64_t most_bytes = std::int64_t{1} << 28;  ///< of the large sum, which takes as much memory
-  c10::Device device = c10::kCPU;               ///< of the tensors: NCCL's links for a GPU
+  int rounds = 5;            ///< of each size; their median counts
+  double long_enough = 0.2;  ///< seconds of the large sum
+  std::int64_t most_bytes = std::int64_t{1}
+                            << 28;  ///< of the large sum, which takes as much memory
+  c10::Device device = c10::kCPU;   ///< of the tensors: NCCL's links for a GPU
 };
 
 namespace detail {
@@ -76,8 +77,7 @@ inline LinkSpeed link_of_sums(int processes, std::int64_t small, double small_se
 ///         (2009), for the ring.
 inline LinkSpeed measure_link(Communicator& all, LinkMeasurement const& how = {}) {
   auto const refuse = [&](std::string what, char const* why, char const* fix) {
-    throw SettingsError(
-        {.what = std::move(what), .where = "measure_link", .why = why, .fix = fix});
+    throw SettingsError({.what = std::move(what), .where = "measure_link", .why = why, .fix = fix});
   };
   if (all.size() == 1) {
     refuse("a world of one process has no link", "nothing is sent",

@@ -41,7 +41,7 @@ std::string text_of(RankPlan const& plan) {
 
 TEST_CASE("steps, efficiency, hours and dollars, by hand") {
   RankPlan const plan = plan_ranks(job);
-  REQUIRE(plan.rows.size() == 5);  // 1, 2, 4, 8, 16
+  REQUIRE(plan.rows.size() == 5);          // 1, 2, 4, 8, 16
   CHECK(row(plan, 1).hours == Approx(4));  // 900 x 16 s
   CHECK(row(plan, 1).cost->value() == Approx(8));
   CHECK(row(plan, 4).at.step().value() == Approx(5.5));  // 4 s, and 1.5 s
@@ -53,9 +53,9 @@ TEST_CASE("steps, efficiency, hours and dollars, by hand") {
 
 TEST_CASE("80 % goes, 60 % takes a lever, less takes fewer ranks") {
   RankPlan const plan = plan_ranks(job);
-  CHECK(row(plan, 2).scaling() == Scaling::good);   // 16 / 18
-  CHECK(row(plan, 4).scaling() == Scaling::fair);   // 16 / 22
-  CHECK(row(plan, 8).scaling() == Scaling::poor);   // 16 / 30
+  CHECK(row(plan, 2).scaling() == Scaling::good);  // 16 / 18
+  CHECK(row(plan, 4).scaling() == Scaling::fair);  // 16 / 22
+  CHECK(row(plan, 8).scaling() == Scaling::poor);  // 16 / 30
   CHECK(plan.best().ranks == 2);
   std::string const text = text_of(plan);
   CAPTURE(text);

@@ -92,7 +92,8 @@ TEST_CASE("one rank exchanges nothing") {
   }
 }
 
-TEST_CASE("more ranks, more bytes, a slower link and a longer latency never shorten communication") {
+TEST_CASE(
+    "more ranks, more bytes, a slower link and a longer latency never shorten communication") {
   double last = 0;
   for (double ranks = 1; ranks <= 8; ranks *= 2) {
     RankStep const got = estimate(job, ranks);

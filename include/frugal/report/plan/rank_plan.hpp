@@ -227,7 +227,8 @@ inline std::ostream& operator<<(std::ostream& out, RankPlan const& plan) {
             detail::text_of(row.at.step().value(), Unit::seconds),
             detail::text_of(row.at.communication.value(), Unit::seconds),
             detail::text_of(row.at.exposed.value(), Unit::seconds),
-            detail::text_of(row.at.efficiency, Unit::share), detail::text_of(row.hours, Unit::hours)};
+            detail::text_of(row.at.efficiency, Unit::share),
+            detail::text_of(row.hours, Unit::hours)};
     if (has_cost) line.push_back(dollars_text(row.cost->value()));
     if (plan.runs > 1) {
       auto const amount = [](RunsOnRanks const& on) {
@@ -235,8 +236,7 @@ inline std::ostream& operator<<(std::ostream& out, RankPlan const& plan) {
       };
       line.push_back(amount(row.one_after_another));
       line.push_back(detail::general(row.side_by_side.at_once, 15) + " x " +
-                     detail::general(row.side_by_side.ranks, 15) + ": " +
-                     amount(row.side_by_side));
+                     detail::general(row.side_by_side.ranks, 15) + ": " + amount(row.side_by_side));
     }
     line.push_back(detail::verdict_of(row));
   }

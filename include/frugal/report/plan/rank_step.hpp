@@ -29,8 +29,8 @@ struct RankInputs {
   Gigabytes gradients{};     ///< bytes of the gradients, as they are computed
   LinkSpeed link{};          ///< the slowest between two processes: measure_link, tcp_link
   GradientSum sum = GradientSum::ring;
-  bool bf16 = false;                  ///< Wire<BF16>
-  bool shards_states = false;         ///< Shard<States>
+  bool bf16 = false;                       ///< Wire<BF16>
+  bool shards_states = false;              ///< Shard<States>
   Gigabytes bucket = gigabytes(25 << 20);  ///< Replicate<Ring>::bucket_bytes
   /// The last bucket, whose sum begins when the backward pass has ended; at most `bucket` if it is
   /// left out.
@@ -113,8 +113,8 @@ inline RankStep estimate(RankInputs const& in, double ranks) {
   };
   Gigabytes const wire = in.gradients * (in.bf16 ? 0.5 : 1);
   RankStep out;
-  out.compute = in.micro_batch * (in.micro_batches / ranks) +
-                in.update / (in.shards_states ? ranks : 1);
+  out.compute =
+      in.micro_batch * (in.micro_batches / ranks) + in.update / (in.shards_states ? ranks : 1);
   Seconds gather{};  // of the weights, after the update
   if (in.sum == GradientSum::exact) {
     // An all-to-all, the losses, and a gather of the sums; with Shard of the weights.
