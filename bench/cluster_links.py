@@ -2,13 +2,14 @@
 """Steps of Replicate<Ring> over links of a known rate, compared with what plan_ranks predicts.
 
 Each rank is in a network namespace of its own on one bridge, and a token bucket limits what it sends (iproute2, as root).
-The step of a rank that trains alone, while as many others do the same, is the computation; a rate, the bytes of the
-gradients and plan_ranks (frugal/report/plan/rank_step.hpp) give the rest. The bar is for the measured step over the predicted
-one. The table also has it over max(computation, communication), which no overlap can beat: only a backward pass hides
+The step of a rank that trains alone, while as many others do the same, is the computation; measure_link, the bytes of the
+gradients and plan_ranks (frugal/report/plan/rank_step.hpp) give the rest. Bars are for the rate of measure_link over that of the
+token bucket, and for the measured step over the predicted one. The table also has it over max(computation, communication), which no overlap can beat: only a backward pass hides
 communication, so a forward pass and a last bucket come on top.
 """
 
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -39,6 +40,8 @@ class Network:
         self.ranks = ranks
 
     def __enter__(self) -> "Network":
+        self.__exit__()  # what a bench that was killed has left
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
             command("ip", "link", "add", NAME, "type", "bridge")
             command("ip", "link", "set", NAME, "up")
@@ -56,7 +59,7 @@ class Network:
         return self
 
     def __exit__(self, *_) -> None:
-        for rank in range(self.ranks):
+        for rank in range(max(LINKS)):
             subprocess.run(["ip", "netns", "del", f"{NAME}-{rank}"], capture_output=True)
         subprocess.run(["ip", "link", "del", NAME], capture_output=True)
 
@@ -104,8 +107,8 @@ def measure(args) -> list[dict]:
                     # The machine may be busier at one time than at another.
                     compute = statistics.mean([before, computation(program, ranks, training)])
                     plan = json.loads(subprocess.run(
-                        [program, "--way", "plan", "--job", "gpt", "--ranks", str(ranks), "--mbit", str(mbit),
-                         "--compute", str(compute), *flags],
+                        [program, "--way", "plan", "--job", "gpt", "--ranks", str(ranks), "--compute", str(compute),
+                         "--latency", str(link["latency"]), "--rate", str(link["rate"]), *flags],
                         capture_output=True, text=True, check=True).stdout)  # fmt: skip
                     found.append({"ranks": ranks, "mbit": mbit, "way": way, "step": step, "compute": compute,
                                   "communication": plan["communication"], "predicted": plan["step"]})  # fmt: skip

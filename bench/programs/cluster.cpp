@@ -4,7 +4,7 @@
 // JSON: seconds of each timed step, and the loss after them. Variables of a launcher say which rank it is.
 //
 // For bench/cluster_links.py: --way link prints what measure_link finds, and --way plan what plan_ranks predicts for this job,
-// from --compute and --mbit.
+// from --compute, --latency and --rate.
 //
 // Shapes: N samples, B in a micro-batch, T tokens, W ranks.
 #include <frugal/cluster.hpp>
@@ -152,13 +152,14 @@ GradientBytes gradient_bytes(nn::Sequential const& net) {
 }
 
 /// What plan_ranks says of a step with one micro-batch for each rank.
-nlohmann::json planned(Job const& job, double ranks, double compute, double mbit, bool bf16) {
+nlohmann::json planned(Job const& job, double ranks, double compute, fr::LinkSpeed const& link,
+                       bool bf16) {
   namespace plan = fr::plan;
   GradientBytes const bytes = gradient_bytes(job.net);
   plan::RankStep const step = plan::estimate({.micro_batch = plan::Seconds(compute),
                                               .micro_batches = ranks,
                                               .gradients = plan::gigabytes(bytes.all),
-                                              .link = fr::tcp_link(mbit / 1000, 100e-6),
+                                              .link = link,
                                               .bf16 = bf16,
                                               .last_bucket = plan::gigabytes(bytes.last)},
                                              ranks);
@@ -170,7 +171,8 @@ nlohmann::json planned(Job const& job, double ranks, double compute, double mbit
 int main(int argc, char** argv) {
   std::string name = "small", way = "ring";
   std::uint64_t steps = 100, warmup = 10;
-  double ranks = 2, compute = 0, mbit = 0;
+  double ranks = 2, compute = 0;
+  fr::LinkSpeed link;
   bool bf16 = false;
   CLI::App app("One rank of bench/cluster.py.");
   app.add_option("--job", name)->check(CLI::IsMember({"small", "gpt"}));
@@ -181,7 +183,8 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", warmup);
   app.add_option("--ranks", ranks, "of the plan");
   app.add_option("--compute", compute, "seconds of a step without communication, for the plan");
-  app.add_option("--mbit", mbit, "of the link, for the plan");
+  app.add_option("--latency", link.latency, "seconds, of the link, for the plan");
+  app.add_option("--rate", link.bytes_per_second, "bytes per second, of the link, for the plan");
   app.add_flag("--bf16", bf16, "gradients travel in BF16, for the plan");
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);
@@ -189,12 +192,12 @@ int main(int argc, char** argv) {
     fr::World const world = fr::World::from_environment();
     Job job = job_named(name);
     if (way == "plan") {
-      std::cout << planned(job, ranks, compute, mbit, bf16) << std::endl;
+      std::cout << planned(job, ranks, compute, link, bf16) << std::endl;
       return 0;
     }
     if (way == "link") {
       auto const all = fr::Communicator::join(world);
-      fr::LinkSpeed const link = fr::measure_link(*all, {.rounds = 3});
+      link = fr::measure_link(*all, {.rounds = 3});
       if (world.rank == 0) {
         std::cout << nlohmann::json{{"latency", link.latency}, {"rate", link.bytes_per_second}}
                   << std::endl;

@@ -92,9 +92,9 @@ inline RankInputs const& checked(RankInputs const& in) {
 ///   exposed        without overlap all of it; with overlap what the backward pass of the last
 ///                  micro-batch does not hide (backward_share), and at least the last bucket
 ///
-/// Left out: congestion, jitter between ranks, the processor's time for sending, and several
-/// processes behind one network card with GradientSum::exact, whose all-to-all passes the card once
-/// for each of them.
+/// Left out: congestion, jitter between ranks, the processor's time for sending, and
+/// GradientSum::exact with several processes that share a network card, which its all-to-all passes
+/// once for each of them.
 ///
 /// Errors  SettingsError for an input out of range, and for ranks that cannot share the step.
 /// Source  Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
