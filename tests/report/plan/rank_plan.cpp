@@ -122,7 +122,7 @@ TEST_CASE("more than eight ranks are simulated, and the table says it") {
   CHECK_FALSE(row(plan, 8).is_simulated);
   CHECK(row(plan, 16).is_simulated);
   CHECK(text_of(plan).find("\n16*  ") != std::string::npos);
-  CHECK(text_of(plan).find("* simulated: the model was compared with measured steps of up to 8 "
+  CHECK(text_of(plan).find("* simulated: the model was compared with measured sums of up to 8 "
                            "ranks.") != std::string::npos);
   RankInputs in = job;
   in.most = 8;

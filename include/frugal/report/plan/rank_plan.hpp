@@ -74,7 +74,7 @@ struct RankRow {
   Scaling scaling() const { return scaling_of(at.efficiency); }
 };
 
-/// Ranks with which predictions were compared with measured steps (bench/cluster_links.py).
+/// Up to so many ranks the model's sums were compared with measured ones (bench/cluster_links.py).
 inline constexpr double validated_ranks = 8;
 
 /// Time, efficiency and money over the number of processes. plan_ranks computes it.
@@ -242,7 +242,7 @@ inline std::ostream& operator<<(std::ostream& out, RankPlan const& plan) {
   }
   out << watch::columns(lines, std::vector<std::size_t>(lines.front().size(), 60));
   if (is_simulated) {
-    out << "* simulated: the model was compared with measured steps of up to "
+    out << "* simulated: the model was compared with measured sums of up to "
         << detail::ranks_text(validated_ranks) << ".\n";
   }
   return out << plan.recommendation() << '\n';
