@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds per step of Replicate, compared with PyTorch's DistributedDataParallel over Gloo.
+"""Seconds per step of Replicate, compared with PyTorch's DistributedDataParallel over Gloo, and with LibTorch's Reducer.
 
 All ranks are processes of this machine, with one thread each; ranks beyond its cores share them, and measure what
 Replicate adds and not how it scales. Ways are interleaved over the rounds. A round's figure is the median of its
-steps; ratios are of figures of one round, and their median counts.
+steps; ratios are of figures of one round, and their median counts. With --links, over links of a known rate
+(cluster_links.py).
 """
 
 import json
-import os
 import pathlib
-import re
-import socket
 import statistics
-import subprocess
 import sys
 
-from common import QUIET, Failed, add_strict, judge, machine, parse, parser_of, version_of
+import cluster_links
+from cluster_ranks import ended, free_port, start
+from common import Failed, add_strict, judge, machine, parse, parser_of, version_of
 
 STEPS = {"small": (2000, 200), "gpt": (30, 5)}  # and warm-up
 EIGHT = {"small": (200, 20), "gpt": (6, 2)}  # with eight ranks
@@ -23,15 +22,10 @@ JOBS = {"small": "MLP 64-128-10, 32 samples a rank", "gpt": "GPT of 11 million p
 BARS = (  # job, ranks, way, compared with, at most
     ("small", 2, "ring", "ddp", 0.90),
     ("gpt", 2, "ring", "ddp", 0.97),
+    ("gpt", 2, "ring", "reducer", 1.02),
     ("gpt", 8, "exact", "ring", 1.10),
 )
 LOSS_SPREAD = 1.25  # another order of the data ends some percent apart
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Bench:
@@ -46,24 +40,13 @@ class Bench:
         if way == "ddp":
             command = [sys.executable, str(pathlib.Path(__file__).with_name("cluster_torch.py"))]
         command += ["--job", job, "--steps", str(steps), "--warmup", str(warmup)]
-        place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        kept = {name: value for name, value in os.environ.items() if not re.match("SLURM|TORCHELASTIC|OMPI", name)}
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        started = [
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=kept | QUIET | threads | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
-            for rank in range(ranks)
-        ]  # fmt: skip
-        ended = [each.communicate() for each in started]
-        for process, (_, errors) in zip(started, ended):
-            if process.returncode != 0:
-                tail = "\n".join(errors.strip().splitlines()[-5:])
-                raise Failed(f"`{' '.join(command)}` ended with exit code {process.returncode}:\n{tail}")
-        line = json.loads(ended[0][0].splitlines()[-1])
+        port = free_port()
+        outputs = ended([start(command, rank, ranks, port) for rank in range(ranks)])
+        line = json.loads(outputs[0].splitlines()[-1])
         return {"step": statistics.median(line["seconds"]), "loss": line["loss"]}
 
     def measure(self) -> list[dict]:
-        ways = [(job, 2, way) for job in JOBS for way in ("ring", "ddp", "exact", "ring after backward")]
+        ways = [(job, 2, way) for job in JOBS for way in ("ring", "ddp", "reducer", "exact", "ring after backward")]
         ways += [(job, 8, way) for job in JOBS for way in ("ring", "exact", "ddp")]
         if self.args.jobs:
             ways = [each for each in ways if each[0] in self.args.jobs.split(",")]
@@ -97,8 +80,11 @@ def main() -> int:
     add_strict(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of every way, for a trial")
+    parser.add_argument("--links", action="store_true", help="over shaped links of network namespaces; as root")
     parser.add_argument("--jobs", help=f"of {', '.join(JOBS)}, with commas between")
     args = parse(parser)
+    if args.links:
+        return cluster_links.main(args)
     try:
         rounds = Bench(args).measure()
     except Failed as error:

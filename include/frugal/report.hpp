@@ -17,6 +17,7 @@
 #include <frugal/report/mlperf_log.hpp>
 #include <frugal/report/on_metrics.hpp>
 #include <frugal/report/plan_memory.hpp>
+#include <frugal/report/plan_ranks.hpp>
 #include <frugal/report/profile.hpp>
 #include <frugal/report/progress.hpp>
 #include <frugal/report/prometheus.hpp>

@@ -32,7 +32,7 @@ from pathlib import Path
 
 # policy/*.hpp and report/*.hpp that are not policies
 NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_name", "run_folder", "skipped_windows",
-           "step_pace", "watched", "explain", "explain_plan", "find_learning_rate", "plan_inputs", "plan_memory",
+           "step_pace", "watched", "explain", "explain_plan", "find_learning_rate", "plan_inputs", "plan_memory", "plan_ranks",
            "rate_curve"}
 NEED_CODE = ("README.md", "docs/policy/", "docs/report/", "docs/checkpoint/", "docs/cluster/", "docs/writing_a_policy.md",
              "docs/loop.md", "docs/data.md")

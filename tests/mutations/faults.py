@@ -928,6 +928,22 @@ FAULTS = (
         check=test("^core/run: memory_peaks$"),
     ),
     Fault(
+        name="last-bucket-hidden",
+        breaks="The plan hides all communication in a long backward pass, which the last bucket never is.",
+        file="include/frugal/report/plan/rank_step.hpp",
+        old="Gigabytes const last = in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
+        new="Gigabytes const last = 0 * in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
+        check=test("^torch-free: report/plan/rank_step$"),
+    ),
+    Fault(
+        name="idle-ranks-unpaid",
+        breaks="Processes that have no run any more are not paid for while the others end theirs.",
+        file="include/frugal/report/plan/rank_plan.hpp",
+        old="out.cost = cost_of(in, ranks, out.hours);",
+        new="out.cost = cost_of(in, ranks, in.runs / parts * hours_of(in, out.ranks));",
+        check=test("^torch-free: report/plan/rank_plan$"),
+    ),
+    Fault(
         name="sum-in-order-of-arrival",
         breaks="Gradients are added up one after the other: their bits depend on the number of processes.",
         file="include/frugal/cluster/pairwise_sum.hpp",

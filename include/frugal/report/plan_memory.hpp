@@ -185,12 +185,9 @@ void measure_on_meta(RecipeMemory& memory, typename Context::module_type& module
   memory.pass_peak = static_cast<std::uint64_t>(meter.peak() - base);
 }
 
-template <class Context, class Objective, class Policies, class B>
-void measure_on_host(RecipeMemory& memory, typename Context::module_type& module,
-                     Objective& objective, Settings const& settings, Policies const& policies,
-                     B const& batch) {
-  torch::nn::Module& root = base_module(module);
-  HostMeter::install();
+/// Calls `passes` and gives the module the gradients and buffers back that it had before.
+template <class Passes>
+void undo_passes(torch::nn::Module& root, Passes&& passes) {
   BufferCopies buffers;
   buffers.take(root);
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;
@@ -204,6 +201,20 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
     buffers.restore();
   };
   try {
+    passes();
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
+template <class Context, class Objective, class Policies, class B>
+void measure_on_host(RecipeMemory& memory, typename Context::module_type& module,
+                     Objective& objective, Settings const& settings, Policies const& policies,
+                     B const& batch) {
+  HostMeter::install();
+  undo_passes(base_module(module), [&] {
     B host = batch;
     batch_to(host, c10::Device(c10::kCPU));
     DryRun<Context, Objective> run(module, objective, settings, policies);
@@ -213,11 +224,7 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
                                                                passes_of_window<Context>(),
                                                                [] { return HostMeter::live(); }));
     memory.pass_peak = static_cast<std::uint64_t>(HostMeter::peak() - base);
-  } catch (...) {
-    put_back();
-    throw;
-  }
-  put_back();
+  });
 }
 
 }  // namespace detail

@@ -43,6 +43,9 @@ struct DataParallel {
 
 /// 80 % and above, 60 % and above, and below.
 enum class Scaling { good, fair, poor };
+constexpr Scaling scaling_of(double efficiency) {
+  return efficiency >= 0.8 ? Scaling::good : efficiency >= 0.6 ? Scaling::fair : Scaling::poor;
+}
 
 struct ScalingEstimate {
   Seconds compute{};            ///< of one step
@@ -52,9 +55,7 @@ struct ScalingEstimate {
   double speedup = 1;           ///< over one device: devices x efficiency
   double samples_for_good = 0;  ///< of one device in a step, for 80 %; 0 if any number reaches it
 
-  constexpr Scaling scaling() const {
-    return efficiency >= 0.8 ? Scaling::good : efficiency >= 0.6 ? Scaling::fair : Scaling::poor;
-  }
+  constexpr Scaling scaling() const { return scaling_of(efficiency); }
 };
 
 constexpr ScalingEstimate estimate(DataParallel const& job) {

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/columns.hpp>
+#include <frugal/report/plan/all_reduce.hpp>
+#include <frugal/report/plan/amount_text.hpp>
+#include <frugal/report/plan/money.hpp>
+#include <frugal/report/plan/plan.hpp>
+#include <frugal/report/plan/rank_step.hpp>
+#include <frugal/report/plan/require.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace frugal::plan {
+
+/// A change of the recipe that lowers what communication costs.
+struct RankLever {
+  std::string_view name{};
+  bool (*apply)(RankInputs&) = nullptr;  ///< false: the recipe has it, or cannot
+};
+
+/// Of two that help as much the first one is taken.
+inline constexpr std::array<RankLever, 3> rank_levers{
+    {{.name = "Replicate<Ring>",
+      .apply =
+          [](RankInputs& in) {
+            bool const changes = in.sum != GradientSum::ring;
+            in.sum = GradientSum::ring;
+            return changes;
+          }},
+     {.name = "Wire<BF16>",
+      .apply =
+          [](RankInputs& in) {
+            bool const changes = in.sum != GradientSum::exact && !in.bf16;
+            in.bf16 = in.bf16 || changes;
+            return changes;
+          }},
+     {.name = "twice the micro-batches", .apply = [](RankInputs& in) {
+        in.micro_batches *= 2;
+        in.steps /= 2;
+        return true;
+      }}}};
+
+/// All runs on the processes of one row, which are paid for until the last run has ended.
+struct RunsOnRanks {
+  double at_once = 1;  ///< runs side by side; processes that are left over wait
+  double ranks = 1;    ///< of each
+  double hours = 0;    ///< until the last one has ended
+  std::optional<Usd> cost{};
+};
+
+/// So many processes.
+struct RankRow {
+  double ranks = 1;
+  RankStep at{};
+  double hours = 0;           ///< of one run
+  std::optional<Usd> cost{};  ///< of one run
+  /// The lever that helps most, and the efficiency with it; empty at full efficiency.
+  std::string_view lever{};
+  double efficiency_with_lever = 1;
+  RunsOnRanks one_after_another{};
+  RunsOnRanks side_by_side{};  ///< the division into equal parts that ends first
+  /// Of more ranks than the model was compared with.
+  bool is_simulated = false;
+
+  Scaling scaling() const { return scaling_of(at.efficiency); }
+};
+
+/// Up to so many ranks the model's sums were compared with measured ones (bench/cluster_links.py).
+inline constexpr double validated_ranks = 8;
+
+/// Time, efficiency and money over the number of processes. plan_ranks computes it.
+struct RankPlan {
+  std::vector<RankRow> rows{};  ///< by rising ranks; the first is one process
+  double runs = 1;
+
+  /// The most ranks of which 80 % or more is computing.
+  RankRow const& best() const {
+    return *std::find_if(rows.rbegin(), rows.rend(),
+                         [](RankRow const& row) { return row.scaling() == Scaling::good; });
+  }
+
+  /// One to three sentences: how many ranks to take, what more of them would come to, and how to
+  /// divide the processes of the last row among several runs.
+  std::string recommendation() const;
+};
+
+namespace detail {
+
+inline std::string time_and_cost(double hours, std::optional<Usd> const& cost) {
+  return text_of(hours, Unit::hours) + (cost ? ", " + dollars_text(cost->value()) : "");
+}
+inline std::string ranks_text(double ranks) {
+  return general(ranks, 15) + (ranks == 1 ? " rank" : " ranks");
+}
+inline std::string with_lever_text(RankRow const& row) {
+  return std::string(row.lever) + " (" + text_of(row.efficiency_with_lever, Unit::share) + ")";
+}
+inline bool helps(RankRow const& row) {
+  return row.efficiency_with_lever > row.at.efficiency + 0.0005;  // a digit of the table
+}
+
+inline std::string verdict_of(RankRow const& row) {
+  switch (row.scaling()) {
+    case Scaling::good:
+      return "go";
+    case Scaling::fair:
+      return helps(row) ? "take " + with_lever_text(row) : "fewer ranks are cheaper";
+    case Scaling::poor:
+      break;
+  }
+  return helps(row) ? "fewer ranks, or " + with_lever_text(row) : "fewer ranks";
+}
+
+inline std::optional<Usd> cost_of(RankInputs const& in, double ranks, double hours) {
+  if (!in.price) return {};
+  return in.price->per_device() * DeviceHours(in.price->billed(ranks) * hours);
+}
+
+inline double hours_of(RankInputs const& in, double ranks) {
+  return in.steps * estimate(in, ranks).step().value() / 3600;
+}
+
+inline RunsOnRanks runs_on(RankInputs const& in, double ranks, double parts) {
+  RunsOnRanks out{.at_once = std::min(parts, in.runs), .ranks = ranks / parts};
+  out.hours = std::ceil(in.runs / parts) * hours_of(in, out.ranks);
+  out.cost = cost_of(in, ranks, out.hours);
+  return out;
+}
+
+inline RankRow row_of(RankInputs const& in, double ranks) {
+  RankRow row{.ranks = ranks, .at = estimate(in, ranks), .is_simulated = ranks > validated_ranks};
+  row.hours = hours_of(in, ranks);
+  row.cost = cost_of(in, ranks, row.hours);
+  row.efficiency_with_lever = row.at.efficiency;
+  for (RankLever const& lever : rank_levers) {
+    RankInputs with = in;
+    if (!lever.apply(with) || !can_share(with, ranks)) continue;
+    double const efficiency = estimate(with, ranks).efficiency;
+    if (efficiency <= row.efficiency_with_lever * (1 + 1e-12)) continue;
+    row.lever = lever.name;
+    row.efficiency_with_lever = efficiency;
+  }
+  row.one_after_another = row.side_by_side = runs_on(in, ranks, 1);
+  for (double parts = 2; parts <= ranks && in.runs > 1; ++parts) {
+    if (std::fmod(ranks, parts) != 0 || !can_share(in, ranks / parts)) continue;
+    RunsOnRanks const other = runs_on(in, ranks, parts);
+    if (other.hours < row.side_by_side.hours * (1 - 1e-12)) row.side_by_side = other;
+  }
+  return row;
+}
+
+}  // namespace detail
+
+/// What a run takes on 1, 2, 4, 8 and so on processes: the numbers up to `most` that can share its
+/// micro-batches, with the time of a step, the efficiency, hours and dollars, the lever that helps
+/// most, and how to divide the processes among several runs.
+///
+/// Efficiency of 80 % and above: go. From 60 %: take the lever. Below: fewer ranks, and more runs at
+/// once.
+///
+/// Errors  SettingsError for an input that is negative, not a number, or a rate or time of 0.
+inline RankPlan plan_ranks(RankInputs const& in) {
+  RankPlan plan{.runs = checked(in).runs};
+  for (double ranks = 1; ranks <= std::min(in.most, in.micro_batches); ++ranks) {
+    if (can_share(in, ranks)) plan.rows.push_back(detail::row_of(in, ranks));
+  }
+  return plan;
+}
+
+inline std::string RankPlan::recommendation() const {
+  RankRow const& take = best();
+  auto const simulated = [](RankRow const& row) { return row.is_simulated ? ", simulated" : ""; };
+  std::string text = "Take " + detail::ranks_text(take.ranks) + ": " +
+                     detail::text_of(take.at.efficiency, Unit::share) + " efficiency, " +
+                     detail::time_and_cost(take.hours, take.cost) + simulated(take) + ".";
+  if (&take != &rows.back()) {
+    RankRow const& next = *(&take + 1);
+    text += " " + detail::ranks_text(next.ranks) + " come to " +
+            detail::text_of(next.at.efficiency, Unit::share);
+    if (detail::helps(next)) {
+      text += ", and with " + std::string(next.lever) + " to " +
+              detail::text_of(next.efficiency_with_lever, Unit::share);
+    }
+    text += std::string(simulated(next)) + ".";
+  }
+  RankRow const& last = rows.back();
+  if (runs == 1 || last.ranks == 1) return text;
+  auto const of = [](RunsOnRanks const& on) {
+    return detail::general(on.at_once, 15) + " at once on " + detail::ranks_text(on.ranks) +
+           " each take " + detail::time_and_cost(on.hours, on.cost);
+  };
+  text += " " + detail::general(runs, 15) + " runs on " + detail::ranks_text(last.ranks) + ": ";
+  if (last.side_by_side.at_once == 1) {
+    return text + "one after another they take " +
+           detail::time_and_cost(last.one_after_another.hours, last.one_after_another.cost) +
+           ", and side by side no less.";
+  }
+  return text + of(last.side_by_side) + ", and one after another " +
+         detail::time_and_cost(last.one_after_another.hours, last.one_after_another.cost) + ".";
+}
+
+/// The table, and below it the recommendation.
+inline std::ostream& operator<<(std::ostream& out, RankPlan const& plan) {
+  using Line = std::vector<std::string>;
+  bool const has_cost = plan.rows.front().cost.has_value();
+  std::vector<Line> lines{{"ranks", "step", "communication", "waits", "efficiency", "hours"}};
+  if (has_cost) lines.front().push_back("cost");
+  if (plan.runs > 1) {
+    lines.front().push_back(detail::general(plan.runs, 15) + " runs");
+    lines.front().push_back("side by side");
+  }
+  lines.front().push_back("verdict");
+  bool is_simulated = false;
+  for (RankRow const& row : plan.rows) {
+    is_simulated = is_simulated || row.is_simulated;
+    Line& line = lines.emplace_back();
+    line = {detail::general(row.ranks, 15) + (row.is_simulated ? "*" : ""),
+            detail::text_of(row.at.step().value(), Unit::seconds),
+            detail::text_of(row.at.communication.value(), Unit::seconds),
+            detail::text_of(row.at.exposed.value(), Unit::seconds),
+            detail::text_of(row.at.efficiency, Unit::share),
+            detail::text_of(row.hours, Unit::hours)};
+    if (has_cost) line.push_back(dollars_text(row.cost->value()));
+    if (plan.runs > 1) {
+      auto const amount = [](RunsOnRanks const& on) {
+        return on.cost ? dollars_text(on.cost->value()) : detail::text_of(on.hours, Unit::hours);
+      };
+      line.push_back(amount(row.one_after_another));
+      line.push_back(detail::general(row.side_by_side.at_once, 15) + " x " +
+                     detail::general(row.side_by_side.ranks, 15) + ": " + amount(row.side_by_side));
+    }
+    line.push_back(detail::verdict_of(row));
+  }
+  out << watch::columns(lines, std::vector<std::size_t>(lines.front().size(), 60));
+  if (is_simulated) {
+    out << "* simulated: the model was compared with measured sums of up to "
+        << detail::ranks_text(validated_ranks) << ".\n";
+  }
+  return out << plan.recommendation() << '\n';
+}
+
+}  // namespace frugal::plan

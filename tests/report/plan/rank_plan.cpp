@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/error.hpp>
+#include <frugal/report/plan/rank_plan.hpp>
+
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace frugal_test::plan_rank_plan {
+
+using namespace frugal::plan;
+using doctest::Approx;
+
+/// 16 micro-batches of 1 s; 2 (W - 1) / W x 10 MB at 10 MB/s, all of it after the backward pass. 900
+/// steps at 2 USD an hour and process.
+RankInputs const job{.micro_batch = Seconds(1),
+                     .micro_batches = 16,
+                     .gradients = Gigabytes(0.010),
+                     .link = {.bytes_per_second = 10e6},
+                     .sum = GradientSum::ring_after_backward,
+                     .steps = 900,
+                     .price = Price(PricePerDevice(2), 1)};
+
+RankRow const& row(RankPlan const& plan, double ranks) {
+  for (RankRow const& each : plan.rows) {
+    if (each.ranks == ranks) return each;
+  }
+  FAIL("no such row");
+  return plan.rows.front();
+}
+
+std::string text_of(RankPlan const& plan) {
+  std::ostringstream out;
+  out << plan;
+  return out.str();
+}
+
+TEST_CASE("steps, efficiency, hours and dollars, by hand") {
+  RankPlan const plan = plan_ranks(job);
+  REQUIRE(plan.rows.size() == 5);          // 1, 2, 4, 8, 16
+  CHECK(row(plan, 1).hours == Approx(4));  // 900 x 16 s
+  CHECK(row(plan, 1).cost->value() == Approx(8));
+  CHECK(row(plan, 4).at.step().value() == Approx(5.5));  // 4 s, and 1.5 s
+  CHECK(row(plan, 4).at.efficiency == Approx(16 / 22.0));
+  CHECK(row(plan, 4).hours == Approx(1.375));
+  CHECK(row(plan, 4).cost->value() == Approx(11));  // four processes
+  CHECK(row(plan, 16).at.efficiency == Approx(16 / (16 * 2.875)));
+}
+
+TEST_CASE("80 % goes, 60 % takes a lever, less takes fewer ranks") {
+  RankPlan const plan = plan_ranks(job);
+  CHECK(row(plan, 2).scaling() == Scaling::good);  // 16 / 18
+  CHECK(row(plan, 4).scaling() == Scaling::fair);  // 16 / 22
+  CHECK(row(plan, 8).scaling() == Scaling::poor);  // 16 / 30
+  CHECK(plan.best().ranks == 2);
+  std::string const text = text_of(plan);
+  CAPTURE(text);
+  CHECK(text.find("88.9 %      2.25 h  $9.00   go\n") != std::string::npos);
+  CHECK(text.find("72.7 %      1.38 h  $11.00  take ") != std::string::npos);
+  CHECK(text.find("53.3 %      0.94 h  $15.00  fewer ranks, or ") != std::string::npos);
+}
+
+TEST_CASE("the lever that helps most is the one that leaves the least time to wait") {
+  // Of 1.5 s: BF16 leaves 0.75 s. The backward pass hides 0.67 s, but not the sum of the one bucket
+  // that the 10 MB are.
+  RankPlan const plan = plan_ranks(job);
+  CHECK(row(plan, 4).lever == "Wire<BF16>");
+  CHECK(row(plan, 4).efficiency_with_lever == Approx(16 / 19.0));
+  // Buckets of 1 MB: Ring leaves 0.83 s, BF16 0.75 s.
+  RankInputs in = job;
+  in.bucket = Gigabytes(0.001);
+  CHECK(row(plan_ranks(in), 4).lever == "Wire<BF16>");
+  // A backward pass of 1.33 s hides 1.33 of 1.5 s.
+  in.micro_batch = Seconds(2);
+  CHECK(row(plan_ranks(in), 4).lever == "Replicate<Ring>");
+  CHECK(row(plan_ranks(in), 4).efficiency_with_lever == Approx(32 / (4 * (8 + 1.5 - 4 / 3.0))));
+  // Latency alone: only fewer exchanges help.
+  in = job;
+  in.gradients = Gigabytes(0);
+  in.link.latency = 0.1;
+  CHECK(row(plan_ranks(in), 16).lever == "twice the micro-batches");
+  // One rank waits for nothing.
+  CHECK(row(plan, 1).lever.empty());
+}
+
+TEST_CASE("Exact takes Ring before Wire, and a recipe with all levers more micro-batches") {
+  RankInputs in = job;
+  in.sum = GradientSum::exact;
+  in.bucket = Gigabytes(0.0001);
+  in.micro_batch = Seconds(3);
+  CHECK(row(plan_ranks(in), 4).lever == "Replicate<Ring>");
+  in = job;
+  in.sum = GradientSum::ring;
+  in.bf16 = true;
+  CHECK(row(plan_ranks(in), 8).lever == "twice the micro-batches");
+  // 2 + 2 s of computing, half of 1.75 s of waiting
+  CHECK(row(plan_ranks(in), 8).efficiency_with_lever == Approx(32 / (8 * 4.875)));
+}
+
+TEST_CASE("rows are the numbers of processes that can share a step") {
+  RankInputs in = job;
+  in.micro_batches = 12;
+  auto const ranks = [&] {
+    std::vector<double> out;
+    for (RankRow const& each : plan_ranks(in).rows) out.push_back(each.ranks);
+    return out;
+  };
+  CHECK(ranks() == std::vector<double>{1, 2, 3, 4, 6, 12});
+  in.most = 4;
+  CHECK(ranks() == std::vector<double>{1, 2, 3, 4});
+  in.most = 64;
+  in.sum = GradientSum::exact;
+  CHECK(ranks() == std::vector<double>{1, 3, 6, 12});
+}
+
+TEST_CASE("more than eight ranks are simulated, and the table says it") {
+  RankPlan const plan = plan_ranks(job);
+  CHECK_FALSE(row(plan, 8).is_simulated);
+  CHECK(row(plan, 16).is_simulated);
+  CHECK(text_of(plan).find("\n16*  ") != std::string::npos);
+  CHECK(text_of(plan).find("* simulated: the model was compared with measured sums of up to 8 "
+                           "ranks.") != std::string::npos);
+  RankInputs in = job;
+  in.most = 8;
+  CHECK(text_of(plan_ranks(in)).find('*') == std::string::npos);
+}
+
+TEST_CASE("several runs: parts of the processes side by side, against all for one after another") {
+  RankInputs in = job;
+  in.runs = 8;
+  in.most = 8;
+  RankPlan const plan = plan_ranks(in);
+  RankRow const& eight = row(plan, 8);
+  // One after another 8 x 900 x 3.75 s; at once, on one process each, 4 h.
+  CHECK(eight.one_after_another.hours == Approx(7.5));
+  CHECK(eight.one_after_another.cost->value() == Approx(120));
+  CHECK(eight.side_by_side.at_once == 8);
+  CHECK(eight.side_by_side.ranks == 1);
+  CHECK(eight.side_by_side.hours == Approx(4));
+  CHECK(eight.side_by_side.cost->value() == Approx(64));
+  CHECK(row(plan, 1).side_by_side.at_once == 1);
+  CHECK(plan.recommendation() ==
+        "Take 2 ranks: 88.9 % efficiency, 2.25 h, $9.00. 4 ranks come to 72.7 %, and with "
+        "Wire<BF16> to 84.2 %. 8 runs on 8 ranks: 8 at once on 1 rank each take 4.00 h, $64.00, "
+        "and one after another 7.50 h, $120.00.");
+}
+
+TEST_CASE("processes without a run are paid for until the last run has ended") {
+  RankInputs in = job;
+  in.runs = 5;
+  // Four processes: 4 + 1 runs on one each take 8 h, 2 + 2 + 1 on two each 6.75 h, and one after
+  // another 5 x 1.375 h.
+  RankRow const four = row(plan_ranks(in), 4);
+  CHECK(four.side_by_side.at_once == 2);
+  CHECK(four.side_by_side.hours == Approx(6.75));
+  CHECK(four.side_by_side.cost->value() == Approx(54));
+  // Three runs: 4 h on one process each, where the fourth waits.
+  in.runs = 3;
+  RankRow const three = row(plan_ranks(in), 4);
+  CHECK(three.side_by_side.at_once == 3);
+  CHECK(three.side_by_side.ranks == 1);
+  CHECK(three.side_by_side.hours == Approx(4));
+  CHECK(three.side_by_side.cost->value() == Approx(32));
+  CHECK(three.one_after_another.hours == Approx(4.125));
+}
+
+TEST_CASE("a price of machines bills whole ones") {
+  RankInputs in = job;
+  in.price = Price(PricePerNode(8), 4);
+  CHECK(row(plan_ranks(in), 1).cost->value() == Approx(32));
+  CHECK(row(plan_ranks(in), 4).cost->value() == Approx(11));
+  CHECK(row(plan_ranks(in), 8).cost->value() == Approx(15));
+  in.price.reset();
+  CHECK_FALSE(row(plan_ranks(in), 8).cost);
+  CHECK(text_of(plan_ranks(in)).find('$') == std::string::npos);
+}
+
+TEST_CASE("a link that carries all within the backward pass takes as many ranks as there are") {
+  RankInputs in = job;
+  in.link.bytes_per_second = 1e12;
+  RankPlan const plan = plan_ranks(in);
+  CHECK(plan.best().ranks == 16);
+  CHECK(plan.recommendation() == "Take 16 ranks: 100.0 % efficiency, 0.25 h, $8.00, simulated.");
+}
+
+TEST_CASE("an update that every process repeats limits the ranks without any link") {
+  RankInputs in = job;
+  in.link.bytes_per_second = 1e15;
+  in.update = Seconds(1);
+  CHECK(row(plan_ranks(in), 16).at.efficiency == Approx(17 / 32.0));
+  CHECK(row(plan_ranks(in), 16).lever == "twice the micro-batches");
+}
+
+TEST_CASE("an input out of range is an error before any row") {
+  RankInputs in = job;
+  in.link.bytes_per_second = 0;
+  CHECK_THROWS_AS(plan_ranks(in), frugal::SettingsError);
+  in = job;
+  in.micro_batch = Seconds(std::nan(""));
+  CHECK_THROWS_AS(plan_ranks(in), frugal::SettingsError);
+  in = job;
+  in.runs = 1.5;
+  CHECK_THROWS_AS(plan_ranks(in), frugal::SettingsError);
+}
+
+}  // namespace frugal_test::plan_rank_plan
