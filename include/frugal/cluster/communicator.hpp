@@ -180,7 +180,7 @@ class Communicator {
     try {
       // Gloo cannot await one in slices: the thread of the beats ends the wait, by a verdict.
       auto const ends = watch_->on_verdict([&work] { work->abort(); });
-      bool const came = work->wait();
+      bool const came = work->wait(limits_.collective);
       if (came) {
         watch_->leave();
         return;

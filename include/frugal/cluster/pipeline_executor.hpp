@@ -110,7 +110,6 @@ class PipelineExecutor {
     all.at_step(passes_.run().counters.step);
     if (!links_) links_.emplace(all, passes_.run().device, layers_->stages());
     live_.clear(), unanswered_.clear(), begun_.clear();
-    has_loss_ = layers_->is_own(last());
     sums_.assign(passes_.run().parameters.size(), at::Tensor());
     order_ = pipeline_order(all.rank(), all.size(), static_cast<int>(batches_.size()),
                             layers_->stages() / all.size());
@@ -125,7 +124,6 @@ class PipelineExecutor {
     finish_gradient();
     for (LinkMessage const& each : unanswered_) links_->finish(each);
     links_->settle();
-    if (!has_loss_) return;
     auto const& parameters = passes_.run().parameters.tensors;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       if (sums_[i].defined()) parameters[i].mutable_grad() = std::move(sums_[i]);
@@ -180,13 +178,13 @@ class PipelineExecutor {
       unanswered_.push_back(std::move(live.sent));
       return;
     }
-    at::Tensor const gradient =
-        links_->await_gradient(*live.gradient, layers_->rank_of(stage + 1));
+    auto const [gradient, unit] =
+        links_->await_gradient(*live.gradient, live.output, layers_->rank_of(stage + 1));
     links_->finish(live.sent);  // it has arrived, or there would be no gradient
     guarded("the backward pass", passes_.run().counters,
-            [&] { torch::autograd::backward({live.output}, {gradient}); });
-    if (has_loss_) keep_gradients(1);
-    send_gradient(live.input, stage, 1);
+            [&, &gradient = gradient] { torch::autograd::backward({live.output}, {gradient}); });
+    keep_gradients(unit);
+    send_gradient(live.input, stage, unit);
   }
 
   /// Begins to receive the input of the next forward pass, while this one goes on.
@@ -203,16 +201,14 @@ class PipelineExecutor {
     }
   }
 
-  /// The gradient of a stage's input goes to the stage before it; of the losses times their weights,
-  /// as in all processes.
+  /// The gradient of a stage's input goes to the stage before it.
   void send_gradient(at::Tensor const& input, int stage, double unit) {
     if (stage == 0 || !input.requires_grad()) return;
     at::NoGradGuard const no_gradients;
     at::Tensor gradient = input.grad();
     if (!gradient.defined()) gradient = at::zeros_like(input);  // a loss of weight 0
-    if (unit != 1) gradient = gradient * unit;
     finish_gradient();
-    gradient_sent_ = links_->send_gradient(gradient, layers_->rank_of(stage - 1), stage);
+    gradient_sent_ = links_->send_gradient(gradient, unit, layers_->rank_of(stage - 1), stage);
   }
   /// The process before this one receives each as soon as it comes, whatever it computes.
   void finish_gradient() {
@@ -220,8 +216,8 @@ class PipelineExecutor {
     gradient_sent_ = {};
   }
 
-  /// Where the loss is, a heavier one changes the unit of what is in the gradients: so each backward
-  /// pass begins without any.
+  /// Adds up gradients of the losses times their weights. The unit in which a backward pass computes
+  /// them depends on its loss, so each pass begins without any.
   void keep_gradients(double unit) {
     at::NoGradGuard const no_gradients;
     auto const& parameters = passes_.run().parameters.tensors;
@@ -233,7 +229,7 @@ class PipelineExecutor {
       if (sums_[i].defined()) {
         sums_[i].add_(one, unit);
       } else {
-        sums_[i] = unit == 1 ? one : one * unit;
+        sums_[i] = unit == 1 ? one : one * unit;  // autograd may share its memory
       }
     }
   }
@@ -257,7 +253,6 @@ class PipelineExecutor {
   std::vector<LinkMessage> unanswered_;
   LinkMessage gradient_sent_;
   std::vector<at::Tensor> sums_;  ///< gradients of the window, in the process of the loss
-  bool has_loss_ = false;
 };
 
 }  // namespace frugal::detail

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,8 +81,10 @@ class DividedLayers {
   /// stages, one after the other, in all processes at once.
   at::Tensor run(at::Tensor input, Call const& call) {
     if (stage_pass != nullptr) return train(*stage_pass, std::move(input), call);
-    if (all_->size() == 1) return through(0, std::move(input), call, nullptr);
-    if (at::GradMode::is_enabled()) refuse_gradients();
+    if (at::GradMode::is_enabled()) {
+      if (all_->size() == 1) return through(0, std::move(input), call, nullptr);
+      refuse_gradients();
+    }
     return infer(std::move(input), call);
   }
 
@@ -115,11 +118,18 @@ class DividedLayers {
   }
 
   at::Tensor infer(at::Tensor x, Call const& call) {
+    // Layers may draw random numbers here as well: all processes go on with the same ones.
+    auto const key = static_cast<std::uint64_t>(at::randint(std::numeric_limits<std::int64_t>::max(), {}, at::kLong).item<std::int64_t>());
+    x = all_->size() == 1 ? through(0, std::move(x), call, &key) : infer(std::move(x), call, key);
+    seed(key, layers());
+    return x;
+  }
+  at::Tensor infer(at::Tensor x, Call const& call, std::uint64_t key) {
     StageLinks links(*all_, x.device(), stages());
     for (int stage = 0; stage < stages(); ++stage) {
       if (!is_own(stage)) continue;
       if (stage != 0) x = links.take_any(rank_of(stage - 1), stage);
-      x = through(stage, std::move(x), call, nullptr);
+      x = through(stage, std::move(x), call, &key);
       if (stage + 1 != stages()) links.send_any(x, rank_of(stage + 1), stage + 1);
     }
     // All processes measure the whole module's output.

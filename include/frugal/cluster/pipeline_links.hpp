@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -98,15 +100,35 @@ class StageLinks {
     return activation.requires_grad_(known->second.needs_gradient);
   }
 
-  LinkMessage send_gradient(at::Tensor const& gradient, int rank, int stage) {
-    return send_tensor(gradient, rank, 2 * stage + 1);
+  /// The gradient of a stage's input, which is still to be multiplied by `unit`, a power of two. As one
+  /// message: the gradient's elements, and the exponent. FP16 would overflow if it were multiplied here.
+  LinkMessage send_gradient(at::Tensor const& gradient, double unit, int rank, int stage) {
+    constexpr int most = 200;  // which BF16 holds exactly
+    int exponent = 0;
+    std::frexp(unit, &exponent);
+    int const sent = std::min(exponent - 1, most);
+    at::Tensor const host = gradient.detach().cpu();
+    at::Tensor const message = at::empty({host.numel() + 1}, host.options());
+    at::Tensor elements = message.narrow(0, 0, host.numel()).view(host.sizes());
+    elements.copy_(host);
+    if (exponent - 1 != sent) elements.mul_(std::ldexp(1.0, exponent - 1 - sent));
+    message.narrow(0, host.numel(), 1).fill_(sent);
+    return send_tensor(message, rank, 2 * stage + 1);
   }
   /// Begins to receive the gradient of what this process has sent as input of `stage`.
   LinkMessage start_gradient(at::Tensor const& activation, int rank, int stage) {
-    return receive_tensor(activation.sizes().vec(), activation.scalar_type(), rank, 2 * stage + 1);
+    return receive_tensor({activation.numel() + 1}, activation.scalar_type(), rank, 2 * stage + 1);
   }
-  at::Tensor await_gradient(LinkMessage const& message, int rank) {
-    return await(message, rank, "the gradient of an activation");
+  struct Gradient {
+    at::Tensor tensor{};
+    double unit = 1;
+  };
+  Gradient await_gradient(LinkMessage const& message, at::Tensor const& activation, int rank) {
+    at::Tensor const all = await(message, rank, "the gradient of an activation");
+    std::int64_t const count = all.numel() - 1;
+    double const exponent = message.tensor.narrow(0, count, 1).item<double>();
+    return {.tensor = all.narrow(0, 0, count).view(activation.sizes()),
+            .unit = std::ldexp(1.0, static_cast<int>(exponent))};
   }
   /// Waits until a message has left.
   void finish(LinkMessage const& message) {
