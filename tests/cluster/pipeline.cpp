@@ -110,7 +110,8 @@ at::Tensor targets() {
   return at::randint(0, 12, {70}, at::make_generator<at::CPUGeneratorImpl>(6));
 }
 
-constexpr int batch = 4, window = 8, epochs = 3;  // windows of 8, 8 and 2, the last batch has 2 samples
+constexpr int batch = 4, window = 8,
+              epochs = 3;  // windows of 8, 8 and 2, the last batch has 2 samples
 
 /// The rival: LibTorch's own optimizer and clipping, in one process. Returns the first gradients.
 template <class Net>
@@ -288,11 +289,8 @@ std::string train_and_fail(std::string const& name) {
     net->push_back(AtStep(i != 2 ? [] {} : name == "fails" ? &fail : &hang));
   }
   fr::TensorDataset train(at::ones({32, 4}), at::ones({32}, at::kLong), {.batch = 1});
-  fr::Trainer trainer{net,
-                      fr::CrossEntropy{},
-                      fr::Optimize<fr::SGD>{.lr = 0.1},
-                      fr::Accumulate<4>{},
-                      fr::Pipeline<>{.with = with}};
+  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Accumulate<4>{}, fr::Pipeline<>{.with = with}};
   auto const begun = Clock::now();
   std::string said = "it trained on";
   try {
@@ -327,7 +325,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
 
 TEST_CASE("2 and 4 processes have the gradients and weights of a loop by hand in one") {
   for (std::string const name : {"layers", "layers, interleaved", "blocks"}) {
-    for (int const size : {2, 4}) {
+    for (int const size : name == "blocks" ? std::vector{4} : std::vector{2, 4}) {
       CAPTURE(name);
       CAPTURE(size);
       std::vector<std::string> const results = rank_processes::run(name, size);
@@ -349,7 +347,7 @@ TEST_CASE("1, 2 and 4 processes come to the same bits, with dropout and shuffled
   for (std::string const name :
        {"layers, dropout", "layers, interleaved, dropout", "layers, fp16, dropout"}) {
     Answer const alone = read(rank_processes::run(name, 1).front());
-    for (int const size : {2, 4}) {
+    for (int const size : name == "layers, dropout" ? std::vector{2, 4} : std::vector{4}) {
       CAPTURE(name);
       CAPTURE(size);
       std::vector<std::string> const results = rank_processes::run(name, size);
@@ -391,8 +389,7 @@ TEST_CASE("stages that take equally long wait (p - 1) / (v m + p - 1) of a step"
 
 TEST_CASE("the others name a rank that fails, and one that hangs") {
   for (std::string const name : {"fails", "hangs"}) {
-    std::vector<std::string> const answers =
-        rank_processes::run(name, 4, {}, /*may_be_silent=*/2);
+    std::vector<std::string> const answers = rank_processes::run(name, 4, {}, /*may_be_silent=*/2);
     for (std::size_t const rank : {0U, 1U, 3U}) {
       std::string const& answer = answers[rank];
       CAPTURE(answer);

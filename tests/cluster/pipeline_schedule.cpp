@@ -41,7 +41,8 @@ TEST_CASE("1F1B is the schedule of figure 4 of Narayanan et al.: 4 ranks, 8 micr
   CHECK(text_of(orders[3]) == "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7");
 }
 
-TEST_CASE("interleaved is the schedule of that figure: rank 3 begins with four of its first chunk") {
+TEST_CASE(
+    "interleaved is the schedule of that figure: rank 3 begins with four of its first chunk") {
   // Its lower half: device 1 does 1 2 3 4 of chunk one, 1 2 3 4 of chunk two, then 5 6 before its
   // first backward pass, which comes after eleven forward passes.
   auto const orders = orders_of(4, 8, 2);
@@ -51,7 +52,8 @@ TEST_CASE("interleaved is the schedule of that figure: rank 3 begins with four o
         "F0.0 F1.0 F2.0 F3.0 F0.1 B0.1 F1.1 B1.1");
 }
 
-TEST_CASE("each rank makes each pass once, micro-batches of a chunk in order, and none waits for ever") {
+TEST_CASE(
+    "each rank makes each pass once, micro-batches of a chunk in order, and none waits for ever") {
   for (int const chunks : {1, 2, 3}) {
     for (int ranks = 1; ranks <= 9; ++ranks) {
       for (int micro_batches = 1; micro_batches <= 19; ++micro_batches) {
@@ -68,8 +70,9 @@ TEST_CASE("each rank makes each pass once, micro-batches of a chunk in order, an
             PipelineAction const& each = order[i];
             seen.emplace(each.is_forward, each.chunk, each.micro_batch);
             // The messages of a link are matched by their order.
-            in_order = in_order && next[each.is_forward ? 1 : 0][static_cast<std::size_t>(
-                                       each.chunk)]++ == each.micro_batch;
+            in_order =
+                in_order && next[each.is_forward ? 1 : 0][static_cast<std::size_t>(each.chunk)]++ ==
+                                each.micro_batch;
             bool const is_last = rank == ranks - 1 && each.chunk == chunks - 1;
             if (is_last && each.is_forward) {
               at_once = at_once && i + 1 < order.size() &&
@@ -112,8 +115,8 @@ TEST_CASE("the computed bubble is (p - 1) / (v m + p - 1), whatever forward and 
           CAPTURE(ranks);
           CAPTURE(groups);
           int const micro_batches = groups * ranks;
-          PipelineTimeline const line = pipeline_timeline(orders_of(ranks, micro_batches, chunks),
-                                                          chunks, forward, backward);
+          PipelineTimeline const line =
+              pipeline_timeline(orders_of(ranks, micro_batches, chunks), chunks, forward, backward);
           for (std::size_t rank = 0; rank < line.slots.size(); ++rank) {
             CHECK(line.idle(rank) ==
                   doctest::Approx(pipeline_bubble(ranks, micro_batches, chunks)).epsilon(1e-9));
@@ -126,13 +129,15 @@ TEST_CASE("the computed bubble is (p - 1) / (v m + p - 1), whatever forward and 
   CHECK(pipeline_bubble(4, 8, 2) == doctest::Approx(3.0 / 19));
 }
 
-TEST_CASE("messages that take time make the step longer, and two ranks that wait for each other are seen") {
+TEST_CASE(
+    "messages that take time make the step longer, and two ranks that wait for each other are "
+    "seen") {
   double const quick = pipeline_timeline(orders_of(4, 8, 1), 1).span;
   CHECK(quick == doctest::Approx(33));
   CHECK(pipeline_timeline(orders_of(4, 8, 1), 1, 1, 2, 0.5).span > quick + 2);
   // Backward before forward.
-  std::vector<std::vector<PipelineAction>> const circle{
-      {{true, 0, 0}, {false, 0, 0}}, {{false, 0, 0}, {true, 0, 0}}};
+  std::vector<std::vector<PipelineAction>> const circle{{{true, 0, 0}, {false, 0, 0}},
+                                                        {{false, 0, 0}, {true, 0, 0}}};
   PipelineTimeline const line = pipeline_timeline(circle, 1);
   CHECK_FALSE(line.completes);
   CHECK(line.slots[1].empty());

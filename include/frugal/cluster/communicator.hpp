@@ -159,6 +159,11 @@ class Communicator {
     complete(control_->recv(one, rank, 0), what);
   }
 
+  /// Connects the ranks for the messages below. All call it together: otherwise the first message waits
+  /// until all have one.
+  void connect_links() {
+    if (size() > 1) data(at::empty({0}));
+  }
   /// Begins to send a tensor in host memory to one rank, which knows its shape and receives it with the
   /// same tag; those of one tag arrive in the order in which they are sent. The tensor must live until
   /// the send is completed by complete_link().

@@ -118,10 +118,11 @@ inline void gather_stages(torch::nn::Module& divided, torch::nn::Module& whole) 
     if (!fits) missing += (missing.empty() ? "" : ", ") + part.name;
   }
   if (!missing.empty()) {
-    throw ModuleError({.what = "the whole module has not the tensors of the divided one: " + missing,
-                       .where = "gather_stages",
-                       .why = "each is copied into the one of its name and shape",
-                       .fix = "Make both by the same code, in all processes."});
+    throw ModuleError(
+        {.what = "the whole module has not the tensors of the divided one: " + missing,
+         .where = "gather_stages",
+         .why = "each is copied into the one of its name and shape",
+         .fix = "Make both by the same code, in all processes."});
   }
   at::NoGradGuard const no_gradients;
   for (auto const& part : layers->parts()) {

@@ -43,7 +43,8 @@ inline std::vector<std::size_t> balanced_cuts(std::vector<std::int64_t> const& e
     }
   }
   if (least[stages][layers] == never) {
-    auto const trained = std::ranges::count_if(elements, [](std::int64_t each) { return each != 0; });
+    auto const trained =
+        std::ranges::count_if(elements, [](std::int64_t each) { return each != 0; });
     throw ModuleError({.what = std::to_string(stages) + " stages, and " + std::to_string(trained) +
                                " layers with parameters that are trained",
                        .where = "Pipeline",

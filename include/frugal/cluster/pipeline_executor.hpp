@@ -134,7 +134,8 @@ class PipelineExecutor {
   std::uint64_t like(int micro_batch) const { return keys_[static_cast<std::size_t>(micro_batch)]; }
 
   void forward(int stage, int k, std::size_t index) {
-    StagePass pass{.stage = stage, .key = state().key(passes_.run(), static_cast<std::uint64_t>(k))};
+    StagePass pass{.stage = stage,
+                   .key = state().key(passes_.run(), static_cast<std::uint64_t>(k))};
     if (stage != 0) {
       std::optional<LinkMessage> begun;
       if (auto const found = begun_.extract(Place{stage, k})) begun = found.mapped();
@@ -238,8 +239,9 @@ class PipelineExecutor {
     throw ModuleError({.what = "the objective does not call the layers that Pipeline has divided",
                        .where = "Pipeline",
                        .why = "a stage begins and ends in the forward pass of the module",
-                       .fix = "Call the module in the objective; a ModuleList by frugal::each in its "
-                              "forward."});
+                       .fix =
+                           "Call the module in the objective; a ModuleList by frugal::each in its "
+                           "forward."});
   }
 
   Passes& passes_;

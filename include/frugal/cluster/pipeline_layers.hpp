@@ -119,7 +119,8 @@ class DividedLayers {
 
   at::Tensor infer(at::Tensor x, Call const& call) {
     // Layers may draw random numbers here as well: all processes go on with the same ones.
-    auto const key = static_cast<std::uint64_t>(at::randint(std::numeric_limits<std::int64_t>::max(), {}, at::kLong).item<std::int64_t>());
+    auto const key = static_cast<std::uint64_t>(
+        at::randint(std::numeric_limits<std::int64_t>::max(), {}, at::kLong).item<std::int64_t>());
     x = all_->size() == 1 ? through(0, std::move(x), call, &key) : infer(std::move(x), call, key);
     seed(key, layers());
     return x;
@@ -212,8 +213,7 @@ struct torch::nn::AnyModuleHolder<frugal::detail::StageMember, Inputs...>
     auto const call = [&](std::size_t layer, at::Tensor x) -> at::Tensor {
       Arguments one;
       one.emplace_back(std::move(x));
-      torch::nn::AnyValue value =
-          frugal::detail::call_any(module->layers[layer], std::move(one));
+      torch::nn::AnyValue value = frugal::detail::call_any(module->layers[layer], std::move(one));
       at::Tensor* const output = value.try_get<at::Tensor>();
       if (!output) refuse("has a layer that returns another thing than a tensor");
       return std::move(*output);

@@ -198,8 +198,9 @@ class StageLinks {
   }
   [[noreturn]] static void refuse_other_shape(ActivationShape const& before,
                                               ActivationShape const& now) {
-    std::string why = "batches of one shape must have activations of one shape, which the next "
-                      "stage expects";
+    std::string why =
+        "batches of one shape must have activations of one shape, which the next "
+        "stage expects";
     if (before.needs_gradient != now.needs_gradient)
       why = "one of them has a gradient and the other has not";
     throw ModuleError({.what = "an activation between two stages is " + text_of(now) +

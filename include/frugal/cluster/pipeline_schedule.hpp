@@ -66,8 +66,8 @@ inline std::vector<PipelineAction> pipeline_order(int rank, int ranks, int micro
   int const groups = (micro_batches + ranks - 1) / ranks;
   int const whole = chunks == 1 ? micro_batches : groups * ranks;
   int const all = whole * chunks;
-  int const warm_up = std::min(
-      all, chunks == 1 ? ranks - rank - 1 : (ranks - rank - 1) * 2 + (chunks - 1) * ranks);
+  int const warm_up =
+      std::min(all, chunks == 1 ? ranks - rank - 1 : (ranks - rank - 1) * 2 + (chunks - 1) * ranks);
   std::vector<PipelineAction> order;
   auto const add = [&](bool is_forward, int index) {
     PipelineAction const one = detail::pipeline_pass(is_forward, index, ranks, chunks);

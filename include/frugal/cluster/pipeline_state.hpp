@@ -56,7 +56,8 @@ class PipelineState {
     LayerList list = LayerList::of(root);
     int const stages = all_->size() * chunks_;
     if ((layers_ = list.divided())) {
-      if (&layers_->processes() != all_.get() || layers_->stages() != stages) refuse_other_division();
+      if (&layers_->processes() != all_.get() || layers_->stages() != stages)
+        refuse_other_division();
       return;
     }
     std::vector<std::int64_t> elements;
@@ -124,6 +125,7 @@ class PipelineState {
   void around_fit(FitRun<Context>&, Next&& next) {
     all_->enter_run();
     try {
+      all_->connect_links();
       next();
       all_->leave_run();
     } catch (ClusterError const&) {
@@ -234,8 +236,8 @@ class PipelineState {
                      .samples = each.samples,
                      .tokens = each.tokens});
     }
-    at::Tensor const rows = all_->gather(message.pack(own, has, phase.preempts, phase.fails),
-                                         "the losses of a step");
+    at::Tensor const rows =
+        all_->gather(message.pack(own, has, phase.preempts, phase.fails), "the losses of a step");
     records.clear();
     for (std::int64_t rank = 0; rank < all_->size(); ++rank) {
       WindowMessage::Part const part = message.unpack(rows[rank]);

@@ -324,8 +324,7 @@ class RankWatch {
     std::string behind;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
       // Where ranks wait for single others, one that hangs waits for none.
-      if (is_even ? now[rank].waits || now[rank].state != State::runs
-                  : now[rank].exchanges == most)
+      if (is_even ? now[rank].waits || now[rank].state != State::runs : now[rank].exchanges == most)
         continue;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
                 where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
