@@ -6,20 +6,13 @@
 #include <frugal/frugal.hpp>
 
 #include "support/rank_processes.hpp"
-#include "support/ranks.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,30 +20,24 @@ namespace frugal_test::cluster_pipeline {
 
 namespace fr = frugal;
 using namespace fr::literals;
-using namespace std::chrono_literals;
-namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
-using Clock = std::chrono::steady_clock;
 
-/// Keeps the gradients of the first window, by name, and how long the passes of each window take.
+/// Keeps the gradients of the first window, by name.
 struct Keep {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Keep";
     static constexpr fr::Stage stage = fr::Stage::prepare;  // before gradients are clipped
   };
-  using listens = fr::list<fr::on::window, fr::on::gradients>;
+  using listens = fr::list<fr::on::gradients>;
   static constexpr bool knows_stages = true;
 
   inline static std::vector<std::pair<std::string, at::Tensor>> gradients;
-  inline static std::vector<double> seconds;
 
   template <class Context>
   struct State {
     using transient = void;
     explicit State(Keep const&) {}
-    void on_window(fr::WindowBegin<Context> const&) { begun = Clock::now(); }
-    void on_gradients(fr::Gradients<Context> const& phase) {
-      seconds.push_back(std::chrono::duration<double>(Clock::now() - begun).count());
+    void on_gradients(fr::Gradients<Context> const& phase) const {
       if (phase.counters().step != 0) return;
       fr::Parameters const& all = phase.parameters();
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -58,7 +45,6 @@ struct Keep {
           gradients.emplace_back(all.names[i], all.tensors[i].grad().clone());
       }
     }
-    Clock::time_point begun;
   };
 };
 
@@ -212,102 +198,9 @@ Answer read(std::string const& text) {
   return all;
 }
 
-// ---- stages that sleep ---------------------------------------------------------------------------
-
-/// Seconds that layers of this process have worked.
-double worked = 0;
-void work(std::chrono::milliseconds time) {
-  auto const begun = Clock::now();
-  std::this_thread::sleep_for(time);
-  worked += std::chrono::duration<double>(Clock::now() - begun).count();
-}
-
-constexpr auto stage_time = 40ms;
-
-struct Asleep : torch::autograd::Function<Asleep> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& x,
-                            std::int64_t milliseconds) {
-    context->saved_data["ms"] = milliseconds;
-    work(std::chrono::milliseconds(milliseconds));
-    return x * 1;
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    work(std::chrono::milliseconds(context->saved_data["ms"].toInt()));
-    return {gradients[0], at::Tensor()};
-  }
-};
-struct SleepImpl : torch::nn::Module {
-  explicit SleepImpl(std::chrono::milliseconds of) : time(of) {}
-  torch::nn::Linear inner{register_module("inner", torch::nn::Linear(4, 4))};
-  std::chrono::milliseconds time;
-  torch::Tensor forward(torch::Tensor const& x) { return Asleep::apply(inner(x), time.count()); }
-};
-TORCH_MODULE(Sleep);
-
-/// The idle part of a step of this process: the least of several steps.
-template <class Schedule>
-std::string idle(int size) {
-  torch::manual_seed(1);
-  torch::nn::Sequential net;
-  for (int i = 0; i < size * Schedule::chunks; ++i)
-    net->push_back(Sleep(stage_time / Schedule::chunks));
-  fr::TensorDataset train(at::ones({3 * 8, 4}), at::ones({3 * 8}, at::kLong), {.batch = 1});
-  fr::Trainer trainer{net,
-                      fr::CrossEntropy{},
-                      fr::Optimize<fr::SGD>{.lr = 0.1},
-                      fr::Accumulate<8>{},
-                      fr::Pipeline<Schedule>{},
-                      Keep{}};
-  std::ignore = trainer.fit(train);
-  double const span = *std::ranges::min_element(Keep::seconds);
-  return std::to_string(1 - worked / static_cast<double>(Keep::seconds.size()) / span);
-}
-
-// ---- ranks that fail -----------------------------------------------------------------------------
-
-struct AtStepImpl : torch::nn::Module {
-  explicit AtStepImpl(void (*what)()) : act(what) {}
-  torch::nn::Linear inner{register_module("inner", torch::nn::Linear(4, 4))};
-  void (*act)();
-  int passes = 0;
-  torch::Tensor forward(torch::Tensor const& x) {
-    if (++passes == 14) act();  // the second micro-batch of step 3
-    return inner(x);
-  }
-};
-TORCH_MODULE(AtStep);
-void fail() { throw std::runtime_error("the labels are gone"); }
-void hang() { std::this_thread::sleep_for(60s); }
-
-std::string train_and_fail(std::string const& name) {
-  auto const with = fr::Communicator::join(fr::World::from_environment(),
-                                           {.join = 60s, .collective = 3s, .hung = 5s});
-  torch::manual_seed(1);
-  torch::nn::Sequential net;
-  for (int i = 0; i < 4; ++i) {
-    net->push_back(AtStep(i != 2 ? [] {} : name == "fails" ? &fail : &hang));
-  }
-  fr::TensorDataset train(at::ones({32, 4}), at::ones({32}, at::kLong), {.batch = 1});
-  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Optimize<fr::SGD>{.lr = 0.1},
-                      fr::Accumulate<4>{}, fr::Pipeline<>{.with = with}};
-  auto const begun = Clock::now();
-  std::string said = "it trained on";
-  try {
-    std::ignore = trainer.fit(train);
-  } catch (std::exception const& error) {
-    said = error.what();
-  }
-  // The others must not need the end of this process to notice.
-  if (name == "fails" && with->rank() == 2) std::this_thread::sleep_for(4s);
-  std::chrono::duration<double> const took = Clock::now() - begun;
-  return std::to_string(took.count()) + " s: " + said;
-}
-
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   using Plain = fr::OneForwardOneBackward;
-  auto const world = fr::World::from_environment();
   std::string result;
   if (name == "layers") result = train<Plain>(layers, 0);
   if (name == "layers, dropout") result = train<Plain>(layers, 0.2);
@@ -317,9 +210,6 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     result = train<fr::Interleaved<2>, fr::Precision<fr::FP16>>(layers, 0.2);
   if (name == "blocks") result = train<Plain>(blocks, 0);
   if (name == "blocks, dropout") result = train<Plain>(blocks, 0.2);
-  if (name == "asleep") result = idle<Plain>(world.size);
-  if (name == "asleep, interleaved") result = idle<fr::Interleaved<2>>(world.size);
-  if (name == "fails" || name == "hangs") result = train_and_fail(name);
   rank_processes::answer(result);
 }
 
@@ -373,33 +263,6 @@ TEST_CASE("layers around a list are in all processes, and come out the same") {
     CHECK(found.train_loss == doctest::Approx(alone.train_loss).epsilon(1e-6));
     CHECK(found.valid_loss == doctest::Approx(alone.valid_loss).epsilon(1e-6));
     CHECK(found.elements == alone.elements - 3 * (16 * 16 + 16));
-  }
-}
-
-TEST_CASE("stages that take equally long wait (p - 1) / (v m + p - 1) of a step") {
-  for (auto const& [name, chunks] :
-       std::vector<std::pair<std::string, int>>{{"asleep", 1}, {"asleep, interleaved", 2}}) {
-    double sum = 0;
-    for (std::string const& result : rank_processes::run(name, 4))
-      sum += std::stod(result.substr(std::string("RESULT ").size()));
-    CAPTURE(name);
-    CHECK(sum / 4 == doctest::Approx(fr::pipeline_bubble(4, 8, chunks)).epsilon(0.05));
-  }
-}
-
-TEST_CASE("the others name a rank that fails, and one that hangs") {
-  for (std::string const name : {"fails", "hangs"}) {
-    std::vector<std::string> const answers = rank_processes::run(name, 4, {}, /*may_be_silent=*/2);
-    for (std::size_t const rank : {0U, 1U, 3U}) {
-      std::string const& answer = answers[rank];
-      CAPTURE(answer);
-      CHECK(answer.find("rank " + std::to_string(rank) + " of 4 could not complete") !=
-            std::string::npos);
-      CHECK(answer.find(name == "fails" ? ") failed at step 3: the labels are gone"
-                                        : ") hangs at step 3 after") != std::string::npos);
-      CHECK(answer.find(": rank 2 (") != std::string::npos);
-      CHECK(std::stod(answer.substr(std::string("RESULT ").size())) < (name == "fails" ? 4 : 25));
-    }
   }
 }
 

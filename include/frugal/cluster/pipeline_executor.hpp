@@ -179,13 +179,13 @@ class PipelineExecutor {
       unanswered_.push_back(std::move(live.sent));
       return;
     }
-    auto const [gradient, unit] =
+    auto const came =
         links_->await_gradient(*live.gradient, live.output, layers_->rank_of(stage + 1));
     links_->finish(live.sent);  // it has arrived, or there would be no gradient
     guarded("the backward pass", passes_.run().counters,
-            [&, &gradient = gradient] { torch::autograd::backward({live.output}, {gradient}); });
-    keep_gradients(unit);
-    send_gradient(live.input, stage, unit);
+            [&] { torch::autograd::backward({live.output}, {came.tensor}); });
+    keep_gradients(came.unit);
+    send_gradient(live.input, stage, came.unit);
   }
 
   /// Begins to receive the input of the next forward pass, while this one goes on.
@@ -225,7 +225,7 @@ class PipelineExecutor {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       at::Tensor& gradient = parameters[i].mutable_grad();
       if (!gradient.defined()) continue;
-      require_dense(gradient);
+      require_dense(gradient, "Pipeline");
       at::Tensor const one = std::exchange(gradient, at::Tensor());
       if (sums_[i].defined()) {
         sums_[i].add_(one, unit);
