@@ -132,6 +132,7 @@ std::vector<std::pair<std::string, at::Tensor>> train_by_hand(Net& net) {
 double difference(std::vector<std::pair<std::string, at::Tensor>> const& some,
                   std::vector<std::pair<std::string, at::Tensor>> const& all) {
   double most = 0;
+  REQUIRE(!some.empty());
   for (auto const& [name, tensor] : some) {
     auto const there = std::ranges::find(all, name, &std::pair<std::string, at::Tensor>::first);
     REQUIRE(there != all.end());

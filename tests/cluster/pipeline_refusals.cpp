@@ -101,7 +101,7 @@ TEST_CASE("activations that the next stage does not expect are refused, and it l
         "has a layer that returns another thing than a tensor");
 }
 
-TEST_CASE("of several lists, or none, there is no telling which to divide") {
+TEST_CASE("a module with several lists of layers, or none, is refused") {
   struct Net : torch::nn::Module {
     Sequential some{register_module("some", Sequential(Linear(4, 4)))};
     Sequential others{register_module("others", Sequential(Linear(4, 4)))};

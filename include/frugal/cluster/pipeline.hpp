@@ -14,6 +14,7 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/knows_stages.hpp>
 #include <frugal/cluster/pipeline_executor.hpp>
+#include <frugal/cluster/pipeline_layers.hpp>
 #include <frugal/cluster/pipeline_schedule.hpp>
 #include <frugal/cluster/pipeline_state.hpp>
 #include <frugal/cluster/replicate_state.hpp>

@@ -193,7 +193,7 @@ class StageLinks {
     throw ModuleError({.what = "an activation between two stages has " +
                                std::to_string(shape.sizes.size()) + " dimensions",
                        .where = "Pipeline",
-                       .why = "its message has room for 13",
+                       .why = "the message of its shape holds 13 at most",
                        .fix = "Flatten it at the end of the stage."});
   }
   [[noreturn]] static void refuse_other_shape(ActivationShape const& before,
