@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-namespace frugal_test::cluster_pipeline_refusals {
+namespace frugal_test::cluster_pipeline_layers {
 
 namespace fr = frugal;
 namespace ranks = support::ranks;
@@ -199,4 +199,4 @@ TEST_CASE("stages are cut so that the largest has as few parameters as possible"
   CHECK_THROWS_AS(balanced_cuts({4, 0, 0}, 2), fr::ModuleError);
 }
 
-}  // namespace frugal_test::cluster_pipeline_refusals
+}  // namespace frugal_test::cluster_pipeline_layers
