@@ -191,11 +191,11 @@ TEST_CASE("a divided module: a second fit, an evaluation in all processes, and w
 TEST_CASE("stages are cut so that the largest has as few parameters as possible") {
   using fr::detail::balanced_cuts;
   using Cuts = std::vector<std::size_t>;
-  CHECK(balanced_cuts({5, 5, 5, 5}, 2) == Cuts{0, 2, 4});
-  CHECK(balanced_cuts({9, 1, 1, 1}, 2) == Cuts{0, 1, 4});
+  CHECK((balanced_cuts({5, 5, 5, 5}, 2) == Cuts{0, 2, 4}));
+  CHECK((balanced_cuts({9, 1, 1, 1}, 2) == Cuts{0, 1, 4}));
   // Layers without parameters are in the stage of those before them.
-  CHECK(balanced_cuts({4, 0, 4, 0, 4, 0}, 3) == Cuts{0, 2, 4, 6});
-  CHECK(balanced_cuts({0, 3, 0}, 1) == Cuts{0, 3});
+  CHECK((balanced_cuts({4, 0, 4, 0, 4, 0}, 3) == Cuts{0, 2, 4, 6}));
+  CHECK((balanced_cuts({0, 3, 0}, 1) == Cuts{0, 3}));
   CHECK_THROWS_AS(balanced_cuts({4, 0, 0}, 2), fr::ModuleError);
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("a rank of 1F1B keeps the activations of p - rank micro-batches at mos
   }
   // Interleaved: those of its warm-up and one more.
   PipelineTimeline const line = pipeline_timeline(orders_of(4, 16, 2), 2);
-  CHECK(line.most_live == std::vector<int>{11, 9, 7, 5});
+  CHECK((line.most_live == std::vector<int>{11, 9, 7, 5}));
 }
 
 TEST_CASE("the computed bubble is (p - 1) / (v m + p - 1), whatever forward and backward take") {
