@@ -4,6 +4,7 @@
 // Training in several processes: component cluster.
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/measure_link.hpp>
+#include <frugal/cluster/pipeline.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
 #include <frugal/cluster/world.hpp>

@@ -6,9 +6,13 @@
 
 #include "support/ranks.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace frugal_test::cluster_communicator {
@@ -41,6 +45,53 @@ TEST_CASE("four ranks gather, exchange, collect and add up") {
   });
   CHECK(ranks::none(errors));
   CHECK(right == std::vector<bool>(4, true));
+}
+
+TEST_CASE("four ranks send to the next one, by two tags, and those of a tag arrive in order") {
+  std::vector<bool> right(4, false);
+  auto const errors = ranks::run(4, [&](std::shared_ptr<Communicator> const& all) {
+    all->connect_links();
+    int const rank = all->rank(), next = (rank + 1) % 4, before = (rank + 3) % 4;
+    std::vector<at::Tensor> sent, came;
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (int i = 0; i < 3; ++i) {
+      sent.push_back(at::full({2}, 10.0 * rank + i));
+      works.push_back(all->start_send(sent.back(), next, i == 1 ? 8 : 7));
+    }
+    for (int const tag : {8, 7, 7}) {  // not in the order of sending
+      came.push_back(at::empty({2}));
+      works.push_back(all->start_receive(came.back(), before, tag));
+    }
+    for (auto const& work : works) all->complete_link(work, "a message");
+    bool ok = true;
+    for (int const i : {1, 0, 2}) {
+      ok = ok && came[i == 1 ? 0U : i == 0 ? 1U : 2U].equal(at::full({2}, 10.0 * before + i));
+    }
+    right[static_cast<std::size_t>(rank)] = ok;
+  });
+  CHECK(ranks::none(errors));
+  CHECK(right == std::vector<bool>(4, true));
+}
+
+TEST_CASE("a message that will not come ends with the verdict of the rank that failed") {
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    all->connect_links();
+    all->enter_run();
+    at::Tensor const place = at::empty({2});
+    if (all->rank() == 2) {
+      all->fail(std::runtime_error("the labels are gone"));
+      // It stays, so its connections do not close.
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+    } else {
+      all->complete_link(all->start_receive(place, 2, 7), "a message of rank 2");
+    }
+    all->leave_run();
+  });
+  for (std::size_t const rank : {0U, 1U}) {
+    CHECK(errors[rank].find("could not complete a message of rank 2") != std::string::npos);
+    CHECK(errors[rank].find("failed at step 0: the labels are gone") != std::string::npos);
+  }
+  CHECK(errors[2].empty());
 }
 
 TEST_CASE("a world of one needs no store") {

@@ -54,6 +54,15 @@ TEST_CASE("a rank that has taken part in fewer exchanges hangs") {
   CHECK(ranks.all[1]->verdict() == verdict);
 }
 
+TEST_CASE("where ranks wait for single others, one that waits for none hangs") {
+  Ranks ranks;
+  for (auto const& each : ranks.all) each->enter("the losses of a step"), each->leave();
+  ranks.all[0]->enter_link("an activation");
+  ranks.all[1]->enter_link("an activation"), ranks.all[1]->leave();
+  ranks.all[2]->enter_link("a gradient");
+  CHECK(ranks.all[2]->find() == "rank 1 (two) hangs at step 7 after an activation, for 0 s");
+}
+
 TEST_CASE("a rank that fails says why, and one that leaves is named") {
   Ranks ranks;
   ranks.all[1]->fail(std::string("there is no such file\nand a stack"));

@@ -159,6 +159,44 @@ class Communicator {
     complete(control_->recv(one, rank, 0), what);
   }
 
+  /// Connects the ranks for the messages below. All call it together: otherwise the first message waits
+  /// until all have one.
+  void connect_links() {
+    if (size() > 1) data(at::empty({0}));
+  }
+  /// Begins to send a tensor in host memory to one rank, which knows its shape and receives it with the
+  /// same tag; those of one tag arrive in the order in which they are sent. The tensor must live until
+  /// the send is completed by complete_link().
+  c10::intrusive_ptr<c10d::Work> start_send(at::Tensor const& tensor, int rank, int tag) {
+    std::vector<at::Tensor> one{tensor};
+    return data(tensor)->send(one, rank, tag);
+  }
+  /// Likewise the receiving end.
+  c10::intrusive_ptr<c10d::Work> start_receive(at::Tensor const& into, int rank, int tag) {
+    std::vector<at::Tensor> one{into};
+    return data(into)->recv(one, rank, tag);
+  }
+  /// Waits for a message between this rank and another one. Ranks make different numbers of these, so
+  /// they do not count as exchanges.
+  void complete_link(c10::intrusive_ptr<c10d::Work> const& work, std::string const& what) {
+    auto const begun = std::chrono::steady_clock::now();
+    watch_->enter_link(what);
+    std::string verdict;
+    try {
+      // Gloo cannot await one in slices: the thread of the beats ends the wait, by a verdict.
+      auto const ends = watch_->on_verdict([&work] { work->abort(); });
+      bool const came = work->wait(limits_.collective);
+      if (came) {
+        watch_->leave();
+        return;
+      }
+      verdict = watch_->verdict();
+    } catch (std::exception const& error) {
+      verdict = watch_->find() + " (" + detail::first_line(error) + ")";
+    }
+    refuse("complete " + what, waited_since(begun) + verdict);
+  }
+
   /// Begins to add up `tensor` over the ranks, in place, in the backend's order. Null if it is done.
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
     if (goes_by_host(tensor)) {

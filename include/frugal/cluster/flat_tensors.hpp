@@ -16,13 +16,13 @@ namespace frugal {
 namespace detail {
 
 /// ModuleError for a gradient that cannot be added up over processes.
-inline void require_dense(at::Tensor const& gradient) {
+inline void require_dense(at::Tensor const& gradient, char const* where = "Replicate") {
   bool const is_sparse = gradient.layout() != at::kStrided;
   if (!is_sparse && !gradient.is_complex()) [[likely]]
     return;
   throw ModuleError(
       {.what = is_sparse ? "a parameter has a sparse gradient" : "a parameter is complex",
-       .where = "Replicate",
+       .where = where,
        .why = "gradients travel as dense tensors of real numbers",
        .fix = is_sparse ? "Make the Embedding without sparse(true)."
                         : "Register its real and its imaginary part as two parameters."});

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -82,9 +83,40 @@ class RankWatch {
       here_.what = std::move(what);
       here_.waits = true;
     });
+    waits_for_one_ = false;
+  }
+  /// Likewise for one other rank, in a message that the others take no part in.
+  void enter_link(std::string what) {
+    change([&] {
+      here_.what = std::move(what);
+      here_.waits = true;
+    });
+    waits_for_one_ = true;
   }
   void leave() {
     change([this] { here_.waits = false; });
+  }
+  /// While the result lives, `then` is called if there is a verdict, by the thread of the beats, or at
+  /// once.
+  [[nodiscard]] auto on_verdict(std::function<void()> then) {
+    bool is_over = false;
+    {
+      std::scoped_lock const lock(waiting_mutex_, mutex_);
+      is_over = !verdict_.empty();
+      if (!is_over) waiting_ = std::move(then);
+    }
+    if (is_over) then();
+    struct Ends {
+      RankWatch* watch;
+      explicit Ends(RankWatch* of) : watch(of) {}
+      Ends(Ends const&) = delete;
+      Ends& operator=(Ends const&) = delete;
+      ~Ends() {
+        std::scoped_lock const lock(watch->waiting_mutex_);
+        watch->waiting_ = nullptr;
+      }
+    };
+    return Ends(this);
   }
   /// This rank ends by an error of its own, which all others shall name.
   void fail(std::string const& text) noexcept {
@@ -220,6 +252,7 @@ class RankWatch {
   void beat() {
     write();
     look();
+    end_wait();
     std::string ending;
     {
       std::scoped_lock const lock(mutex_);
@@ -231,6 +264,15 @@ class RankWatch {
     std::fprintf(stderr, "frugal: rank %d ends, because the run has: %s\n", rank_, ending.c_str());
     std::fflush(stderr);
     std::_Exit(1);
+  }
+  void end_wait() {
+    std::scoped_lock const waiting(waiting_mutex_);
+    if (!waiting_) return;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (verdict_.empty()) return;
+    }
+    std::exchange(waiting_, nullptr)();
   }
   /// Whether there is a verdict in the store.
   void look() {
@@ -276,9 +318,14 @@ class RankWatch {
     }
     if (!ended.empty()) return ended;
     if (!left.empty()) return left + " left the run before the others";
+    bool const is_even = waits_for_one_ && std::ranges::all_of(now, [most](Place const& each) {
+                           return each.exchanges == most;
+                         });
     std::string behind;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
-      if (now[rank].exchanges == most) continue;
+      // Where ranks wait for single others, one that hangs waits for none.
+      if (is_even ? now[rank].waits || now[rank].state != State::runs : now[rank].exchanges == most)
+        continue;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
                 where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
     }
@@ -297,6 +344,9 @@ class RankWatch {
   std::string verdict_;
   Clock::time_point found_{};
   bool store_is_gone_ = false;
+  bool waits_for_one_ = false;  ///< the last wait was for one rank
+  std::mutex waiting_mutex_;
+  std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
   std::unique_ptr<PeriodicThread> thread_;  // last: it uses the members above
 };
 

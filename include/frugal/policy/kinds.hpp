@@ -172,6 +172,11 @@ struct on_metrics : repeatable_kind {
   static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
+struct pipeline : optional_kind {
+  static constexpr std::string_view name = "Pipeline";
+  static constexpr std::string_view page = "cluster/pipeline.md";
+  static constexpr Stage stage = Stage::transform;
+};
 struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
   static constexpr std::string_view page = "report/profile.md";

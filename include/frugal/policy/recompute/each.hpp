@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/recompute/function.hpp>
+#include <frugal/policy/recompute/divided_list.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 
 namespace frugal {
@@ -58,6 +59,13 @@ torch::nn::Module const* module_in(Member& member) {
   }
 }
 
+/// Null unless several processes divide the list.
+template <class Members>
+DividedMember* divided_member_of(Members& members) {
+  return members.begin() == members.end() ? nullptr
+                                          : dynamic_cast<DividedMember*>(members.begin()->get());
+}
+
 /// Consecutive members of a list.
 template <class Member, class Call>
 struct Stretch {
@@ -92,6 +100,16 @@ X each(List&& list, X x, Call call) {
   static_assert(
       std::copyable<Member> && detail::ModulePointer<Member>,
       "frugal: each takes a ModuleList, or a range of module holders or shared pointers.");
+  if constexpr (std::same_as<Member, std::shared_ptr<torch::nn::Module>>) {
+    detail::DividedMember* const divided = detail::divided_member_of(members);
+    if (divided) [[unlikely]] {
+      if constexpr (std::same_as<X, at::Tensor>) {
+        return divided->call_all(std::move(x), call);
+      } else {
+        detail::refuse_divided();
+      }
+    }
+  }
   detail::SegmentedPass* const pass = detail::segmented_pass_here();
   if (!pass) {
     for (auto& member : members) x = call(member, std::move(x));

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/core/compose/diagnostic.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal::detail {
+
+// Pipeline's demand on every policy of its recipe, user-defined policies included.
+
+FRUGAL_DIAGNOSTIC(
+    knows_no_stages,
+    "frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this "
+    "recipe needs the whole module: Checkpoint, Rollback, Recompute, Activations, Lora, Freeze and "
+    "others. The compiler's note names the policy. Remove it or Pipeline, or write `static "
+    "constexpr "
+    "bool knows_stages = true` in a policy of your own that is right with a part of the module.");
+
+/// Kinds that treat each parameter by itself, or see losses and norms of all stages.
+using kinds_with_stages = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer,
+                               kinds::schedule, kinds::validate, kinds::pipeline, kinds::average,
+                               kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory,
+                               kinds::skip_non_finite, kinds::stop_after>;
+
+template <class P>
+constexpr bool says_knows_stages() {
+  if constexpr (requires { P::knows_stages; }) {
+    return P::knows_stages;
+  } else {
+    return false;
+  }
+}
+
+struct KnowsStages {
+  using sentence = knows_no_stages;
+  template <class P>
+  static constexpr bool met =
+      is_null<P> || is_once_per_run<typename P::kind>() ||
+      contains<typename P::kind, kinds_with_stages> || says_knows_stages<P>();
+};
+
+}  // namespace frugal::detail

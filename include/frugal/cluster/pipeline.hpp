@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/knows_stages.hpp>
+#include <frugal/cluster/pipeline_executor.hpp>
+#include <frugal/cluster/pipeline_layers.hpp>
+#include <frugal/cluster/pipeline_schedule.hpp>
+#include <frugal/cluster/pipeline_state.hpp>
+#include <frugal/cluster/replicate_state.hpp>
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class S>
+inline constexpr bool is_pipeline_schedule = false;
+template <>
+inline constexpr bool is_pipeline_schedule<OneForwardOneBackward> = true;
+template <int V>
+inline constexpr bool is_pipeline_schedule<Interleaved<V>> = true;
+
+}  // namespace detail
+
+/// Divides a module's layers among several processes, through which the micro-batches of a step flow:
+/// for a module that does not fit into one.
+///
+/// The layers are those of the module's one Sequential, or of its one ModuleList over which forward
+/// iterates with frugal::each; each stage is a stretch of them. Every process makes the whole module
+/// from the same seed, and frees the layers of the others when the first fit begins. What is outside of
+/// the list stays in all processes, and they add up its gradients.
+///
+/// Lever   memory: weights, gradients and moments of 1/p of the layers.
+/// Cost    of p processes with v stages each, and `Accumulate<m>`, each waits (p - 1) / (v m + p - 1)
+///         of a step, and sends an activation and a gradient for each micro-batch and stage.
+/// State   none.
+/// Errors  ModuleError for a module without one list of layers, for fewer trained layers than stages,
+///         for a parameter that two stages share, and for an activation that is not one tensor;
+///         SettingsError for `layers` that do not fit; ClusterError as Replicate has. A policy that
+///         needs the whole module does not compile.
+/// Source  see OneForwardOneBackward and Interleaved.
+template <class Schedule = OneForwardOneBackward>
+struct Pipeline {
+  static_assert(detail::is_pipeline_schedule<Schedule>,
+                "frugal: Pipeline<...>: unknown schedule. Write Pipeline<OneForwardOneBackward> or "
+                "Pipeline<Interleaved<2>>.");
+  using kind = kinds::pipeline;
+  using listens = list<on::module, around::fit, on::fit_begin, on::ready, on::fit_end>;
+  using provides = list<service::reduce, service::share, service::execution>;
+  using demands = list<detail::KnowsStages>;
+
+  static constexpr bool has_ranks = true;
+  static constexpr About about{Term::memory,
+                               "waits (p - 1) / (v m + p - 1) of a step, and sends activations"};
+
+  /// The processes; null: those that the launcher has started (World::from_environment).
+  std::shared_ptr<Communicator> with{};
+  /// Number of layers of each stage, in the order of the list. Empty: stages have about as many
+  /// parameters each. Not used by one process.
+  std::vector<int> layers{};
+
+  MicroBatches own(int micro_batches) const {
+    return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
+  }
+
+  template <class Passes>
+  using Executor = detail::PipelineExecutor<Passes>;
+
+  template <class Context>
+  struct State : detail::PipelineState<Context> {
+    explicit State(Pipeline const& settings)
+        : detail::PipelineState<Context>(
+              settings.with ? settings.with : detail::communicator_of_environment(),
+              Schedule::chunks, settings.layers) {}
+  };
+};
+
+/// Copies the weights and buffers of a module that Pipeline has divided into `whole`, which the same
+/// code has made. All processes call it together, and the first one has the result; in the others
+/// `whole` may be any module of this kind, and stays as it is.
+///
+/// Errors  ModuleError if the module is not divided, or if `whole` has other tensors.
+inline void gather_stages(torch::nn::Module& divided, torch::nn::Module& whole) {
+  auto const layers = detail::LayerList::of(divided).divided();
+  if (!layers) {
+    throw ModuleError({.what = "gather_stages gets a module that is whole",
+                       .where = "gather_stages",
+                       .why = "Pipeline divides a module when its first fit begins",
+                       .fix = "Call it after fit, with the module that was trained."});
+  }
+  auto const tensors_of = [](torch::nn::Module& module) {
+    std::unordered_map<std::string, at::Tensor> all;
+    for (auto const& item : module.named_parameters()) all.emplace(item.key(), item.value());
+    for (auto const& item : module.named_buffers()) all.emplace(item.key(), item.value());
+    return all;
+  };
+  Communicator& all = layers->processes();
+  auto const own = tensors_of(divided), into = tensors_of(whole);
+  std::string missing;
+  for (auto const& part : layers->parts()) {
+    auto const place = into.find(part.name);
+    bool const fits = place != into.end() && place->second.sizes() == part.sizes;
+    if (!fits) missing += (missing.empty() ? "" : ", ") + part.name;
+  }
+  if (!missing.empty()) {
+    throw ModuleError(
+        {.what = "the whole module has not the tensors of the divided one: " + missing,
+         .where = "gather_stages",
+         .why = "each is copied into the one of its name and shape",
+         .fix = "Make both by the same code, in all processes."});
+  }
+  at::NoGradGuard const no_gradients;
+  for (auto const& part : layers->parts()) {
+    int const rank =
+        part.stage == detail::DividedLayers::every_process ? 0 : layers->rank_of(part.stage);
+    if (all.rank() == 0 && rank == 0) {
+      into.at(part.name).copy_(own.at(part.name));
+    } else if (all.rank() == 0) {
+      at::Tensor const place = at::empty(part.sizes, at::TensorOptions(part.type));
+      all.complete_link(all.start_receive(place, rank, 0), "the weights of a stage");
+      into.at(part.name).copy_(place);
+    } else if (all.rank() == rank) {
+      at::Tensor const sent = own.at(part.name).detach().cpu().contiguous();
+      all.complete_link(all.start_send(sent, 0, 0), "the weights of a stage");
+    }
+  }
+}
+
+}  // namespace frugal
