@@ -155,6 +155,12 @@ class ReplicateState {
   Processes processes() const {
     return {.count = static_cast<unsigned>(all_.size()), .machines = all_.machines()};
   }
+  EqualShare measures() const {
+    return {.index = static_cast<unsigned>(all_.rank()), .count = static_cast<unsigned>(all_.size())};
+  }
+  std::vector<std::string> texts_of_all(std::string const& text) {
+    return gather_texts(all_, text, "the sums of measurements");
+  }
   std::string from_first(std::string const& text) {
     return gather_texts(all_, text, "a text of the first process").front();
   }

@@ -35,6 +35,12 @@ struct Processes {
   unsigned machines = 1;
 };
 
+/// One of the equal shares into which processes divide a work.
+struct EqualShare {
+  unsigned index = 0;
+  unsigned count = 1;
+};
+
 /// Micro-batches of a window, numbered from 0: those that one process trains.
 struct MicroBatches {
   std::uint64_t first = 0;
@@ -164,6 +170,13 @@ struct reduce {
 /// `Processes processes() const`                of the State
 /// `void collect_parts()`                       of the State: the optimizer has updated this process's
 ///                   parts (FitRun::update_parts)
+///
+/// Optional, of the State. Without the first two each process measures all of a validation.
+///
+/// `EqualShare measures() const`   the share of a validation's batches that this process measures
+/// `std::vector<std::string> texts_of_all(std::string const&)`  the texts of all processes, in their
+///                   order; all call it at the same moments
+/// `static constexpr bool carries_scalars`   whether join() adds the scalars of the others' records
 ///
 /// A process calls around::micro_batch for its own micro-batches alone, and each begins without
 /// gradients.
