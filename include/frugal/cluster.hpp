@@ -5,4 +5,5 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
+#include <frugal/cluster/sync_batch_norm.hpp>
 #include <frugal/cluster/world.hpp>

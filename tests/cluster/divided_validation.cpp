@@ -117,9 +117,8 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   }();
   // Of all numbers a hash: what a rank says is cut to some length.
   std::string const last = text.substr(text.rfind("blocks/loss") - 900);
-  rank_processes::answer(std::to_string(fr::Hash::of(std::as_bytes(std::span(text)))) + " " +
-                         last + " MEASURED " +
-                         std::to_string(measured / static_cast<int>(validations)));
+  rank_processes::answer(std::to_string(fr::Hash::of(std::as_bytes(std::span(text)))) + " " + last +
+                         " MEASURED " + std::to_string(measured / static_cast<int>(validations)));
 }
 
 std::pair<std::string, int> split(std::string const& answer) {

@@ -24,7 +24,7 @@ using kinds_with_ranks =
          kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
          kinds::early_stop, kinds::flush_denormals, kinds::freeze, kinds::keep_host_memory,
          kinds::lora, kinds::recompute, kinds::rollback, kinds::skip_non_finite, kinds::spot,
-         kinds::stop_after, kinds::unfreeze, kinds::warm_start>;
+         kinds::stop_after, kinds::train_metrics, kinds::unfreeze, kinds::warm_start>;
 
 template <class P>
 constexpr bool says_knows_ranks() {

@@ -3,8 +3,10 @@
 
 #include <type_traits>
 
+#include <frugal/cluster/batch_norm_statistics.hpp>
 #include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/shard.hpp>
+#include <frugal/cluster/sync_batch_norm.hpp>
 #include <frugal/cluster/wire.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>
@@ -14,10 +16,12 @@ namespace frugal::detail {
 /// What Replicate's options say, whatever the way of adding up gradients.
 template <class... Options>
 struct ReplicateOptions {
-  using classes = list<shard_option, wire_option>;
+  using classes = list<shard_option, wire_option, sync_batch_norm_option>;
   static constexpr bool known = options_known<classes, Options...>;
   static constexpr bool unique = options_unique<classes, Options...>;
   static constexpr bool shards = (false || ... || shard_option::has<Options>);
+  using batch_norms = std::conditional_t<(false || ... || sync_batch_norm_option::has<Options>),
+                                         SyncedBatchNorms, BatchNormStatistics>;
   using wire = option_of<wire_option, NoWire, Options...>;
 
   using demands = std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/run/metrics.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -96,6 +97,19 @@ class CountedWriter {
       text_.append(static_cast<char const*>(each.tensor.const_data_ptr()), each.tensor.nbytes());
     }
   }
+  FRUGAL_INLINE void put(Metrics const& metrics) {
+    put<std::uint64_t>(metrics.size());
+    for (auto const& [name, value] : metrics) {
+      put_text(name);
+      put(value);
+    }
+    put<std::uint64_t>(metrics.tables().size());
+    for (auto const& [name, table] : metrics.tables()) {
+      put_text(name);
+      put(std::vector<Counted>{
+          {.kind = Counted::Kind::tensor, .tensor = table.cpu().contiguous()}});
+    }
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -139,6 +153,19 @@ class CountedReader {
     return all;
   }
 
+  FRUGAL_INLINE Metrics metrics() {
+    Metrics all;
+    for (auto left = get<std::uint64_t>(); left != 0; --left) {
+      std::string const name = text();
+      all.set(name, get<double>());
+    }
+    for (auto left = get<std::uint64_t>(); left != 0; --left) {
+      std::string const name = text();
+      all.set_table(name, values().front().tensor);
+    }
+    return all;
+  }
+
  private:
   char const* at_;
 };
@@ -157,13 +184,12 @@ FRUGAL_INLINE void add_counted(std::vector<Counted>& totals, std::vector<Counted
       continue;
     }
     Counted& total = totals[i];
-    bool const alike =
-        total.kind == next.kind &&
-        (total.kind == Counted::Kind::number ||
-         (total.tensor.scalar_type() == next.tensor.scalar_type() &&
-          (total.kind == Counted::Kind::rows
-               ? total.tensor.sizes().slice(1) == next.tensor.sizes().slice(1)
-               : total.tensor.sizes() == next.tensor.sizes())));
+    bool const alike = total.kind == next.kind &&
+                       (total.kind == Counted::Kind::number ||
+                        (total.tensor.scalar_type() == next.tensor.scalar_type() &&
+                         (total.kind == Counted::Kind::rows
+                              ? total.tensor.sizes().slice(1) == next.tensor.sizes().slice(1)
+                              : total.tensor.sizes() == next.tensor.sizes())));
     if (!alike) {
       throw MetricError({.what = "batches have counted numbers of different shapes",
                          .where = "metric " + metric,

@@ -64,9 +64,9 @@ constexpr bool run_divides() {
 template <class Run>
 void seed_measuring(Run const& run, std::uint64_t batch) {
   constexpr std::uint64_t measuring = 2;
-  std::array<std::uint64_t, 6> const all{run.settings.seed,     run.counters.epoch,
-                                         run.counters.position, run.counters.step,
-                                         batch,                 measuring};
+  std::array<std::uint64_t, 6> const all{
+      run.settings.seed, run.counters.epoch, run.counters.position, run.counters.step, batch,
+      measuring};
   at::manual_seed(Hash::of(std::as_bytes(std::span(all))));
 }
 

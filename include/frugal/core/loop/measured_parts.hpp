@@ -20,9 +20,10 @@ namespace frugal::detail {
 
 /// Whether parts of what it has counted can be put together.
 template <class M>
-inline constexpr bool is_joinable = requires(M& metric, CountedValues const& sum, CountedRows rows) {
-  requires requires { metric.gather(rows); } || requires { metric.reduce(sum); };
-};
+inline constexpr bool is_joinable =
+    requires(M& metric, CountedValues const& sum, CountedRows rows) {
+      requires requires { metric.gather(rows); } || requires { metric.reduce(sum); };
+    };
 /// Whether its sums are whole numbers, which are exact in any order.
 template <class M>
 inline constexpr bool counts_whole_numbers = requires { requires bool(M::whole_numbers); };
@@ -36,6 +37,9 @@ class MeasuredParts {
  public:
   using Whole = Measurement<Ms...>;
   static constexpr bool can_join = (true && ... && is_joinable<Ms>);
+  /// Whether a metric keeps what it has seen.
+  static constexpr bool any_gathers =
+      (false || ... || requires(Ms& metric, CountedRows rows) { metric.gather(rows); });
 
   struct Part {
     std::uint64_t key = 0;
@@ -50,6 +54,10 @@ class MeasuredParts {
     part.key = key;
     if (parts_.size() > 1) take_whole_numbers(parts_[parts_.size() - 2], part);
     return part;
+  }
+  /// Puts what has been measured before in front.
+  void put_first(Whole before) {
+    parts_.push_front({.key = 0, .measured = std::move(before), .scalars = {}, .is_elsewhere = {}});
   }
   Part& last() { return parts_.back(); }
   bool empty() const { return parts_.empty(); }
@@ -212,11 +220,12 @@ class MeasuredParts {
   }
 
   [[noreturn]] static void refuse_rounds() {
-    throw MetricError({.what = "a metric gives other numbers to `reduce` each time",
-                       .where = "reduce(sum)",
-                       .why = "parts of the data are put together by it, and it is called on copies",
-                       .fix = "Let it depend on what the metric has counted, and on the sums that "
-                              "it gets."});
+    throw MetricError(
+        {.what = "a metric gives other numbers to `reduce` each time",
+         .where = "reduce(sum)",
+         .why = "parts of the data are put together by it, and it is called on copies",
+         .fix = "Let it depend on what the metric has counted, and on the sums that "
+                "it gets."});
   }
 
   static constexpr std::array<std::string_view, 1 + metrics> names{"loss", Ms::name...};

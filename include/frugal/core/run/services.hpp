@@ -206,6 +206,8 @@ struct share {
 /// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
 ///                     training, of any type, before its backward pass and without gradients. It
 ///                     must not read tensors. A window that is retried (on_undo) comes again
+/// `void on_joined(Phase<Context>&)`  optional, where processes divide windows: in all of them, when
+///                     the micro-batches of a window are trained, also if it had none here
 struct measure {
   static constexpr std::string_view name = "measure";
   template <class P, class State, class Context>
