@@ -2,6 +2,7 @@
 // needs: cluster
 #include <doctest/doctest.h>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/cluster.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>

@@ -7,6 +7,7 @@
 #include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/shard.hpp>
 #include <frugal/cluster/sync_batch_norm.hpp>
+#include <frugal/cluster/synced_batch_norms.hpp>
 #include <frugal/cluster/wire.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>
@@ -20,12 +21,13 @@ struct ReplicateOptions {
   static constexpr bool known = options_known<classes, Options...>;
   static constexpr bool unique = options_unique<classes, Options...>;
   static constexpr bool shards = (false || ... || shard_option::has<Options>);
-  using batch_norms = std::conditional_t<(false || ... || sync_batch_norm_option::has<Options>),
-                                         SyncedBatchNorms, BatchNormStatistics>;
+  static constexpr bool syncs = (false || ... || sync_batch_norm_option::has<Options>);
+  using batch_norms = std::conditional_t<syncs, SyncedBatchNorms, BatchNormStatistics>;
   using wire = option_of<wire_option, NoWire, Options...>;
 
   using demands = std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>;
-  using conflicts = std::conditional_t<shards, ShardConflicts, list<>>;
+  using conflicts = concat<std::conditional_t<shards, ShardConflicts, list<>>,
+                           std::conditional_t<syncs, SyncBatchNormConflicts, list<>>>;
 };
 
 }  // namespace frugal::detail

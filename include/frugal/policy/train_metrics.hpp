@@ -60,7 +60,7 @@ template <class... Options>
 template <class Context>
 class TrainMetrics<Options...>::State {
   using Parts = typename detail::measured_parts_of<measured>::type;
-  using Measured = typename Parts::Whole;
+  using Measured = typename detail::measurement_of<measured>::type;
   // An executor may abort a window and retry it.
   static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
   // Processes that train together must all have the metric, or none.

@@ -60,6 +60,16 @@ constexpr bool run_divides() {
   }
 }
 
+/// Whether they do: each process measures all, if a metric cannot be put together.
+template <class Run, class MetricList>
+constexpr bool measures_in_parts() {
+  if constexpr (run_divides<Run>()) {
+    return measured_parts_of<MetricList>::type::can_join;
+  } else {
+    return false;
+  }
+}
+
 /// Random numbers of a validation batch: the same in whatever process it is measured.
 template <class Run>
 void seed_measuring(Run const& run, std::uint64_t batch) {
@@ -176,11 +186,11 @@ template <class MetricList, class Valid, class Run, class Forward>
 Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base_module(run.module));
-  using Parts = typename measured_parts_of<MetricList>::type;
-  typename Parts::Whole measurement;
+  typename measurement_of<MetricList>::type measurement;
   ScalarSpan means;
-  if constexpr (run_divides<Run>() && Parts::can_join) {
-    if (!measure_parts<Parts>(source, run, forward, how, measurement, means)) {
+  if constexpr (measures_in_parts<Run, MetricList>()) {
+    if (!measure_parts<typename measured_parts_of<MetricList>::type>(source, run, forward, how,
+                                                                     measurement, means)) {
       refuse_empty_source(how.which, run.counters.epoch);
     }
   } else {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,12 +19,14 @@
 
 namespace frugal::detail {
 
+/// Whether a metric keeps what it has seen, and gives rows of it.
+template <class M>
+inline constexpr bool gives_rows =
+    requires(M& metric, CountedRows const& rows) { metric.gather(rows); };
 /// Whether parts of what it has counted can be put together.
 template <class M>
 inline constexpr bool is_joinable =
-    requires(M& metric, CountedValues const& sum, CountedRows rows) {
-      requires requires { metric.gather(rows); } || requires { metric.reduce(sum); };
-    };
+    gives_rows<M> || requires(M& metric, CountedValues const& sum) { metric.reduce(sum); };
 /// Whether its sums are whole numbers, which are exact in any order.
 template <class M>
 inline constexpr bool counts_whole_numbers = requires { requires bool(M::whole_numbers); };
@@ -38,8 +41,7 @@ class MeasuredParts {
   using Whole = Measurement<Ms...>;
   static constexpr bool can_join = (true && ... && is_joinable<Ms>);
   /// Whether a metric keeps what it has seen.
-  static constexpr bool any_gathers =
-      (false || ... || requires(Ms& metric, CountedRows rows) { metric.gather(rows); });
+  static constexpr bool any_gathers = (false || ... || gives_rows<Ms>);
 
   struct Part {
     std::uint64_t key = 0;
@@ -127,7 +129,7 @@ class MeasuredParts {
   }
   template <class M>
   static void apply(M& metric, CountedValues const& sum) {
-    if constexpr (requires { metric.gather(CountedRows{sum}); }) {
+    if constexpr (gives_rows<M>) {
       metric.gather(CountedRows{sum});
     } else {
       metric.reduce(sum);
