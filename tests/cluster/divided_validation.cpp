@@ -223,7 +223,7 @@ TEST_CASE("an error of a metric in one process ends all, with its text") {
   std::vector<std::string> const errors =
       validate_in_threads<fr::Accuracy, fr::RocAuc<fr::Macro>>(measured, wrong, results);
   CHECK(errors[2].find("label 7 is out of range") != std::string::npos);
-  for (std::size_t const rank : {0, 1, 3}) {
+  for (std::size_t const rank : {0U, 1U, 3U}) {
     CAPTURE(errors[rank]);
     CHECK(errors[rank].find("rank 2") != std::string::npos);
     CHECK(errors[rank].find("failed at step 0: frugal: label 7") != std::string::npos);
