@@ -102,7 +102,7 @@ class MeasuredParts {
   static constexpr int most_rounds = 64;
 
   template <class F, std::size_t... I>
-  static void each(F&& f, std::index_sequence<I...>) {
+  static void each([[maybe_unused]] F&& f, std::index_sequence<I...>) {
     (f.template operator()<I>(), ...);
   }
   template <class F>
