@@ -7,4 +7,5 @@
 #include <frugal/cluster/pipeline.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
+#include <frugal/cluster/sync_batch_norm.hpp>
 #include <frugal/cluster/world.hpp>

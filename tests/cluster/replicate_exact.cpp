@@ -416,17 +416,6 @@ TEST_CASE("a policy of one process ends all after the same step, and all say whi
   one_ends_all<EndsAtValidation>();
 }
 
-TEST_CASE("BatchNorm in training is refused, and fixed statistics are not") {
-  auto net = torch::nn::Sequential(torch::nn::Linear(8, 3), torch::nn::BatchNorm1d(3));
-  Data const all = data();
-  fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
-  fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
-                      fr::Optimize<fr::SGD>{.lr = 0.1},
-                      fr::Replicate<fr::Exact>{.with = fr::Communicator::join(fr::World{})}};
-  CHECK_THROWS_WITH_AS(trainer.fit(train),
-                       doctest::Contains("the module has BatchNorm in training"), fr::ModuleError);
-}
-
 /// A net whose weights are made before the threads begin: they share the generator.
 struct Job {
   std::vector<torch::nn::Linear> nets{};

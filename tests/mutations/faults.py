@@ -1008,6 +1008,22 @@ FAULTS = (
         check=test("^cluster: pipeline_schedule$"),
     ),
     Fault(
+        name="blocks-in-order-of-ranks",
+        breaks="Blocks of a validation are added up process by process: the bits depend on their number.",
+        file="include/frugal/core/loop/measured_parts.hpp",
+        old="std::ranges::stable_sort(all, {}, &Read::key);",
+        new="static_cast<void>(&Read::key);",
+        check=test("^core/loop: measured_parts$"),
+    ),
+    Fault(
+        name="statistics-in-another-unit",
+        breaks="SyncBatchNorm adds up gradients of processes whose units differ.",
+        file="include/frugal/cluster/synced_batch_norms.hpp",
+        old="double const unit = unit_ == nullptr ? 1 : *unit_;",
+        new="double const unit = 1;",
+        check=test("^cluster: batch_norm$"),
+    ),
+    Fault(
         name="bucket-sent-too-early",
         breaks="The sum of a bucket begins before all of its gradients are there.",
         file="include/frugal/cluster/ring_gradients.hpp",
@@ -1043,8 +1059,8 @@ FAULTS = (
         name="rounds-out-of-order",
         breaks="With sharded gradients the losses of a window are added up process by process.",
         file="include/frugal/cluster/replicate_state.hpp",
-        old="    if (own_.stride == 1) {\n",
-        new="    if (own_.stride != 0) {\n",
+        old="in_rounds() ? k * parts.size() + rank : places.size()",
+        new="places.size()",
         check=test("^cluster: scattered_gradients$"),
     ),
     Fault(

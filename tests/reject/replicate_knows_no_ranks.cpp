@@ -3,9 +3,8 @@
 // expect: frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not know of the others: it would write the same file in each, or come to another state in each. The compiler's note names the policy. Remove it or Replicate, or write `static constexpr bool knows_ranks = true` in a policy of your own that does the same in every process.
 #include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/core/compose/recipe.hpp>
-#include <frugal/metrics/accuracy.hpp>
 #include <frugal/policy/clip/norm.hpp>
-#include <frugal/policy/train_metrics.hpp>
+#include <frugal/policy/importance.hpp>
 
 using namespace frugal;
 
@@ -30,5 +29,5 @@ constexpr bool stands = frugal::detail::RecipeCheck<typename Recipe<Ps...>::poli
 
 static_assert(stands<Divides, ClipNorm<>>);
 #ifdef FRUGAL_REJECT
-static_assert(stands<Divides, TrainMetrics<Accuracy>>);
+static_assert(stands<Divides, Importance<>>);
 #endif

@@ -64,10 +64,9 @@ inline MicroBatches exact_share(World const& world, int micro_batches, bool scat
 /// Cost    sends 2 (W - 1) / W of the gradients' bytes per step; memory: two copies of the
 ///         gradients, and log2(N / W) more.
 /// State   none.
-/// Errors  SettingsError for an N that the processes cannot share, ModuleError for BatchNorm in
-///         training, ClusterError for ranks with other seeds, data, recipes or weights, for one
-///         that ends, and if a module's buffers come out different. A policy that knows no ranks
-///         does not compile.
+/// Errors  SettingsError for an N that the processes cannot share, ClusterError for ranks with other
+///         seeds, data, recipes or weights, for one that ends, and if a module's buffers come out
+///         different. A policy that knows no ranks does not compile.
 template <class... Options>
 struct Replicate<Exact, Options...> {
   using options = detail::ReplicateOptions<Options...>;
@@ -78,6 +77,12 @@ struct Replicate<Exact, Options...> {
       std::is_same_v<typename options::wire, detail::NoWire>,
       "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
       "Wire<...> rounds what each process sends. Use Replicate<Ring, Wire<BF16>>.");
+  static_assert(
+      std::is_same_v<typename options::batch_norms, detail::BatchNormStatistics>,
+      "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
+      "SyncBatchNorm joins the micro-batches that processes train at the same time. Leave "
+      "it out, for statistics of each micro-batch, or use Replicate<Ring, "
+      "SyncBatchNorm>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;

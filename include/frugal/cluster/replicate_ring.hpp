@@ -43,7 +43,8 @@ struct Replicate<Ring, Options...> {
   using options = detail::ReplicateOptions<Options...>;
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
-                "Shard<States>, Shard<States, Grads>, Shard<States, Grads, Params>, Wire<BF16>.");
+                "Shard<States>, Shard<States, Grads>, Shard<States, Grads, Params>, SyncBatchNorm, "
+                "Wire<BF16>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
@@ -71,10 +72,12 @@ struct Replicate<Ring, Options...> {
   Communicator& communicator() const { return detail::communicator_of(with); }
 
   template <class Context>
-  struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards> {
+  struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards,
+                                        typename options::batch_norms> {
     using transient = void;
     explicit State(Replicate const& settings)
-        : detail::ReplicateState<Context, detail::RingGradients, options::shards>(
+        : detail::ReplicateState<Context, detail::RingGradients, options::shards,
+                                 typename options::batch_norms>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
               "Replicate<Ring>", {},
               detail::RingGradients::Settings{

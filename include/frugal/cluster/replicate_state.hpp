@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,12 +26,13 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/batch_norm_statistics.hpp>
 #include <frugal/cluster/block_norms.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/same_run.hpp>
 #include <frugal/cluster/sharded_parameters.hpp>
 #include <frugal/cluster/window_message.hpp>
-#include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/loop/counted_values.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/window_phases.hpp>
@@ -103,12 +105,15 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
 ///   std::vector<at::Tensor> own_sum(counts, sharded)  this process's parts of them
-/// `shards`: the processes divide the optimizer's moments (Shard).
-template <class Context, class Gradients, bool shards>
+/// `shards`: the processes divide the optimizer's moments (Shard). `BatchNorms`: what becomes of the
+/// statistics of BatchNorm layers, BatchNormStatistics or SyncedBatchNorms.
+template <class Context, class Gradients, bool shards, class BatchNorms = BatchNormStatistics>
 class ReplicateState {
   static constexpr int window = traits_of<Context>::batches;
 
  public:
+  static constexpr bool carries_scalars = true;
+
   /// Of parameters whose parts are cut and exchanged together.
   struct Groups {
     std::int64_t bytes = 0;  ///< as of FlatGroups
@@ -119,10 +124,15 @@ class ReplicateState {
   template <class... More>
   ReplicateState(Communicator& all, MicroBatches own, char const* name, Groups const& groups,
                  More const&... more)
-      : all_(all), gradients_(all, more...), own_(own), name_(name), groups_(groups) {}
+      : all_(all),
+        gradients_(all, more...),
+        own_(own),
+        name_(name),
+        groups_(groups),
+        batch_norms_(all) {}
 
   void on_fit_begin(FitBegin<Context>& phase) {
-    refuse_batch_norm(base_module(phase.module()));
+    batch_norms_.begin(base_module(phase.module()));
     if (all_.size() == 1) return;
     std::vector<std::pair<std::string, std::string>> values{
         {"the seed", std::to_string(phase.settings().seed)},
@@ -167,7 +177,18 @@ class ReplicateState {
 
   bool is_first() const { return all_.rank() == 0; }
   Processes processes() const {
-    return {.count = static_cast<unsigned>(all_.size()), .machines = all_.machines()};
+    return {.count = static_cast<unsigned>(all_.size()),
+            .machines = all_.machines(),
+            .in_rounds = in_rounds()};
+  }
+  EqualShare measures() const {
+    // Layers whose weights are collected must be called equally often in all processes.
+    if (groups_.layers != 0) return {};
+    return {.index = static_cast<unsigned>(all_.rank()),
+            .count = static_cast<unsigned>(all_.size())};
+  }
+  std::vector<std::string> texts_of_all(std::string const& text) {
+    return gather_texts(all_, text, "the sums of measurements");
   }
   std::string from_first(std::string const& text) {
     return gather_texts(all_, text, "a text of the first process").front();
@@ -193,13 +214,18 @@ class ReplicateState {
     if (phase.first) begin_window(phase);
     at::manual_seed(key(phase, own_.first + trained_++ * own_.stride));
     gradients_.before(phase.last, phase.gradient_unit());
-    next();
+    {
+      typename BatchNorms::Part part(batch_norms_, phase.gradient_unit());
+      next();
+      part.take();
+    }
     gradients_.after();
   }
 
   void join(SharedWindow<Context>& phase) {
     if (trained_ == 0) begin_window(phase);  // it had no micro-batch here
     if (trained_ > own_.count) refuse_whole_windows();
+    batch_norms_.end_passes();
     gradients_.begin_rest();
     has_gradient_ = gradients_.has();
     std::vector<bool> counts{true};
@@ -212,6 +238,7 @@ class ReplicateState {
         if (has_gradient_[i]) parameters_[i].mutable_grad() = gradients[i];
       }
     }
+    batch_norms_.join(in_rounds());
     trained_ = 0;
     // What draws random numbers until the next window draws the same in every process.
     at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
@@ -281,18 +308,6 @@ class ReplicateState {
     sharded_.reset();
   }
 
-  void refuse_batch_norm(torch::nn::Module& module) const {
-    each_batch_norm(module, [this](auto const& layer) {
-      if (!layer.is_training()) return;
-      throw ModuleError(
-          {.what = "the module has BatchNorm in training",
-           .where = name_,
-           .why = "its statistics are those of the samples that one process has, so "
-                  "they would differ between processes",
-           .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
-    });
-  }
-
   void require_same_module(Phase<Context> const& phase, char const* what) {
     if (all_.size() == 1) return;
     require_same_run(all_, {{what, module_identity(base_module(phase.module()))}});
@@ -314,6 +329,7 @@ class ReplicateState {
     }
     if (sharded_) require_sharded();
     gradients_.begin(parameters_, sharded_ ? &*sharded_ : nullptr);
+    batch_norms_.begin_window();
     trained_ = 0;
   }
 
@@ -333,14 +349,18 @@ class ReplicateState {
     WindowMessage const message(own_.count, parameters_.size());
     std::vector<MicroBatchRecord>& records = phase.records;
     std::vector<MicroBatchNumbers> own;
+    bool has_scalars = false;
     for (MicroBatchRecord const& each : records) {
       own.push_back({.loss = each.weight == 0 ? 0.0 : each.loss.template item<double>(),
                      .weight = each.weight,
                      .samples = each.samples,
                      .tokens = each.tokens});
+      has_scalars = has_scalars || !each.scalars.empty();
     }
-    at::Tensor const rows =
-        gradients_.exchange(message.pack(own, has_gradient_, phase.preempts, phase.fails));
+    std::string const scalars = written_scalars(records);
+    at::Tensor const rows = gradients_.exchange(
+        message.pack(own, has_gradient_, phase.preempts, phase.fails, has_scalars));
+    has_scalars = false;
     std::vector<bool> counts;
     std::vector<WindowMessage::Part> parts;
     for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
@@ -348,36 +368,69 @@ class ReplicateState {
       counts.push_back(part.counts());
       phase.preempts = phase.preempts || part.preempts;
       phase.fails = phase.fails || part.fails;
+      has_scalars = has_scalars || part.has_scalars;
       for (std::size_t i = 0; i < has_gradient_.size(); ++i) {
         has_gradient_[i] = has_gradient_[i] || part.has_gradient[i];
       }
     }
+    std::vector<std::size_t> const places = places_in_window(parts);
     records.clear();
-    for (MicroBatchNumbers const& each : in_order_of_window(parts)) {
-      records.push_back({.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble)),
-                         .weight = each.weight,
-                         .samples = each.samples,
-                         .tokens = each.tokens});
+    records.resize(places.size());
+    auto place = places.begin();
+    for (WindowMessage::Part const& part : parts) {
+      for (MicroBatchNumbers const& each : part.micro_batches) {
+        MicroBatchRecord& record = records[*place++];
+        record.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble));
+        record.weight = each.weight;
+        record.samples = each.samples;
+        record.tokens = each.tokens;
+      }
+    }
+    if (has_scalars) {
+      read_scalars(gather_texts(all_, scalars, "the scalars of losses"), places, records);
     }
     return counts;
   }
 
-  /// The micro-batches of all processes.
-  std::vector<MicroBatchNumbers> in_order_of_window(
-      std::vector<WindowMessage::Part> const& parts) const {
-    std::vector<MicroBatchNumbers> all;
-    if (own_.stride == 1) {
-      for (WindowMessage::Part const& each : parts) {
-        all.insert(all.end(), each.micro_batches.begin(), each.micro_batches.end());
-      }
-      return all;
-    }
-    for (std::size_t round = 0; round < own_.count; ++round) {
-      for (WindowMessage::Part const& each : parts) {
-        if (round < each.micro_batches.size()) all.push_back(each.micro_batches[round]);
+  bool in_rounds() const { return own_.stride != 1; }
+  /// Where the micro-batches of each process are in the window, process by process.
+  std::vector<std::size_t> places_in_window(std::vector<WindowMessage::Part> const& parts) const {
+    std::vector<std::size_t> places;
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      for (std::size_t k = 0; k < parts[rank].micro_batches.size(); ++k) {
+        // Rounds before an incomplete one are complete, so this numbers all without a gap.
+        places.push_back(in_rounds() ? k * parts.size() + rank : places.size());
       }
     }
-    return all;
+    return places;
+  }
+
+  static std::string written_scalars(std::vector<MicroBatchRecord> const& records) {
+    CountedWriter out;
+    for (MicroBatchRecord const& each : records) {
+      out.put(static_cast<std::uint64_t>(std::distance(each.scalars.begin(), each.scalars.end())));
+      for (Scalars::Value const& scalar : each.scalars) {
+        out.put_text(scalar.name);
+        // One of weight 0 is never read.
+        bool const reads = !scalar.is_number && each.weight != 0;
+        out.put(reads ? scalar.tensor.template item<double>() : scalar.number);
+      }
+    }
+    return out.take();
+  }
+  /// `texts` of all, for the records of all.
+  static void read_scalars(std::vector<std::string> const& texts,
+                           std::vector<std::size_t> const& places,
+                           std::vector<MicroBatchRecord>& records) {
+    std::string whole;
+    for (std::string const& text : texts) whole += text;
+    CountedReader in(whole);
+    for (std::size_t const place : places) {
+      for (auto left = in.template get<std::uint64_t>(); left != 0; --left) {
+        std::string name = in.text();
+        records[place].scalars.add({std::move(name), in.template get<double>()});
+      }
+    }
   }
 
   /// Of random numbers: a micro-batch draws the same in whatever process it is trained.
@@ -393,6 +446,7 @@ class ReplicateState {
   MicroBatches own_;
   char const* name_;
   Groups groups_;
+  BatchNorms batch_norms_;
   std::vector<at::Tensor> parameters_;  // those that are trained, in this window
   std::vector<bool> has_gradient_;
   std::optional<ShardedParameters> sharded_;

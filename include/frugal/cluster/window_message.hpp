@@ -20,18 +20,19 @@ struct MicroBatchNumbers {
 };
 
 /// What a process says of its part of a window: its micro-batches, which parameters have got a
-/// gradient, whether it asks for a preemption, and whether it has a bad loss. Of a fixed size, so that no other message has to say how long it is.
+/// gradient, whether it asks for a preemption, whether it has a bad loss, and whether its losses have
+/// scalars. Of a fixed size, so that no other message has to say how long it is.
 class WindowMessage {
  public:
   /// `most`: micro-batches of a process.
   WindowMessage(std::size_t most, std::size_t parameters) : most_(most), parameters_(parameters) {}
 
   at::Tensor pack(std::vector<MicroBatchNumbers> const& own, std::vector<bool> const& has_gradient,
-                  bool preempts, bool fails) const {
+                  bool preempts, bool fails, bool has_scalars = false) const {
     at::Tensor message = at::zeros({static_cast<std::int64_t>(size())}, at::kLong);
     auto* at = message.mutable_data_ptr<std::int64_t>();
     *at++ = static_cast<std::int64_t>(own.size());
-    *at++ = (preempts ? 1 : 0) | (fails ? 2 : 0);
+    *at++ = (preempts ? 1 : 0) | (fails ? 2 : 0) | (has_scalars ? 4 : 0);
     for (std::size_t i = 0; i < most_; ++i) {
       MicroBatchNumbers const& each = i < own.size() ? own[i] : MicroBatchNumbers{};
       *at++ = std::bit_cast<std::int64_t>(each.loss);
@@ -51,6 +52,7 @@ class WindowMessage {
     std::vector<bool> has_gradient{};
     bool preempts = false;
     bool fails = false;
+    bool has_scalars = false;
     /// Whether a micro-batch of it has a gradient.
     bool counts() const { return std::ranges::find(has_gradient, true) != has_gradient.end(); }
   };
@@ -61,6 +63,7 @@ class WindowMessage {
     std::int64_t const flags = *at++;
     part.preempts = (flags & 1) != 0;
     part.fails = (flags & 2) != 0;
+    part.has_scalars = (flags & 4) != 0;
     for (std::size_t i = 0; i < most_; ++i, at += 4) {
       if (i >= part.micro_batches.size()) continue;
       part.micro_batches[i] = {.loss = std::bit_cast<double>(at[0]),

@@ -24,6 +24,7 @@ namespace frugal {
 class Accuracy {
  public:
   static constexpr std::string_view name = "accuracy";
+  static constexpr bool whole_numbers = true;  // counts: exact in any order
 
   template <class B>
   void add(Loss const& loss, B const& batch) {

@@ -24,6 +24,7 @@ namespace frugal {
 class ConfusionMatrix {
  public:
   static constexpr std::string_view name = "confusion_matrix";
+  static constexpr bool whole_numbers = true;  // counts: exact in any order
 
   template <class B>
   void add(Loss const& loss, B const& batch) {

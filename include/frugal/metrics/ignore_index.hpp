@@ -20,6 +20,7 @@ template <std::int64_t Label, class Metric>
 class IgnoreIndex {
  public:
   static constexpr std::string_view name = Metric::name;
+  static constexpr bool whole_numbers = requires { requires bool(Metric::whole_numbers); };
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
@@ -34,6 +35,12 @@ class IgnoreIndex {
     requires requires(Metric& metric) { metric.reduce(sum); }
   {
     metric_.reduce(std::forward<Sum>(sum));
+  }
+  template <class Rows>
+  void gather(Rows&& rows)
+    requires requires(Metric& metric) { metric.gather(rows); }
+  {
+    metric_.gather(std::forward<Rows>(rows));
   }
   auto result() const { return metric_.result(); }
   template <class Archive>

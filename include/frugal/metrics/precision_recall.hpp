@@ -77,6 +77,7 @@ class ClassScore {
 
  public:
   static constexpr std::string_view name = metric_name_of<Score::name, Average::suffix>;
+  static constexpr bool whole_numbers = true;  // counts: exact in any order
 
   template <class B>
   void add(Loss const& loss, B const& batch) {

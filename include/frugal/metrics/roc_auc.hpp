@@ -114,6 +114,13 @@ class RocAuc {
     }
   }
 
+  /// Where processes divide a validation: `rows(x)` is x of all of them.
+  template <class Rows>
+  void gather(Rows&& rows) {
+    if (scores_.empty()) return;
+    scores_ = {rows(joined(scores_))};
+    labels_ = {rows(joined(labels_))};
+  }
   double result() const {
     if (scores_.empty()) return nan;
     at::Tensor const labels = labels_on_host();

@@ -30,6 +30,7 @@ class TopK {
 
  public:
   static constexpr std::string_view name = detail::numbered_metric_name<"top", K>;
+  static constexpr bool whole_numbers = true;  // counts: exact in any order
 
   template <class B>
   void add(Loss const& loss, B const& batch) {

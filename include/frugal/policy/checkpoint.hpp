@@ -279,7 +279,7 @@ class Checkpoint<Options...>::State {
         phase.from_first(std::string(failed_to_begin) + error.what());
         throw;
       }
-      phase.from_first(run.resumed ? run.resumed->from : std::string());
+      phase.from_first(saver_.beginning(run));
     }
   }
 

@@ -7,6 +7,8 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/loop/counted_values.hpp>
+#include <frugal/core/loop/measured_parts.hpp>
 #include <frugal/core/loop/measurement.hpp>
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
@@ -57,11 +59,14 @@ struct TrainMetrics {
 template <class... Options>
 template <class Context>
 class TrainMetrics<Options...>::State {
+  using Parts = typename detail::measured_parts_of<measured>::type;
   using Measured = typename detail::measurement_of<measured>::type;
   // An executor may abort a window and retry it.
   static constexpr bool may_undo = detail::provided<service::execution, typename Context::policies>;
   // Processes that train together must all have the metric, or none.
   static constexpr bool shares = detail::provided<service::reduce, typename Context::policies>;
+  // Their sums are put together after each window, so that a save has those of all.
+  static constexpr bool divides = detail::provided<service::share, typename Context::policies>;
 
  public:
   using dispensable = void;  // a resumed run may lack its metrics, or have new ones
@@ -73,6 +78,11 @@ class TrainMetrics<Options...>::State {
     if constexpr (may_undo) {
       if (first_of_window) before_ = measured_;
     }
+    if constexpr (divides) {
+      if (first_of_window) parts_.clear();
+      parts_.begin(1).measured.add(loss, batch);
+      return;
+    }
     // The first micro-batch shows whether shapes and types fit, before anything was paid.
     measured_.add(loss, batch,
                   std::exchange(begun_, true) && !shares ? detail::MetricErrors::noted
@@ -80,6 +90,21 @@ class TrainMetrics<Options...>::State {
   }
   void on_undo(WindowRetry<Context> const&) {
     if constexpr (may_undo) measured_ = before_;
+  }
+
+  /// The sums of all processes, in the order of the micro-batches. The first process has them all;
+  /// another one lacks those of a metric of which it has seen nothing yet, and reports them with it.
+  void on_joined(Phase<Context> const& phase) {
+    if constexpr (divides) {
+      require_sums();
+      if (phase.processes().in_rounds) parts_.number();
+      if (phase.is_first() && !measured_.empty()) parts_.put_first(std::move(measured_));
+      measured_ = Measured();
+      ScalarSpan none;
+      parts_.join([&](std::string const& text) { return phase.texts_of_all(text); }, measured_,
+                  none);
+      parts_.clear();
+    }
   }
 
   void on_step(Step<Context>& phase) {
@@ -94,28 +119,49 @@ class TrainMetrics<Options...>::State {
   template <class Archive>
   void persist(Archive& archive) {
     measured_.persist(archive);
+    if constexpr (divides && Archive::loading) parts_.clear();
   }
 
  private:
   struct Nothing {};
 
+  /// Metrics that keep what they have seen cannot be put together after each window.
+  static void require_sums() {
+    if constexpr (!Parts::can_join || Parts::any_gathers) {
+      [[maybe_unused]] auto const sum = []<class T>(Quantity, T value) { return value; };
+      Measured().reduce(sum);
+    }
+  }
+
   void report(Step<Context>& phase) {
     Measured measured = std::exchange(measured_, Measured());
+    if constexpr (divides) {
+      detail::CountedWriter out;
+      if (phase.is_first() && !measured.empty()) out.put(named(phase, measured));
+      std::string const text = phase.from_first(out.take());
+      if (!text.empty()) phase.report_train_metrics(detail::CountedReader(text).metrics());
+      return;
+    }
     if constexpr (shares) {
       measured.reduce(
           [&]<class T>(Quantity what, T value) { return phase.reduce(what, std::move(value)); });
     }
-    if (measured.empty()) return;
+    if (!measured.empty()) phase.report_train_metrics(named(phase, measured));
+  }
+
+  static Metrics named(Step<Context>& phase, Measured& measured) {
     Metrics named;
     auto const warn = [&](std::string const& text) { phase.warn("TrainMetrics: " + text); };
-    named.add(
-        measured.result(warn, shares ? detail::MetricErrors::thrown : detail::MetricErrors::noted),
-        "train_");
-    phase.report_train_metrics(std::move(named));
+    // Of processes that divide windows the first alone asks.
+    constexpr auto errors =
+        shares && !divides ? detail::MetricErrors::thrown : detail::MetricErrors::noted;
+    named.add(measured.result(warn, errors), "train_");
+    return named;
   }
 
   Measured measured_;
   [[no_unique_address]] std::conditional_t<may_undo, Measured, Nothing> before_;
+  [[no_unique_address]] std::conditional_t<divides, Parts, Nothing> parts_;
   bool begun_ = false;  // in this process
 };
 

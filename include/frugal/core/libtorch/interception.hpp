@@ -30,7 +30,7 @@ namespace frugal {
 
 /// The call of a layer, as its weight's hooks see it. They may replace any of it.
 struct LayerCall {
-  enum class Operator { linear, conv2d, embedding, layer_norm };
+  enum class Operator { linear, conv2d, embedding, layer_norm, batch_norm };
 
   Operator op = Operator::linear;
   at::Tensor input{};   ///< of an embedding the indices
@@ -46,11 +46,16 @@ struct LayerCall {
   bool scale_by_frequency = false, sparse = false;
   // layer_norm
   std::vector<std::int64_t> normalised{};
-  double eps = 0;
+  double eps = 0;  ///< of a batch_norm too
+  // batch_norm
+  at::Tensor running_mean{}, running_variance{};
+  bool training = false;  ///< statistics of the batch, which the running ones follow
+  double momentum = 0;
+  bool cudnn = true;
 
   /// The operator without any hook.
   FRUGAL_INLINE at::Tensor plain() const {
-    std::optional<at::Tensor> const added = bias.defined() ? std::optional(bias) : std::nullopt;
+    std::optional<at::Tensor> const added = optional(bias);
     switch (op) {
       case Operator::conv2d:
         return same_padding ? at::conv2d(input, weight, added, stride, "same", dilation, groups)
@@ -59,12 +64,20 @@ struct LayerCall {
         return at::embedding(weight, input, padding_index, scale_by_frequency, sparse);
       case Operator::layer_norm:
         return at::layer_norm(input, normalised, weight, added, eps);
+      case Operator::batch_norm:
+        return at::batch_norm(input, optional(weight), added, optional(running_mean),
+                              optional(running_variance), training, momentum, eps, cudnn);
       case Operator::linear:
         break;
     }
     if (input.dim() == 2 && bias.defined()) return at::addmm(bias, input, weight.t());
     at::Tensor product = input.matmul(weight.t());
     return bias.defined() ? product.add_(bias) : product;
+  }
+
+ private:
+  static std::optional<at::Tensor> optional(at::Tensor const& tensor) {
+    return tensor.defined() ? std::optional(tensor) : std::nullopt;
   }
 };
 
@@ -264,6 +277,29 @@ struct InterceptedKernels {
                               .eps = eps});
   }
 
+  /// One without weights has its running mean instead.
+  FRUGAL_INLINE static at::Tensor batch_norm(at::Tensor const& input, Optional weight,
+                                             Optional bias, Optional mean, Optional variance,
+                                             bool training, double momentum, double eps,
+                                             bool cudnn) {
+    Off const off(interception_key);
+    at::Tensor const scale = value(weight);
+    auto const hooks = hooks_of(scale.defined() ? scale : value(mean));
+    if (!hooks) {
+      return at::batch_norm(input, weight, bias, mean, variance, training, momentum, eps, cudnn);
+    }
+    return LayerRest(*hooks)({.op = LayerCall::Operator::batch_norm,
+                              .input = input,
+                              .weight = scale,
+                              .bias = value(bias),
+                              .eps = eps,
+                              .running_mean = value(mean),
+                              .running_variance = value(variance),
+                              .training = training,
+                              .momentum = momentum,
+                              .cudnn = cudnn});
+  }
+
   template <class Function>
   static void add(char const* name, char const* overload, Function* kernel) {
     // The handle would deregister the kernel; kernels stay for the rest of the process.
@@ -286,6 +322,7 @@ FRUGAL_INLINE void Interceptions::register_kernels() {
     K::add("aten::conv2d", "padding", &K::conv2d_named);
     K::add("aten::embedding", "", &K::embedding);
     K::add("aten::layer_norm", "", &K::layer_norm);
+    K::add("aten::batch_norm", "", &K::batch_norm);
     return true;
   }();
   static_cast<void>(once);

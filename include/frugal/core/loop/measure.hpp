@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/loop/measured_parts.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
@@ -27,6 +36,7 @@ struct Measuring {
   std::string which = "validation";  ///< for errors and warnings
   std::size_t batches = std::numeric_limits<std::size_t>::max();
   bool is_trial = false;  ///< the results are thrown away: no other process joins in, no warnings
+  bool is_alone = false;  ///< other processes, with which windows are divided, do not measure it
   MetricErrors errors = MetricErrors::thrown;
 };
 
@@ -40,34 +50,170 @@ FRUGAL_INLINE SettingsError named_like_a_metric(std::string const& name, std::st
               "Validate<...>."});
 }
 
+/// Whether the processes of a run divide its windows, and so may divide its validations.
+template <class Run>
+constexpr bool run_divides() {
+  if constexpr (requires { Run::divides; }) {
+    return Run::divides;
+  } else {
+    return false;
+  }
+}
+
+/// Whether they do: each process measures all, if a metric cannot be put together.
+template <class Run, class MetricList>
+constexpr bool measures_in_parts() {
+  if constexpr (run_divides<Run>()) {
+    return measured_parts_of<MetricList>::type::can_join;
+  } else {
+    return false;
+  }
+}
+
+/// Random numbers of a validation batch: the same in whatever process it is measured.
+template <class Run>
+void seed_measuring(Run const& run, std::uint64_t batch) {
+  constexpr std::uint64_t measuring = 2;
+  std::array<std::uint64_t, 6> const all{
+      run.settings.seed, run.counters.epoch, run.counters.position, run.counters.step, batch,
+      measuring};
+  at::manual_seed(Hash::of(std::as_bytes(std::span(all))));
+}
+
+/// Divides a source that reads ahead; afterwards it is whole again.
+template <class S>
+class DividedReading {
+ public:
+  DividedReading(S& source, Division const& own) : source_(source) { divide(own); }
+  DividedReading(DividedReading const&) = delete;
+  DividedReading& operator=(DividedReading const&) = delete;
+  ~DividedReading() { divide({}); }
+  /// From the next seek on.
+  void divide(Division const& own) {
+    if constexpr (DividableSource<S>) source_.divide(own);
+  }
+
+ private:
+  S& source_;
+};
+
+/// Consecutive batches that one process measures: so many that there are about 64 such blocks,
+/// whatever the number of processes, because the sums of blocks are added up in their order.
+template <class S>
+std::uint64_t block_of_batches(S const& source) {
+  constexpr std::uint64_t blocks = 64;
+  if constexpr (SizedSource<S>) {
+    auto const batches = static_cast<std::uint64_t>(source.batches());
+    return std::max<std::uint64_t>((batches + blocks - 1) / blocks, 1);
+  } else {
+    return 8;
+  }
+}
+
+/// Measures this process's batches of a source, and puts together what all have measured. False if
+/// the source has no batch.
+template <class Parts, class Valid, class Run, class Forward>
+bool measure_parts(Valid& source, Run& run, Forward&& forward, Measuring const& how,
+                   typename Parts::Whole& whole, ScalarSpan& means) {
+  EqualShare const share = how.is_trial || how.is_alone ? EqualShare{} : run.measures();
+  std::uint64_t const block = block_of_batches(std::as_const(source));
+  Division const own{.first = share.index * block, .count = block, .window = share.count * block};
+  Cursor const start{run.settings.seed, 0, 0};
+  Parts parts;
+  std::uint64_t batches = 0;
+  {
+    DividedReading<Valid> reading(source, own);
+    source.seek(start);
+    std::optional<ScalarAccumulator> scalars;
+    auto const end_part = [&] {
+      if (scalars) scalars->read_pending();
+      scalars.reset();
+    };
+    for (; batches < how.batches; ++batches) {
+      seed_measuring(run, batches);
+      if (!own.has(batches)) {
+        if (skip_batch(source, [](auto const& batch) { return batch_samples(batch); }) == 0) break;
+        continue;
+      }
+      auto batch = source.next();
+      if (!batch) break;
+      if (parts.empty() || parts.last().key != batches / block) {
+        end_part();
+        parts.begin(batches / block);
+      }
+      batch_to(*batch, run.device);
+      Loss const loss = forward(*batch);
+      parts.last().measured.add(loss, *batch, how.errors);
+      if (loss.scalars.empty()) continue;
+      if (!scalars) scalars.emplace().follow(parts.last().scalars);
+      scalars->add(loss.scalars, *loss.weight);
+    }
+    end_part();
+    if (batches != 0 && parts.empty()) {
+      // There are fewer blocks than processes, and a metric that has seen nothing knows no shapes.
+      reading.divide({});
+      source.seek(start);
+      seed_measuring(run, 0);
+      if (auto batch = source.next()) {
+        batch_to(*batch, run.device);
+        whole.add(forward(*batch), *batch, how.errors);
+      }
+    }
+  }
+  // What draws next draws the same in every process.
+  seed_measuring(run, std::numeric_limits<std::uint64_t>::max());
+  if (batches == 0) return false;
+  auto const exchange = [&](std::string const& text) {
+    return share.count == 1 ? std::vector<std::string>{text} : run.texts_of_all(text);
+  };
+  if (!parts.join(exchange, whole, means)) {
+    throw MetricError({.what = "a metric of this process has counted less than those of others",
+                       .where = how.which,
+                       .why = "processes divide the batches, and put together what they counted",
+                       .fix = "Let each batch that has samples call `sum` equally often in the "
+                              "metric's reduce."});
+  }
+  return true;
+}
+
 /// One pass over a source without gradients, always in the order of epoch 0.
 /// `forward(batch)` returns a batch's Loss. A scalar of it with a metric's name is a SettingsError;
 /// where errors are noted, a warning has the error and the metric stays.
+///
+/// Processes that divide windows divide it too, unless a metric cannot be put together: then each
+/// measures all.
 template <class MetricList, class Valid, class Run, class Forward>
 Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base_module(run.module));
   typename measurement_of<MetricList>::type measurement;
   ScalarSpan means;
-  ScalarAccumulator scalars;
-  scalars.follow(means);
-  // It may be the training source, which processes divide.
-  if constexpr (DividableSource<Valid>) source.divide({});
-  source.seek(Cursor{run.settings.seed, 0, 0});
-  for (std::size_t i = 0; i < how.batches; ++i) {
-    auto batch = source.next();
-    if (!batch) break;
-    batch_to(*batch, run.device);
-    Loss const loss = forward(*batch);
-    measurement.add(loss, *batch, how.errors);
-    if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
+  if constexpr (measures_in_parts<Run, MetricList>()) {
+    if (!measure_parts<typename measured_parts_of<MetricList>::type>(source, run, forward, how,
+                                                                     measurement, means)) {
+      refuse_empty_source(how.which, run.counters.epoch);
+    }
+  } else {
+    ScalarAccumulator scalars;
+    scalars.follow(means);
+    // It may be the training source, which processes divide.
+    if constexpr (DividableSource<Valid>) source.divide({});
+    source.seek(Cursor{run.settings.seed, 0, 0});
+    for (std::size_t i = 0; i < how.batches; ++i) {
+      auto batch = source.next();
+      if (!batch) break;
+      batch_to(*batch, run.device);
+      Loss const loss = forward(*batch);
+      measurement.add(loss, *batch, how.errors);
+      if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
+    }
+    scalars.read_pending();
+    if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   }
-  scalars.read_pending();
-  if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   if constexpr (requires { typename Run::Engine; }) {
-    if constexpr (Run::Engine::template provides<service::reduce>) {
-      // Processes that divide windows each measure all of a validation.
-      if (!how.is_trial && !Run::divides) {
+    // Processes that divide windows have put together what they measured, or each has measured all.
+    if constexpr (Run::Engine::template provides<service::reduce> && !run_divides<Run>()) {
+      if (!how.is_trial) {
         measurement.reduce(
             [&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
         means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });

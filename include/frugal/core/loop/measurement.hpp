@@ -56,6 +56,24 @@ class Measurement {
 
   bool empty() const { return !any_; }
 
+  // For those who put measurements together (MeasuredParts).
+  /// Sum of the losses times their weights, and of the weights. May wait for a device.
+  std::pair<double, double> loss() const { return {sum(), weight_}; }
+  void set_loss(double sum, double weight) {
+    any_ = true;
+    on_host_ = sum;
+    sum_ = at::Tensor();
+    weight_ = weight;
+  }
+  template <std::size_t I>
+  auto& metric() {
+    return std::get<I>(metrics_);
+  }
+  template <std::size_t I>
+  auto const& metric() const {
+    return std::get<I>(metrics_);
+  }
+
   /// Combines this process's sums with those of all. `join(quantity, x)` is x of all, a number or a
   /// tensor.
   template <class Join>

@@ -19,6 +19,8 @@
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
 
@@ -120,7 +122,7 @@ class Passes {
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters);
     if constexpr (scope == HookScope::all && Traits::divides) {
-      require_no_scalars(loss, run_.counters);
+      require_scalars_carried(loss);
     } else if constexpr (scope == HookScope::all) {
       run_.ledger.add(loss.value, *loss.weight, run_.counters);
       if (!loss.scalars.empty()) [[unlikely]]
@@ -144,9 +146,9 @@ class Passes {
     window_.add(batch, *loss.weight);
     kept_.add(loss);
     if constexpr (scope == HookScope::all && Traits::divides) {
-      records_.push_back({loss.value.detach(), *loss.weight,
-                          static_cast<std::uint64_t>(batch_samples(batch)),
-                          static_cast<std::uint64_t>(batch_tokens(batch))});
+      records_.push_back(
+          {loss.value.detach(), *loss.weight, static_cast<std::uint64_t>(batch_samples(batch)),
+           static_cast<std::uint64_t>(batch_tokens(batch)), std::move(loss.scalars)});
     }
     if constexpr (scope == HookScope::all) {
       if constexpr (!Traits::divides) ++run_.counters.micro_batch;
@@ -336,11 +338,32 @@ class Passes {
     window_.open();
     for (MicroBatchRecord const& record : records_) {
       run_.ledger.add(record.loss, record.weight, run_.counters);
+      if (!record.scalars.empty()) [[unlikely]]
+        run_.ledger.add(record.scalars, run_.ledger.leaves(record.loss) ? 0 : record.weight);
       ++run_.counters.micro_batch;
       window_.add(record.weight, record.samples, record.tokens);
     }
     if (phase.fails || run_.ledger.bad()) run_.refuse_bad_loss();
     require_weight(window_.weight(), run_.counters, run_.counters.position);
+    if constexpr (measures) {
+      auto& measuring = run_.engine->template provider<service::measure>();
+      if constexpr (requires { measuring.on_joined(phase); }) measuring.on_joined(phase);
+    }
+  }
+
+  /// Scalars that this process must not have, or that would be an error when all are read.
+  void require_scalars_carried(Loss const& loss)
+    requires Traits::divides
+  {
+    if (loss.scalars.empty()) [[likely]]
+      return;
+    using Provider =
+        std::remove_cvref_t<decltype(run_.engine->template provider<service::share>())>;
+    if constexpr (requires { requires bool(Provider::carries_scalars); }) {
+      ScalarAccumulator().add(loss.scalars, 0);
+    } else {
+      require_no_scalars(loss, run_.counters);
+    }
   }
 
   void complete() {

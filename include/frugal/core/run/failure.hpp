@@ -110,16 +110,16 @@ void guarded(char const* part, Counters const& at, F&& body) {
        .fix = "With LBFGS use Precision<BF16> or Precision<FP32>, without SkipNonFinite."});
 }
 
-/// Such a window has no mean loss, and no gradient for an update.
-/// The scalars of a loss, of processes that divide windows.
+/// The scalars of a loss, of processes that divide windows and do not exchange them.
 FRUGAL_INLINE void require_no_scalars(Loss const& loss, Counters const& at) {
   if (loss.scalars.empty()) return;
   throw SettingsError({.what = "the loss has scalars, and processes share the window",
                        .where = position_text(at),
                        .why = "each would log the mean of its own micro-batches as that of all",
-                       .fix = "Leave Loss::scalars empty in a recipe with Replicate."});
+                       .fix = "Leave Loss::scalars empty in this recipe."});
 }
 
+/// Such a window has no mean loss, and no gradient for an update.
 FRUGAL_INLINE void require_weight(double weight, Counters const& at, std::uint64_t position) {
   if (weight != 0) [[likely]]
     return;

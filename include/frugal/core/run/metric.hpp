@@ -21,6 +21,10 @@ namespace frugal {
 ///                                the last batch. It may wait
 ///     reduce(sum)                where processes train together, before result(): `sum(x)` is x, a
 ///                                number or a tensor, added up over all of them
+///     gather(rows)               instead, of a metric that keeps what it has seen: `rows(x)` is tensor
+///                                x of all of them, put together along its first dimension
+///     whole_numbers              `static constexpr bool`, true if its sums are counts, which are
+///                                exact in any order
 ///     persist(archive)           where training is measured (TrainMetrics): its state
 ///
 /// Copies continue independently: add() changes no tensor in place that a copy may hold.

@@ -68,6 +68,12 @@ struct Phase {
   /// In such a run: the text of the first process. Every process must call it, at the same moments.
   std::string from_first(std::string const& text) const { return run_->from_first(text); }
 
+  /// The texts of all processes that divide windows, in their order; of another run its own. Every
+  /// process must call it, at the same moments.
+  std::vector<std::string> texts_of_all(std::string const& text) const {
+    return run_->texts_of_all(text);
+  }
+
   /// Duration of the last checkpoint in seconds; 0 before the first.
   double save_seconds() const {
     if constexpr (detail::provided<service::save, typename Context::policies>) {

@@ -121,6 +121,23 @@ struct Run : RunState {
     return engine->template provider<service::share>().from_first(text);
   }
 
+  /// The share of a validation's batches that this process measures.
+  EqualShare measures() const {
+    if constexpr (divides) {
+      auto const& all = engine->template provider<service::share>();
+      if constexpr (requires { all.measures(); }) return all.measures();
+    }
+    return {};
+  }
+  /// The texts of all processes, in their order; all of them call it.
+  std::vector<std::string> texts_of_all(std::string const& text) {
+    if constexpr (divides) {
+      auto& all = engine->template provider<service::share>();
+      if constexpr (requires { all.texts_of_all(text); }) return all.texts_of_all(text);
+    }
+    return {text};
+  }
+
   /// What the optimizer updates: the parameters, or this process's parts of them.
   Parameters const& updated() const {
     if constexpr (divides) {

@@ -32,6 +32,12 @@ class ScalarSpan {
     found->weight += weight;
   }
 
+  /// `f(name, sum, weight)` for each, in the order in which their names appeared.
+  template <class F>
+  void each(F&& f) const {
+    for (Sum const& each : sums_) f(each.name, each.sum, each.weight);
+  }
+
   /// In the order in which their names appeared; empties the span. NaN if all weights were 0.
   FRUGAL_INLINE std::vector<Mean> take() {
     std::vector<Mean> means;

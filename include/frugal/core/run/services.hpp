@@ -33,6 +33,14 @@ enum class Quantity {
 struct Processes {
   unsigned count = 1;
   unsigned machines = 1;
+  /// Whether they train neighbouring micro-batches of a window at one time.
+  bool in_rounds = false;
+};
+
+/// One of the equal shares into which processes divide a work.
+struct EqualShare {
+  unsigned index = 0;
+  unsigned count = 1;
 };
 
 /// Micro-batches of a window, numbered from 0: those that one process trains, every `stride`-th.
@@ -166,6 +174,13 @@ struct reduce {
 /// `void collect_parts()`                       of the State: the optimizer has updated this process's
 ///                   parts (FitRun::update_parts)
 ///
+/// Optional, of the State. Without the first two each process measures all of a validation.
+///
+/// `EqualShare measures() const`   the share of a validation's batches that this process measures
+/// `std::vector<std::string> texts_of_all(std::string const&)`  the texts of all processes, in their
+///                   order; all call it at the same moments
+/// `static constexpr bool carries_scalars`   whether join() adds the scalars of the others' records
+///
 /// A process calls around::micro_batch for its own micro-batches alone, and each begins without
 /// gradients.
 struct share {
@@ -194,6 +209,8 @@ struct share {
 /// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
 ///                     training, of any type, before its backward pass and without gradients. It
 ///                     must not read tensors. A window that is retried (on_undo) comes again
+/// `void on_joined(Phase<Context>&)`  optional, where processes divide windows: in all of them, when
+///                     the micro-batches of a window are trained, also if it had none here
 struct measure {
   static constexpr std::string_view name = "measure";
   template <class P, class State, class Context>

@@ -13,6 +13,7 @@
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phase.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/run/scalars.hpp>
 #include <frugal/core/run/services.hpp>
 
 namespace frugal {
@@ -108,6 +109,7 @@ struct MicroBatchRecord {
   double weight = 0;
   std::uint64_t samples = 0;
   std::uint64_t tokens = 0;
+  Scalars scalars{};
 };
 
 /// This process's micro-batches of a window that processes divide are trained (service::share).

@@ -89,13 +89,22 @@ class Saver {
     if (options_.async) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
   }
 
+  /// For the other processes of a run, how the first one has begun: see follow().
+  FRUGAL_INLINE std::string beginning(RunState const& run) const {
+    if (run.resumed) return run.resumed->from;
+    return took_weights_.empty() ? std::string() : std::string(with_weights) + took_weights_;
+  }
   /// In a process that is not the first of a run: resumes as the first one did, from the folder of a
-  /// checkpoint, or begins if it is empty. Such a process writes nothing, and holds no lock.
-  FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves,
-                            std::filesystem::path const& folder) {
+  /// checkpoint or with the weights of a file, or begins if it is empty. Such a process writes
+  /// nothing, and holds no lock.
+  FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves, std::string const& beginning) {
     recipe_ = std::move(recipe);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
-    if (folder.empty()) return;
+    if (beginning.empty()) return;
+    if (beginning.starts_with(with_weights)) {
+      return take_weights(run, beginning.substr(with_weights.size()));
+    }
+    std::filesystem::path const folder = beginning;
     SavedCheckpoint const checkpoint = checkpoint_at(folder);
     LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
     run.resume_from({.from = folder.string(),
@@ -305,7 +314,8 @@ class Saver {
     saved_ = moment_of(run);
   }
 
-  FRUGAL_INLINE static void take_weights(RunState& run, std::filesystem::path const& file) {
+  FRUGAL_INLINE void take_weights(RunState& run, std::filesystem::path const& file) {
+    took_weights_ = file.string();
     LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file));
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
@@ -362,8 +372,11 @@ class Saver {
     run.warn(line);
   }
 
+  static constexpr std::string_view with_weights = "weights of ";
+
   Options options_;
   Slots recipe_;
+  std::string took_weights_;  ///< the file with which this fit began (Resume::Weights)
   StoredSnapshot snapshot_;
   SaveCost cost_{};
   std::string failure_;         ///< the last one
