@@ -3,6 +3,7 @@
 
 // Training in several processes: component cluster.
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/power_sgd.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
 #include <frugal/cluster/world.hpp>

@@ -66,7 +66,7 @@ struct Replicate<Exact, Options...> {
   static_assert(
       std::is_same_v<typename options::wire, detail::NoWire>,
       "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
-      "Wire<...> rounds what each process sends. Use Replicate<Ring, Wire<BF16>>.");
+      "Wire<...> rounds or compresses what each process sends. Use Replicate<Ring, Wire<BF16>>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;

@@ -21,7 +21,8 @@ struct ReplicateOptions {
   using wire = option_of<wire_option, NoWire, Options...>;
 
   using demands = std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>;
-  using conflicts = std::conditional_t<shards, ShardConflicts, list<>>;
+  using conflicts =
+      concat<std::conditional_t<shards, ShardConflicts, list<>>, typename wire::conflicts>;
 };
 
 }  // namespace frugal::detail

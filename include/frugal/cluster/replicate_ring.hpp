@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/power_sgd.hpp>
+#include <frugal/cluster/power_sgd_state.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/ring_gradients.hpp>
@@ -20,6 +23,15 @@ namespace frugal {
 /// Option of Replicate: the backend adds up gradients while the backward pass goes on.
 struct Ring;
 
+namespace detail {
+
+template <class Context, class Options>
+using RingState = std::conditional_t<Options::wire::rank == 0,
+                                     ReplicateState<Context, RingGradients, Options::shards>,
+                                     PowerSGDState<Context, Options::shards>>;
+
+}  // namespace detail
+
 /// Trains one module in several processes, which share each window's micro-batches. Gradients are
 /// added up in buckets while the backward pass of a process's last micro-batch goes on.
 ///
@@ -31,7 +43,7 @@ struct Ring;
 ///         go on with another one.
 /// Cost    sends 2 (W - 1) / W of the gradients' bytes per step, most of it during the backward pass;
 ///         memory: one copy of the gradients.
-/// State   none.
+/// State   none; with Wire<PowerSGD<R>> the errors and factors of each matrix.
 /// Errors  those of Replicate<Exact>; N may be any multiple of the processes. ModuleError for a
 ///         parameter that gets two gradients in one micro-batch, because the objective calls
 ///         backward() itself; `overlaps = false` allows it.
@@ -42,7 +54,7 @@ struct Replicate<Ring, Options...> {
   using options = detail::ReplicateOptions<Options...>;
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
-                "Shard<States>, Wire<BF16>.");
+                "Shard<States>, Wire<BF16>, Wire<PowerSGD<R>>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
@@ -59,23 +71,33 @@ struct Replicate<Ring, Options...> {
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   /// Whether sums begin before the backward pass has ended.
   bool overlaps = true;
+  /// With Wire<PowerSGD<R>>: PowerSGDSettings.
+  [[no_unique_address]] typename options::wire::Settings wire{};
 
   MicroBatches own(int micro_batches) const {
     return detail::equal_share(communicator().world(), micro_batches, "Replicate<Ring>");
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
 
+  auto gradients(int micro_batches) const {
+    detail::RingGradients::Settings const ring{.bucket = bucket_bytes,
+                                               .overlaps = overlaps,
+                                               .wire = options::wire::type,
+                                               .micro_batches = own(micro_batches).count};
+    if constexpr (options::wire::rank == 0) {
+      return ring;
+    } else {
+      return detail::PowerSGDGradients::Settings{
+          .ring = ring, .power = wire, .rank = options::wire::rank};
+    }
+  }
+
   template <class Context>
-  struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards> {
+  struct State : detail::RingState<Context, options> {
     explicit State(Replicate const& settings)
-        : detail::ReplicateState<Context, detail::RingGradients, options::shards>(
+        : detail::RingState<Context, options>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Ring>",
-              detail::RingGradients::Settings{
-                  .bucket = settings.bucket_bytes,
-                  .overlaps = settings.overlaps,
-                  .wire = options::wire::type,
-                  .micro_batches = settings.own(detail::traits_of<Context>::batches).count}) {}
+              "Replicate<Ring>", settings.gradients(detail::traits_of<Context>::batches)) {}
   };
 };
 
