@@ -397,52 +397,75 @@ TEST_CASE("a run goes on") {
     std::vector<double> const added = Reference{.until = 3}.run();
     CHECK(apart(run_in(start("alone"), "power, saved", 1), added) < 1e-6);
     CHECK(apart(run_in(start("late"), "power, late, saved", 4), added) < 1e-6);
-    // Another wire knows of no errors.
+    // Another wire knows of no errors, and a run may get this one later.
     std::string const ring = run_in(start("ring"), "ring, saved", 1);
     CHECK(ring.find("exit 0, 8 steps") != std::string::npos);
     CHECK(apart(ring, added) > 1e-4);
+    std::filesystem::path const later = folder / "ring";
+    CHECK(run_in(later, "ring, saved", 1, 0, 3).find("3 steps") != std::string::npos);
+    CHECK(run_in(later, "power, saved", 4).find("exit 0, 8 steps") != std::string::npos);
   }
 }
 
-std::string refusal_of(std::shared_ptr<fr::Communicator> const& with,
-                       fr::PowerSGDSettings const& wire) {
-  torch::nn::Linear net(4, 3);
+struct Trained {
+  std::string error{};
+  at::Tensor weight{};
+};
+/// One layer without a bias, whose gradient has rank one.
+Trained train_layer(std::shared_ptr<fr::Communicator> const& with,
+                    fr::PowerSGDSettings const& wire) {
+  torch::nn::Linear net(torch::nn::LinearOptions(4, 3).bias(false));
   {
     at::NoGradGuard const no_gradients;
-    net->weight.fill_(0.5), net->bias.fill_(0);
+    net->weight.fill_(0.5);
   }
   fr::TensorDataset train(at::ones({16, 4}), at::zeros({16}, at::kLong),
                           {.batch = 4, .shuffle = false});
   fr::Trainer trainer{
       net,
       fr::CrossEntropy{},
-      fr::Settings{.epochs = 1},
+      fr::Settings{.epochs = 4},
       fr::Optimize<fr::SGD>{.lr = 0.1},
       fr::Accumulate<4>{},
       fr::Replicate<fr::Ring, fr::Wire<fr::PowerSGD<1>>>{.with = with, .wire = wire}};
   try {
     static_cast<void>(trainer.fit(train));
   } catch (fr::Error const& error) {
-    return error.what();
+    return {.error = error.what()};
   }
-  return {};
+  return {.weight = net->weight.detach()};
+}
+
+TEST_CASE("a gradient of rank one is sent whole, also where nothing travels as it is") {
+  std::vector<Trained> whole(4), factors(4);
+  CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
+    auto const rank = static_cast<std::size_t>(with->rank());
+    whole[rank] = train_layer(with, {});
+    factors[rank] = train_layer(with, {.start_step = 0, .min_compression_rate = 0});
+  })));
+  CHECK(whole[0].weight.max().item<double>() > 0.55);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CHECK(factors[rank].error.empty());
+    REQUIRE(factors[rank].weight.defined());
+    CHECK(at::allclose(factors[rank].weight, whole[rank].weight, 1e-6, 1e-6));
+    CHECK(at::equal(factors[rank].weight, factors[0].weight));
+  }
 }
 
 TEST_CASE("settings that differ between processes, or mean nothing, are refused") {
   std::vector<std::string> texts(4);
   CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
     texts[static_cast<std::size_t>(with->rank())] =
-        refusal_of(with, {.start_step = with->rank() == 2 ? 3U : 2U});
+        train_layer(with, {.start_step = with->rank() == 2 ? 3U : 2U}).error;
   })));
   for (std::string const& text : texts) {
     CHECK(text.find("Wire<PowerSGD>::start_step of rank 2 is") != std::string::npos);
   }
   auto const alone = std::make_shared<fr::Communicator>(nullptr, fr::World{});
-  CHECK(refusal_of(alone, {.min_compression_rate = std::nan("")})
-            .find("min_compression_rate is nan (Wire<PowerSGD<R>>)") != std::string::npos);
-  CHECK(refusal_of(alone, {.orthogonalization_epsilon = -1})
-            .find("orthogonalization_epsilon is -1") != std::string::npos);
-  CHECK(refusal_of(alone, {}).empty());
+  CHECK(train_layer(alone, {.min_compression_rate = std::nan("")})
+            .error.find("min_compression_rate is nan (Wire<PowerSGD<R>>)") != std::string::npos);
+  CHECK(train_layer(alone, {.orthogonalization_epsilon = -1})
+            .error.find("orthogonalization_epsilon is -1") != std::string::npos);
 }
 
 }  // namespace frugal_test::cluster_power_sgd
