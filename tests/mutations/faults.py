@@ -1035,8 +1035,8 @@ FAULTS = (
         name="errors-of-a-bad-window",
         breaks="A window whose gradients are not finite gets into the errors of PowerSGD.",
         file="include/frugal/cluster/power_sgd_gradients.hpp",
-        old="compress(is_finite);",
-        new="compress(is_finite || true);",
+        old="if (first_non_finite(present) || !is_bounded()) {",
+        new="if (first_non_finite(present) && !is_bounded()) {",
         check=test("^cluster: power_sgd$"),
     ),
     Fault(
