@@ -53,9 +53,7 @@ def rank_of_python(folder: Path, way: str, steps: int) -> None:
         parallel.register_comm_hook(None, bf16_compress_hook)
     if way.startswith("power"):
         columns = int(way.removeprefix("power"))
-        state = PowerSGDState(
-            None, matrix_approximation_rank=columns, start_powerSGD_iter=2, random_seed=7
-        )
+        state = PowerSGDState(None, matrix_approximation_rank=columns, start_powerSGD_iter=2, random_seed=7)
         parallel.register_comm_hook(state, powerSGD_hook)
     if way == "zero":
         optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=1e-3, weight_decay=1e-2)
