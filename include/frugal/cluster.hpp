@@ -5,6 +5,7 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/measure_link.hpp>
 #include <frugal/cluster/pipeline.hpp>
+#include <frugal/cluster/power_sgd.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
 #include <frugal/cluster/sync_batch_norm.hpp>

@@ -3,7 +3,8 @@
 // Trains with Replicate<Ring> what ddp.py trains with PyTorch's DistributedDataParallel: from the weights and rows of
 // FOLDER/start.safetensors; rank 0 writes the weights to FOLDER/frugal: interop_ddp FOLDER ddp STEPS
 // With `zero` in place of `ddp`: by AdamW, with Shard<States>, as PyTorch's ZeroRedundancyOptimizer. With `wire`: gradients
-// travel in BF16, as by PyTorch's bf16_compress_hook.
+// travel in BF16, as by PyTorch's bf16_compress_hook. With `power1` and `power4`: matrices travel as factors of one and four
+// columns from the third step on, as by PyTorch's powerSGD_hook.
 #include <torch/torch.h>
 
 #include <exception>
@@ -48,8 +49,8 @@ int train(char** arguments, Optimizer const& optimizer, Replicate const& replica
 
 int main(int count, char** arguments) {
   std::string const way = count == 4 ? arguments[2] : "";
-  if (way != "ddp" && way != "zero" && way != "wire") {
-    std::cerr << "interop_ddp FOLDER ddp|zero|wire STEPS\n";
+  if (way != "ddp" && way != "zero" && way != "wire" && way != "power1" && way != "power4") {
+    std::cerr << "interop_ddp FOLDER ddp|zero|wire|power1|power4 STEPS\n";
     return 2;
   }
   try {
@@ -57,12 +58,21 @@ int main(int count, char** arguments) {
       return train(arguments, fr::Optimize<fr::AdamW>{.lr = 1e-3},
                    fr::Replicate<fr::Ring, fr::Shard<fr::States>>{.bucket_bytes = 1024});
     }
+    fr::Optimize<fr::SGD> const sgd{.lr = 0.1, .momentum = 0.9};
+    fr::PowerSGDSettings const factors{.start_step = 2, .seed = 7};
+    if (way == "power1") {
+      return train(arguments, sgd,
+                   fr::Replicate<fr::Ring, fr::Wire<fr::PowerSGD<1>>>{.wire = factors});
+    }
+    if (way == "power4") {
+      return train(arguments, sgd,
+                   fr::Replicate<fr::Ring, fr::Wire<fr::PowerSGD<4>>>{.wire = factors});
+    }
     if (way == "wire") {
-      return train(arguments, fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
+      return train(arguments, sgd,
                    fr::Replicate<fr::Ring, fr::Wire<fr::BF16>>{.bucket_bytes = 1024});
     }
-    return train(arguments, fr::Optimize<fr::SGD>{.lr = 0.1, .momentum = 0.9},
-                 fr::Replicate<fr::Ring>{.bucket_bytes = 1024});
+    return train(arguments, sgd, fr::Replicate<fr::Ring>{.bucket_bytes = 1024});
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -76,7 +76,7 @@ struct Replicate<Exact, Options...> {
   static_assert(
       std::is_same_v<typename options::wire, detail::NoWire>,
       "frugal: Replicate<Exact> promises the same bits for every number of processes, and "
-      "Wire<...> rounds what each process sends. Use Replicate<Ring, Wire<BF16>>.");
+      "Wire<...> rounds or compresses what each process sends. Use Replicate<Ring, Wire<BF16>>.");
   static_assert(
       std::is_same_v<typename options::batch_norms, detail::BatchNormStatistics>,
       "frugal: Replicate<Exact> promises the same bits for every number of processes, and "

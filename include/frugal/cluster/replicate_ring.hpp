@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/power_sgd.hpp>
+#include <frugal/cluster/power_sgd_state.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/ring_gradients.hpp>
@@ -21,6 +24,25 @@ namespace frugal {
 /// Option of Replicate: the backend adds up gradients while the backward pass goes on.
 struct Ring;
 
+namespace detail {
+
+template <class Context, bool shards, class BatchNorms>
+struct RingState : ReplicateState<Context, RingGradients, shards, BatchNorms> {
+  using transient = void;
+
+  RingState(Communicator& all, MicroBatches own, char const* name,
+            RingGradients::Settings const& settings)
+      : ReplicateState<Context, RingGradients, shards, BatchNorms>(all, own, name, {}, settings) {}
+};
+
+template <class Context, class Options>
+using ring_state =
+    std::conditional_t<Options::wire::rank == 0,
+                       RingState<Context, Options::shards, typename Options::batch_norms>,
+                       PowerSGDState<Context, Options::shards, typename Options::batch_norms>>;
+
+}  // namespace detail
+
 /// Trains one module in several processes, which share each window's micro-batches. Gradients are
 /// added up in buckets while the backward pass of a process's last micro-batch goes on.
 ///
@@ -32,7 +54,7 @@ struct Ring;
 ///         go on with another one.
 /// Cost    sends 2 (W - 1) / W of the gradients' bytes per step, most of it during the backward pass;
 ///         memory: one copy of the gradients.
-/// State   none.
+/// State   none; with Wire<PowerSGD<R>> the errors and factors of each matrix.
 /// Errors  those of Replicate<Exact>; N may be any multiple of the processes. ModuleError for a
 ///         parameter that gets two gradients in one micro-batch, because the objective calls
 ///         backward() itself; `overlaps = false` allows it.
@@ -44,6 +66,10 @@ struct Replicate<Ring, Options...> {
   static_assert(options::known && options::unique,
                 "frugal: Replicate<Ring, ...>: unknown option, or one twice. Options: "
                 "Shard<States>, Shard<States, Grads>, Shard<States, Grads, Params>, SyncBatchNorm, "
+                "Wire<BF16>, Wire<PowerSGD<R>>.");
+  static_assert(!options::scatters || options::wire::rank == 0,
+                "frugal: Wire<PowerSGD<R>> sends the sum of a window's gradients as factors, and "
+                "Shard<States, Grads> sends each micro-batch's by itself. Use Shard<States> or "
                 "Wire<BF16>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
@@ -63,6 +89,8 @@ struct Replicate<Ring, Options...> {
   bool overlaps = true;
   /// With Shard<States, Grads, Params>: elements; smaller weights of layers are whole in each process.
   std::int64_t whole_below = std::int64_t{1} << 16;
+  /// With Wire<PowerSGD<R>>: PowerSGDSettings.
+  [[no_unique_address]] typename options::wire::Settings wire{};
 
   MicroBatches own(int micro_batches) const {
     World const& world = communicator().world();
@@ -71,20 +99,25 @@ struct Replicate<Ring, Options...> {
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
 
+  auto gradients(int micro_batches) const {
+    detail::RingGradients::Settings const ring{.bucket = bucket_bytes,
+                                               .overlaps = overlaps,
+                                               .wire = options::wire::type,
+                                               .micro_batches = own(micro_batches).count};
+    if constexpr (options::wire::rank == 0) {
+      return ring;
+    } else {
+      return detail::PowerSGDGradients::Settings{
+          .ring = ring, .power = wire, .rank = options::wire::rank};
+    }
+  }
+
   template <class Context>
-  struct State : detail::ReplicateState<Context, detail::RingGradients, options::shards,
-                                        typename options::batch_norms> {
-    using transient = void;
+  struct State : detail::ring_state<Context, options> {
     explicit State(Replicate const& settings)
-        : detail::ReplicateState<Context, detail::RingGradients, options::shards,
-                                 typename options::batch_norms>(
+        : detail::ring_state<Context, options>(
               settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Ring>", {},
-              detail::RingGradients::Settings{
-                  .bucket = settings.bucket_bytes,
-                  .overlaps = settings.overlaps,
-                  .wire = options::wire::type,
-                  .micro_batches = settings.own(detail::traits_of<Context>::batches).count}) {}
+              "Replicate<Ring>", settings.gradients(detail::traits_of<Context>::batches)) {}
   };
   template <class Context>
     requires options::scatters

@@ -105,6 +105,9 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
 ///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
 ///                                           `counts`: which of them have a micro-batch that counts
 ///   std::vector<at::Tensor> own_sum(counts, sharded)  this process's parts of them
+///   void weigh(weight, scale, has)          if it is there: after the message, of all processes, the
+///                                           window's weight, what losses are multiplied by, and which
+///                                           parameters have got a gradient
 /// `shards`: the processes divide the optimizer's moments (Shard). `BatchNorms`: what becomes of the
 /// statistics of BatchNorm layers, BatchNormStatistics or SyncedBatchNorms.
 template <class Context, class Gradients, bool shards, class BatchNorms = BatchNormStatistics>
@@ -230,6 +233,12 @@ class ReplicateState {
     has_gradient_ = gradients_.has();
     std::vector<bool> counts{true};
     if (all_.size() > 1) counts = exchange_records(phase);
+    if constexpr (requires { gradients_.weigh(1.0, 1.0, has_gradient_); }) {
+      double weight = 0;
+      for (MicroBatchRecord const& each : phase.records) weight += each.weight;
+      auto const& scale = phase.run_state().loss_scale;
+      gradients_.weigh(weight, scale ? scale() : 1.0, has_gradient_);
+    }
     if (sharded_) {
       sharded_->set_gradients(gradients_.own_sum(counts, *sharded_), has_gradient_);
     } else {
@@ -279,7 +288,8 @@ class ReplicateState {
   }
 
  protected:
-  Gradients& gradients() { return gradients_; }
+  Communicator& all_;
+  Gradients gradients_;
 
  private:
   void shard(FitRun<Context>& phase) {
@@ -441,8 +451,6 @@ class ReplicateState {
     return Hash::of(std::as_bytes(std::span(all)));
   }
 
-  Communicator& all_;
-  Gradients gradients_;
   MicroBatches own_;
   char const* name_;
   Groups groups_;

@@ -47,8 +47,11 @@ class RingGradients {
   RingGradients& operator=(RingGradients const&) = delete;
   ~RingGradients() { forget(); }
 
-  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const*) {
-    if (!fits(parameters)) make(parameters);
+  /// `words`: of a message of this window, if it is of other length than a window's of these
+  /// parameters.
+  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const*,
+             std::size_t words = 0) {
+    if (words != words_ || !fits(parameters)) make(parameters, words);
     has_.assign(parameters_.size(), false);
     came_.assign(parameters_.size(), false);
     next_ = 0;
@@ -192,8 +195,9 @@ class RingGradients {
     return true;
   }
 
-  void make(std::vector<at::Tensor> const& parameters) {
+  void make(std::vector<at::Tensor> const& parameters, std::size_t words) {
     forget();
+    words_ = words;
     parameters_ = parameters;
     places_.resize(parameters_.size());
     bucket_of_.resize(parameters_.size());
@@ -244,7 +248,8 @@ class RingGradients {
   void add_message(std::vector<at::Tensor>& like) {
     at::Tensor const& first = like.front();
     if (all_.size() == 1 || !first.is_cpu()) return;
-    std::size_t const words = WindowMessage(settings_.micro_batches, parameters_.size()).size();
+    std::size_t const words =
+        words_ == 0 ? WindowMessage(settings_.micro_batches, parameters_.size()).size() : words_;
     bool const is_narrow = settings_.wire != at::ScalarType::Undefined;
     message_ = BucketMessage::of(is_narrow ? settings_.wire : first.scalar_type(), all_.size(),
                                  static_cast<std::int64_t>(words));
@@ -269,6 +274,7 @@ class RingGradients {
   std::vector<std::size_t> bucket_of_;
   std::vector<Bucket> buckets_;
   std::optional<BucketMessage> message_;  ///< in the last bucket
+  std::size_t words_ = 0;                 ///< of a message; 0: that of a window
   std::vector<bool> has_;                 ///< a gradient, in this window
   std::vector<bool> came_;                ///< in the pass that is watched
   std::size_t next_ = 0;                  ///< the first bucket whose sum has not begun

@@ -51,7 +51,7 @@ struct GatheringState : ScatteringState<Context> {
 
   template <class Archive>
   void persist(Archive& archive) {
-    archive("order", this->gradients().order());
+    archive("order", this->gradients_.order());
   }
 };
 

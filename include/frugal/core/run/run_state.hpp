@@ -80,6 +80,9 @@ struct RunState {
   WholeTensor whole_tensor{};
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
+  /// What a window's gradients are multiplied by until on_gradients; empty: by nothing. Set by the
+  /// policy that scales losses, in on_fit_begin. May wait for a device.
+  std::function<double()> loss_scale{};
   /// Settings of policies, by name, that must be alike in all processes that train together.
   std::vector<std::pair<std::string, std::string>> settings_to_compare{};
   std::vector<std::filesystem::path> files{};  ///< files that must be durable before a checkpoint

@@ -74,6 +74,7 @@ struct Precision<FP16> {
       c10::Device const device = phase.settings().device;
       require_weights(phase.parameters());
       scale_.begin(phase.parameters().tensors.front().device());
+      phase.run_state().loss_scale = [this] { return scale_.value(); };
       skipped_.begin(phase);
       if (device.is_cpu() && !caution().empty()) phase.warn(caution());
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
