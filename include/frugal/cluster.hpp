@@ -4,5 +4,6 @@
 // Training in several processes: component cluster.
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
+#include <frugal/cluster/replicate_local.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
 #include <frugal/cluster/world.hpp>
