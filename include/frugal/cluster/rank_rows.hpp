@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <system_error>
@@ -15,6 +16,7 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/same_run.hpp>
+#include <frugal/cluster/scratch_tensor.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
@@ -58,9 +60,12 @@ struct TensorShape {
 /// `mine`: what this process holds, with its tensors where they are. In the first process
 /// `value(rank, path, value)` and `tensor(rank, path, tensor)` are called for each of the others.
 /// NonFiniteWeightsError, in all processes, if one of them holds a number that no checkpoint takes.
+///
+/// `folder` has room for the tensors of all, in files without a name: the first process holds no other
+/// process's in memory.
 template <class OnValue, class OnTensor>
-void collect_rows(Communicator& all, StateDict const& mine, Counters const& at, OnValue&& value,
-                  OnTensor&& tensor) {
+void collect_rows(Communicator& all, StateDict const& mine, Counters const& at,
+                  std::filesystem::path const& folder, OnValue&& value, OnTensor&& tensor) {
   at::NoGradGuard const no_gradients;
   constexpr char const* what = "the state of a process for a checkpoint";
   static constexpr char const* bad_key = "bad";
@@ -101,12 +106,13 @@ void collect_rows(Communicator& all, StateDict const& mine, Counters const& at, 
   }
   for (std::size_t rank = 1; rank < rows.size(); ++rank) {
     for (auto const& [key, each] : rows[rank].values) {
-      if (key.starts_with(values_key)) value(rank, key.substr(std::string(values_key).size()), each);
+      if (key.starts_with(values_key))
+        value(rank, key.substr(std::string(values_key).size()), each);
     }
     for (auto const& [key, each] : rows[rank].values) {
       if (!key.starts_with(tensors_key)) continue;
       TensorShape const shape = TensorShape::of_text(std::get<std::string>(each));
-      at::Tensor received = at::empty(shape.sizes, shape.type);
+      at::Tensor const received = scratch_tensor(folder, shape.sizes, shape.type);
       if (received.numel() != 0) all.receive(received, static_cast<int>(rank), what);
       tensor(rank, key.substr(std::string(tensors_key).size()), received);
     }

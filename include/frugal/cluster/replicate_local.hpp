@@ -17,17 +17,16 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/exact_sum.hpp>
+#include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/local_gradients.hpp>
+#include <frugal/cluster/local_steps.hpp>
 #include <frugal/cluster/local_weights.hpp>
 #include <frugal/cluster/outer_optimizer.hpp>
 #include <frugal/cluster/pairwise_sum.hpp>
 #include <frugal/cluster/rank_rows.hpp>
-#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/core/compose/about.hpp>
-#include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -41,26 +40,7 @@
 
 namespace frugal {
 
-/// Option of Replicate: each process makes H optimizer steps with weights of its own, and then all
-/// processes make one outer step together (Outer).
-template <std::uint64_t H>
-struct LocalSteps {
-  static_assert(H > 0,
-                "frugal: LocalSteps<H> counts the optimizer steps between two outer steps. Write "
-                "LocalSteps<64>.");
-};
-
 namespace detail {
-
-FRUGAL_DIAGNOSTIC(
-    local_steps_and_unfreeze,
-    "frugal: LocalSteps exchanges the weights that are trained from the first step on, and Unfreeze "
-    "adds others later. Remove Unfreeze, or use Replicate<Exact>.");
-
-FRUGAL_DIAGNOSTIC(
-    local_steps_and_rollback,
-    "frugal: Rollback keeps a copy of the run, and with LocalSteps each process would have another "
-    "one, which no checkpoint can hold. Add SkipNonFinite instead, or use Replicate<Exact>.");
 
 /// The State of Replicate<LocalSteps<H>, ...>. A round is H steps; it begins after each step that is a
 /// multiple of H.
@@ -261,23 +241,23 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     StateWriter writer(mine, CopyTarget::live);
     if (is_open()) persist_weights(writer);
     for (std::string_view const kind : own_kinds) run_->policies.persist_one(writer, kind);
-    auto const put = [&](std::size_t rank, std::string const& path, auto const& value) {
-      in_row(archive, rank, [&](auto& inner) { inner(path, value); });
-    };
     collect_rows(
-        all_, mine, run_->counters,
+        all_, mine, run_->counters, run_->settings.run_dir,
         [&](std::size_t rank, std::string const& path, StateDict::Value const& value) {
-          std::visit(
-              [&]<class T>(T const& each) {
-                if constexpr (std::is_same_v<T, std::monostate>) {
-                  put(rank, path, at::Tensor());
-                } else {
-                  put(rank, path, each);
-                }
-              },
-              value);
+          auto const put = [&]<class T>(T const& each) {
+            in_row(archive, rank, [&](auto& inner) {
+              if constexpr (std::is_same_v<T, std::monostate>) {
+                inner(path, at::Tensor());
+              } else {
+                inner(path, each);
+              }
+            });
+          };
+          std::visit(put, value);
         },
-        put);
+        [&](std::size_t rank, std::string const& path, at::Tensor const& tensor) {
+          in_row(archive, rank, [&](auto& inner) { inner.give(path, tensor); });
+        });
   }
 
   template <class Archive>
@@ -334,8 +314,9 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     if (early_.empty()) return;
     step_outer(early_);
     early_.clear();
-    run_->warn("Replicate<LocalSteps>: the checkpoint is of the middle of a round of another number "
-               "of processes; the round has ended there, with an outer step");
+    run_->warn(
+        "Replicate<LocalSteps>: the checkpoint is of the middle of a round of another number "
+        "of processes; the round has ended there, with an outer step");
   }
 
   template <class Archive, class Body>
@@ -393,29 +374,15 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 ///         (2023).
 template <std::uint64_t H, class... Options>
 struct Replicate<LocalSteps<H>, Options...> {
-  using options = detail::ReplicateOptions<Options...>;
-  static_assert(!options::shards,
-                "frugal: Shard<States> updates a part of the weights in each process, and with "
-                "LocalSteps each process updates all of its own. Remove Shard, or use "
-                "Replicate<Exact, Shard<States>>.");
-  static_assert(std::is_same_v<typename options::wire, detail::NoWire>,
-                "frugal: Wire<...> rounds gradients on their way, and with LocalSteps weights travel "
-                "instead. Remove Wire, or use Replicate<Ring, Wire<BF16>>.");
-  static_assert(detail::options_known<list<detail::outer_option, detail::shard_option,
-                                           detail::wire_option>,
-                                      Options...> &&
-                    detail::options_unique<list<detail::outer_option>, Options...>,
-                "frugal: Replicate<LocalSteps<H>, ...>: unknown option, or one twice. Options: "
-                "Outer<Nesterov>, Outer<SGD>.");
-  using outer_type = detail::option_of<detail::outer_option, Outer<Nesterov>, Options...>;
+  using options = detail::LocalStepsOptions<Options...>;
+  using outer_type = typename options::outer;
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch,
                        on::update, on::epoch_end, on::validated>;
   using after = list<kinds::optimizer>;
   using provides = list<service::reduce, service::share>;
   using demands = list<detail::KnowsRanks>;
-  using conflicts = list<conflict<kinds::unfreeze, detail::local_steps_and_unfreeze>,
-                         conflict<kinds::rollback, detail::local_steps_and_rollback>>;
+  using conflicts = typename options::conflicts;
   using canonical = Replicate<LocalSteps<H>, outer_type>;
 
   static constexpr bool has_ranks = true;
