@@ -35,8 +35,8 @@ struct Outer<SGD> {
 
   void check() const { detail::require_learning_rate(lr, "Outer<SGD>"); }
   template <class Compare>
-  void compare(Compare&& compare) const {
-    compare("the outer lr", lr);
+  void compare(Compare&& with_others) const {
+    with_others("the outer lr", lr);
   }
 };
 
@@ -60,9 +60,9 @@ struct Outer<Nesterov> {
                          .fix = "Give a number from 0 to less than 1; 0.9 is the default."});
   }
   template <class Compare>
-  void compare(Compare&& compare) const {
-    compare("the outer lr", lr);
-    compare("the outer momentum", momentum);
+  void compare(Compare&& with_others) const {
+    with_others("the outer lr", lr);
+    with_others("the outer momentum", momentum);
   }
 };
 
