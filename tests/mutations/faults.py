@@ -968,7 +968,7 @@ FAULTS = (
         check=test("^cluster: local_steps$"),
     ),
     Fault(
-        name="moments-of-the-first-process",
+        name="moments-of-rank-0-in-all",
         breaks="After a resume every process has the moments of the first one.",
         file="include/frugal/cluster/local_steps_state.hpp",
         old="if (has_rows && rank != 0) {",
