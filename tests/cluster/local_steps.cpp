@@ -27,6 +27,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -281,6 +282,7 @@ struct SmallImpl : torch::nn::Module {
     if (hidden != 0) last = register_module("last", torch::nn::Linear(hidden, 1));
   }
   torch::Tensor forward(torch::Tensor const& x) {
+    if (x.max().item<double>() > 1e6) throw std::runtime_error("a damaged sample");
     torch::Tensor const y = first(drop(x));
     if (last) return last(y);
     // Infinite gradients of a finite loss.
@@ -535,6 +537,26 @@ TEST_CASE("outer settings that are out of range, or differ between processes, ar
   }
 }
 
+TEST_CASE("an error within a round leaves the weights of the last outer step") {
+  std::vector<at::Tensor> weights(4);
+  std::vector<std::string> const errors =
+      ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
+        Small net(2);
+        {
+          at::NoGradGuard const no_gradients;
+          net->first->weight.fill_(0.5), net->first->bias.fill_(0);
+        }
+        weights[static_cast<std::size_t>(with->rank())] = net->first->weight;
+        Data const all{at::ones({4 * 16, 2}), at::ones({4 * 16})};
+        all.x[2 * 16 + 13].fill_(1e7);
+        static_cast<void>(fit(net, all, fr::Replicate<fr::LocalSteps<64>>{.with = with}, {}));
+      });
+  for (std::string const& error : errors) {
+    CHECK(error.find("a damaged sample") != std::string::npos);
+  }
+  for (at::Tensor const& each : weights) CHECK(each.eq(0.5).all().item<bool>());
+}
+
 TEST_CASE("a recipe that would keep another run in each process is refused") {
   using Local = fr::Replicate<fr::LocalSteps<64>>;
   using Sgd = fr::Optimize<fr::SGD>;
@@ -670,7 +692,7 @@ TEST_CASE("a tensor over a file without a name takes no memory of its own") {
   CHECK(memory.tensors.at("a/b").is_same(tensor));
   CHECK(std::get<std::string>(memory.values.at("a/b")) == "tensor");
 
-  // Plain memory where there is no room, or no folder.
+  // Plain memory on a full disk, or without a folder.
   support::FullDisk const full(1 << 20);
   for (std::filesystem::path const& where :
        {folder.path(), folder / "missing", std::filesystem::path()}) {

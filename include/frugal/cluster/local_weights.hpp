@@ -40,7 +40,7 @@ class LocalWeights {
   void put_own(bool follows) {
     if (has_own_) return;
     at::NoGradGuard const no_gradients;
-    make_room();
+    allocate();
     if (follows) {
       for (std::size_t i = 0; i < own_.size(); ++i) own_[i].copy_(trained_[i]);
     }
@@ -65,9 +65,9 @@ class LocalWeights {
     for (at::Tensor const& each : trained_) all.push_back(each.detach());
     return all;
   }
-  /// Room for the own weights, with their values if there are some.
+  /// The own weights, uninitialised before there are some.
   std::vector<at::Tensor>& own() {
-    make_room();
+    allocate();
     return own_;
   }
   /// Forgets the own weights, after a fit.
@@ -85,7 +85,7 @@ class LocalWeights {
   }
 
  private:
-  void make_room() {
+  void allocate() {
     if (!own_.empty()) return;
     for (at::Tensor const& each : trained_) {
       own_.push_back(at::empty_like(each, at::TensorOptions().requires_grad(false),

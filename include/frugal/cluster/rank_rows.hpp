@@ -61,8 +61,7 @@ struct TensorShape {
 /// `value(rank, path, value)` and `tensor(rank, path, tensor)` are called for each of the others.
 /// NonFiniteWeightsError, in all processes, if one of them holds a number that no checkpoint takes.
 ///
-/// `folder` has room for the tensors of all, in files without a name: the first process holds no other
-/// process's in memory.
+/// The first process receives tensors into files without a name in `folder`, and not into memory.
 template <class OnValue, class OnTensor>
 void collect_rows(Communicator& all, StateDict const& mine, Counters const& at,
                   std::filesystem::path const& folder, OnValue&& value, OnTensor&& tensor) {

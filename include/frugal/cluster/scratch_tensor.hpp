@@ -22,8 +22,8 @@
 namespace frugal::detail {
 
 /// An empty tensor in host memory over a file without a name in `folder`: the kernel writes its pages
-/// out where memory is short, so that a save of many processes' tensors needs room on the disk rather
-/// than in memory. Small ones, and all where the file cannot be had, are plain memory.
+/// out where memory is short, so that a save of many processes' tensors needs the disk rather than
+/// memory. Small ones, and all where the file cannot be had, are plain memory.
 inline at::Tensor scratch_tensor(std::filesystem::path const& folder,
                                  std::vector<std::int64_t> const& sizes, at::ScalarType type,
                                  std::size_t least = std::size_t{1} << 20) {
@@ -35,10 +35,10 @@ inline at::Tensor scratch_tensor(std::filesystem::path const& folder,
   int const file = ::mkostemp(name.data(), O_CLOEXEC);
   if (file < 0) return plain();
   ::unlink(name.c_str());
-  // Without the room a write to a page would end the process.
-  bool const has_room = ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
+  // On a full disk a write to a page would end the process.
+  bool const is_on_disk = ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
   void* const data =
-      has_room ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+      is_on_disk ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   ::close(file);
   if (data == MAP_FAILED) return plain();
   struct Mapping {
