@@ -22,6 +22,7 @@
 #include <frugal/cluster/pairwise_sum.hpp>
 #include <frugal/cluster/rank_rows.hpp>
 #include <frugal/cluster/replicate_state.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
@@ -208,7 +209,15 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
       if (has_rows && row != 0) return;
     }
     if (!round_.is_open()) return;
+    if (!has_rows) require_finite(row);
     in_row(archive, row, [&](auto& inner) { persist_weights(inner); });
+  }
+
+  /// As collect_rows() of the weights that travel.
+  void require_finite(std::size_t row) {
+    if (auto const bad = first_non_finite(weights_.own())) {
+      refuse_row(row, "weights/" + weights_.names()[*bad], run_->counters);
+    }
   }
 
   /// A row of each process. The first one's moments are where a single process would have them.

@@ -53,6 +53,18 @@ struct TensorShape {
   }
 };
 
+[[noreturn]] inline void refuse_row(std::size_t rank, std::string const& tensor,
+                                    Counters const& at) {
+  throw NonFiniteWeightsError(
+      {.what = "the weights of a process are not finite",
+       .where = "rank " + std::to_string(rank) + ", tensor '" + tensor + "', step " +
+                std::to_string(at.step),
+       .why = "a gradient was NaN or infinite, or an update overflowed",
+       .fix = "Checkpoints before it are whole. Add SkipNonFinite, which skips such windows, or "
+              "lower the learning rate."},
+      {at.epoch, LossError::Window::elsewhere, at.step}, std::numeric_limits<double>::quiet_NaN());
+}
+
 /// Gives the first process what the others hold for themselves, so that one checkpoint has all of it:
 /// first the numbers of all, then one tensor after the other. All processes call it at the same
 /// moment, for a save.
@@ -87,15 +99,7 @@ void collect_rows(Communicator& all, StateDict const& mine, Counters const& at,
     rows.push_back(StateFile::parse(texts[rank], "rank " + std::to_string(rank)));
     auto const bad = rows.back().values.find(bad_key);
     if (bad == rows.back().values.end()) continue;
-    throw NonFiniteWeightsError(
-        {.what = "the weights of a process are not finite",
-         .where = "rank " + std::to_string(rank) + ", tensor '" +
-                  std::get<std::string>(bad->second) + "', step " + std::to_string(at.step),
-         .why = "a gradient was NaN or infinite, or an update overflowed",
-         .fix = "Checkpoints before it are whole. Add SkipNonFinite, which skips such windows, or "
-                "lower the learning rate."},
-        {at.epoch, LossError::Window::elsewhere, at.step},
-        std::numeric_limits<double>::quiet_NaN());
+    refuse_row(rank, std::get<std::string>(bad->second), at);
   }
   if (all.rank() != 0) {
     for (at::Tensor const& each : tensors) {
