@@ -30,7 +30,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -452,14 +451,18 @@ TEST_CASE("a run that a policy stops ends its round, and saves that") {
 }
 
 TEST_CASE("another number of processes goes on after an outer step") {
-  for (auto const& [what, first, second, step] :
-       {std::tuple{"fewer", 4, 2, 7}, std::tuple{"more", 2, 4, 3}}) {
-    CAPTURE(what);
+  struct Change {
+    char const* what;
+    int from, to, step;
+  };
+  for (Change const& each : {Change{"fewer", 4, 2, 7}, Change{"more", 2, 4, 3}}) {
+    CAPTURE(each.what);
     support::TemporaryFolder const folder;
-    for (std::string const& result : run_in(folder / "run", "resumed0", first, 1, step)) {
-      CHECK(result.find("exit 75, " + std::to_string(step) + " steps") != std::string::npos);
+    std::string const ended = "exit 75, " + std::to_string(each.step) + " steps";
+    for (std::string const& result : run_in(folder / "run", "resumed0", each.from, 1, each.step)) {
+      CHECK(result.find(ended) != std::string::npos);
     }
-    check_by_hand(run_in(folder / "run", what, second, 0, 0));
+    check_by_hand(run_in(folder / "run", each.what, each.to, 0, 0));
   }
 }
 
