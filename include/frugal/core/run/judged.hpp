@@ -22,6 +22,9 @@ struct Judged {
   std::uint64_t averaged = 0;     ///< number of weights in the average; 0: it measured the trained
                                   ///< weights
 
+  /// As `micro_batch`: the weights have changed since, and are none that a validation has measured.
+  static constexpr auto nothing = static_cast<std::uint64_t>(-1);
+
   bool operator==(Judged const&) const = default;
 
   template <class Archive>

@@ -116,6 +116,10 @@ struct RunState {
            judged.averaged == averaged;
   }
 
+  /// A policy has changed the weights outside of a step: no validation has measured them, and no
+  /// save contains them.
+  void weights_have_changed() { judged.micro_batch = Judged::nothing; }
+
   /// Wall time of training, including that before a resume.
   FRUGAL_INLINE double seconds() const {
     std::chrono::duration<double> const spent = WallClock::now() - began;

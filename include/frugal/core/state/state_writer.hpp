@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/page_locked.hpp>
@@ -48,6 +49,11 @@ class StateWriter {
   template <class F>
   void scope(std::string const& name, F&& body) {
     path_.scope(name, *this, body);
+  }
+  /// Takes a tensor in host memory that nothing else changes or keeps, without a copy.
+  FRUGAL_INLINE void give(std::string const& name, at::Tensor tensor) {
+    put_text(path_(name), "tensor");
+    memory_.tensors[path_(name)] = std::move(tensor);
   }
   FRUGAL_INLINE void part(std::string const& name, at::Tensor const& mine,
                           TensorPart const& which) {

@@ -223,11 +223,11 @@ class Saver {
   struct Moment {
     Counters counters;
     std::string unfinished;
-    std::uint64_t validations;
+    Judged judged;  // also RunState::weights_have_changed()
     bool operator==(Moment const&) const = default;
   };
   static Moment moment_of(RunState const& run) {
-    return {run.counters, run.status.unfinished.hook, run.judged.validations};
+    return {run.counters, run.status.unfinished.hook, run.judged};
   }
 
   /// Returns the checkpoints of this run that are whole and were passed over.
