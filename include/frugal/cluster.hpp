@@ -3,6 +3,8 @@
 
 // Training in several processes: component cluster.
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/grid.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
+#include <frugal/cluster/tensor_parallel.hpp>
 #include <frugal/cluster/world.hpp>

@@ -75,10 +75,11 @@ class RankWatch {
   void at_step(std::uint64_t step) {
     change([&] { here_.step = step; });
   }
-  /// Begins to wait for the other ranks in an exchange.
-  void enter(std::string what) {
+  /// Begins to wait for the other ranks in an exchange. `counts`: not if it is one of which some ranks
+  /// make more than others.
+  void enter(std::string what, bool counts = true) {
     change([&] {
-      ++here_.exchanges;
+      if (counts) ++here_.exchanges;
       here_.what = std::move(what);
       here_.waits = true;
     });
@@ -276,9 +277,15 @@ class RankWatch {
     }
     if (!ended.empty()) return ended;
     if (!left.empty()) return left + " left the run before the others";
+    // A rank that waits for one that hangs, in a group of a few, may have made as few exchanges.
+    auto const is_behind = [&](Place const& place) { return place.exchanges != most; };
+    bool const any = std::ranges::any_of(now, is_behind);
+    bool const works = std::ranges::any_of(
+        now, [&](Place const& place) { return !place.waits && (!any || is_behind(place)); });
     std::string behind;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
-      if (now[rank].exchanges == most) continue;
+      if ((any && !is_behind(now[rank])) || (works && now[rank].waits)) continue;
+      if (!any && !works) break;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
                 where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
     }

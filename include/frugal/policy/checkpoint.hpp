@@ -22,6 +22,10 @@
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
@@ -350,6 +354,9 @@ class Checkpoint<Options...>::State {
     StateDict scratch;
     StateWriter writer(scratch, CopyTarget::live);
     writer.whole = run.whole_tensor;
+    detail::visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
+      if (auto const part = part_of(tensor)) writer.part(name, tensor, *part);
+    });
     run.persist(writer);
   }
 

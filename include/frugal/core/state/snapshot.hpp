@@ -14,6 +14,7 @@
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
@@ -75,7 +76,7 @@ class Snapshot {
     // The old contents are lost from here on, so report a bad loss first.
     if (holds(parts, Part::states)) from.ledger.require_good();
     parts_ = parts;
-    if (holds(parts, Part::module)) take_module(from.root, copies, floats);
+    if (holds(parts, Part::module)) take_module(from, copies, floats);
     if (holds(parts, Part::modes)) modes_.take(from.root);
     if (keeps_run()) take_run(from, copies);
     if (holds(parts, Part::generators) && !keeps_run()) generators_.take(from.device);
@@ -147,13 +148,18 @@ class Snapshot {
 
   bool keeps_run() const { return holds(parts_, Part::states) || holds(parts_, Part::slots); }
 
-  void take_module(torch::nn::Module& from, CopyTarget copies, at::ScalarType floats) {
+  void take_module(Run& from, CopyTarget copies, at::ScalarType floats) {
     module.values.clear();
     StateWriter writer(module, copies, floats);
+    if (with_kept) writer.whole = from.whole_tensor;
     device_.reset();
-    detail::visit_tensors(from, [&](std::string const& name, at::Tensor const& tensor) {
+    detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
-      writer(name, tensor);
+      if (auto const part = part_of(tensor)) {
+        writer.part(name, tensor, *part);
+      } else {
+        writer(name, tensor);
+      }
     });
     writer.finish();
     forget(module);

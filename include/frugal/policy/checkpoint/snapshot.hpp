@@ -116,7 +116,10 @@ class StoredSnapshot {
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
     SavedCheckpoint saved = directory.commit(writer, metrics_, replaces_);
     // This process has no other copy of the parts of the others.
-    if (has_parts_of_others_) state_.run.tensors.clear();
+    if (has_parts_of_others_) {
+      state_.run.tensors.clear();
+      state_.module.tensors.clear();
+    }
     return saved;
   }
 
