@@ -164,10 +164,10 @@ class Checkpoint<Options...>::State {
     begin(phase);
     if (!follows_) {
       interval_.begin(run.counters, Clock::now());
-      // A run that is killed before its first cadence resumes from here. The save also measures what
-      // one costs.
-      phase.finish_set_up();
     }
+    // A run that is killed before its first cadence resumes from here. The save also measures what
+    // one costs. Processes with parts of the module make its forward passes together.
+    if (!follows_ || saves_together(phase)) phase.finish_set_up();
     if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
     if (run.resumed && !options::retention().best.empty()) {

@@ -39,8 +39,9 @@ using kinds_with_shards =
 template <class P>
 inline constexpr bool works_with_shards =
     is_null<P> || is_once_per_run<typename P::kind>() ||
-    (contains<typename P::kind, kinds_with_shards> ? WorksOnParts::met<P>
-                                                   : says_works_on_parts<P>());
+    (contains<typename P::kind, kinds_with_shards>
+         ? WorksOnParts::met<P>
+         : !contains<typename P::kind, kinds_with_ranks> && says_works_on_parts<P>());
 
 /// The first policy of a recipe that would take a shard for a whole tensor; empty without.
 template <class... Ps>
