@@ -205,6 +205,40 @@ std::string by_hand(fr::Grid const& all) {
   return text({{"begin", begin}, {"output", output}, {"gradient", gradient}, {"end", end}, {"same", same}});
 }
 
+/// Whole weights to a file and back, by load_weights and by load_whole_state.
+bool files(fr::ShardedAttention& attend, fr::TensorGroup const& group) {
+  std::filesystem::path const folder = std::getenv("FRUGAL_TEST_FOLDER");
+  auto const throws = [](auto const& call) {
+    try {
+      call();
+    } catch (fr::Error const&) {
+      return true;
+    }
+    return false;
+  };
+  bool ok = throws([&] { fr::save_weights(attend, folder); });
+  fr::save_weights(attend, folder, *group);
+  static_cast<void>(group->gather(at::ones({1}), "the end of a save"));
+  fr::NamedTensors const whole = fr::whole_state(attend, *group);
+  auto const is_same = [&](fr::ShardedAttention& other) {
+    fr::NamedTensors const now = fr::whole_state(other, *group);
+    return std::ranges::all_of(
+        whole, [&](auto const& item) { return now.at(item.first).equal(item.second); });
+  };
+  fr::ShardedAttention other(width, heads, group), third(width, heads, group);
+  ok = ok && !is_same(other);
+  fr::load_weights(other, folder);
+  ok = ok && is_same(other);
+  fr::NamedTensors wrong = whole;
+  wrong.at("out.weight") = third->out->weight.detach();  // a shard
+  ok = ok && throws([&] { fr::load_whole_state(third, wrong); });
+  wrong = whole;
+  wrong.erase("out.bias");
+  ok = ok && throws([&] { fr::load_whole_state(third, wrong); }) && !is_same(third);
+  fr::load_whole_state(third, whole);
+  return ok && is_same(third);
+}
+
 /// torch.nn.MultiheadAttention with the same weights, a second derivative, dropout, and 16-bit sums.
 std::string pieces(fr::Grid const& all) {
   fr::TensorGroup const& group = all.tensor;
@@ -288,7 +322,8 @@ std::string pieces(fr::Grid const& all) {
                {"twice", twice},
                {"sums", sums},
                {"mask", same_mask ? 1 : 0},
-               {"refused", static_cast<double>(refused)}});
+               {"refused", static_cast<double>(refused)},
+               {"files", files(attend, group) ? 1 : 0}});
 }
 
 struct Notice : support::Notice {
@@ -354,32 +389,41 @@ std::string train_with_ring(fr::Grid const& all) {
   return text({{"end", distance(fr::whole_state(net, *all.tensor), *plain)}, {"clipped", clipped}});
 }
 
-/// A LayerNorm of a shard: every rank has its weights, and a part of their gradient.
-struct WrongImpl : torch::nn::Module {
-  explicit WrongImpl(fr::TensorGroup const& group)
-      : up(register_module("up", fr::ColumnLinear(width, hidden, group))),
+/// With `norms` wrong: a LayerNorm of a shard, whose weights every rank has, and a part of their
+/// gradient.
+struct PairImpl : torch::nn::Module {
+  PairImpl(fr::TensorGroup const& group, bool with_norm)
+      : norms(with_norm),
+        up(register_module("up", fr::ColumnLinear(width, hidden, group))),
         norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions(
                                          {hidden / group->size()})))),
         down(register_module("down", fr::RowLinear(hidden, classes, group))) {}
-  at::Tensor forward(at::Tensor const& x) { return down(norm(up(x))); }
+  at::Tensor forward(at::Tensor const& x) { return down(norms ? norm(up(x)) : up(x)); }
+  bool norms;
   fr::ColumnLinear up;
   torch::nn::LayerNorm norm;
   fr::RowLinear down;
 };
-TORCH_MODULE(Wrong);
+TORCH_MODULE(Pair);
 
-/// What a recipe is refused for.
+/// How many windows a recipe has skipped, or what it is refused for.
 template <class... Policies>
-std::string refusal(fr::Grid const& all, bool other_data, Policies const&... policies) {
+std::string train_pair(fr::Grid const& all, std::string_view name, Policies const&... policies) {
   torch::manual_seed(3);
-  Wrong net(all.tensor);
-  torch::manual_seed(other_data && all.everyone->rank() == 3 ? 4 : 3);
+  Pair net(all.tensor, name == "partial");
+  if (name == "skip" && all.everyone->rank() == 1) {
+    auto const count = std::make_shared<int>(0);
+    net->up->weight.register_hook([count](at::Tensor const& gradient) {
+      double const factor = (*count)++ == 0 ? std::numeric_limits<double>::infinity() : 1;
+      return gradient * factor;
+    });
+  }
+  torch::manual_seed(name == "other data" && all.everyone->rank() == 1 ? 4 : 3);
   fr::TensorDataset train(torch::randn({32, width}), torch::randint(0, classes, {32}),
                           {.batch = 4, .shuffle = false});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Optimize<fr::SGD>{.lr = 0.1}, policies...};
   try {
-    static_cast<void>(trainer.fit(train));
-    return "trained";
+    return std::to_string(trainer.fit(train).non_finite_windows) + " windows skipped";
   } catch (fr::Error const& error) {
     return error.what();
   }
@@ -391,14 +435,14 @@ std::string job(std::string_view name) {
   if (name == "pieces") return pieces(all);
   if (name == "folder") return train_in(all, std::getenv("FRUGAL_TEST_FOLDER"));
   if (name == "ring") return train_with_ring(all);
-  if (name == "alone") return refusal(all, false);
+  if (name == "alone") return train_pair(all, name);
   if (name == "average") {
-    return refusal(all, false, fr::Average<fr::Ema<0.9_r>>{}, fr::Accumulate<2>{},
-                   fr::Replicate<fr::Exact>{.with = all.data});
+    return train_pair(all, name, fr::Average<fr::Ema<0.9_r>>{}, fr::Accumulate<2>{},
+                      fr::Replicate<fr::Exact>{.with = all.data});
   }
   fr::Replicate<fr::Exact> const replicate{.with = name == "not of the grid" ? all.everyone
                                                                              : all.data};
-  return refusal(all, name == "other data", fr::Accumulate<4>{}, replicate);
+  return train_pair(all, name, fr::Accumulate<4>{}, fr::SkipNonFinite{}, replicate);
 }
 
 TEST_CASE("a rank of a world" * doctest::skip()) {
@@ -430,14 +474,17 @@ TEST_CASE("outputs, gradients and steps are those of LibTorch's layers in one pr
   }
 }
 
-TEST_CASE("attention, second derivatives, sums in BF16, dropout and wrong indices") {
-  for (std::string const& result : run("pieces", 4, 4)) {
+TEST_CASE("attention, second derivatives, sums in BF16, dropout, wrong indices and files") {
+  support::TemporaryFolder const folder;
+  for (std::string const& result :
+       run("pieces", 4, 4, {"FRUGAL_TEST_FOLDER=" + folder.path().string()})) {
     CAPTURE(result);
     CHECK(number(result, "attention") < 1e-5);
     CHECK(number(result, "twice") < 1e-5);
     CHECK(number(result, "sums") == 0);
     CHECK(number(result, "mask") == 1);
     CHECK(number(result, "refused") == 2);
+    CHECK(number(result, "files") == 1);
   }
 }
 
@@ -486,16 +533,16 @@ TEST_CASE("preempted in one shape, and resumed in others: one checkpoint of whol
   CHECK(distance(weights_in(folder / "one" / "weights"), expected) < 1e-4);
 
   std::filesystem::path const same = folder / "same";
-  for (std::string const& result : run_in(same, 4, 2, 3, 5)) {
+  for (std::string const& result : run_in(same, 4, 2, 3, 6)) {
     CAPTURE(result);
-    CHECK(result.find("exit 75, 5 steps") != std::string::npos);
+    CHECK(result.find("exit 75, 6 steps") != std::string::npos);
   }
   for (std::string const& result : run_in(same, 4, 2, 0, 0)) CHECK(result == whole);
   CHECK(distance(weights_in(same / "weights"), expected) == 0);
 
   std::filesystem::path const other = folder / "other";
   for (auto const& [size, tensor, rank, step] :
-       {std::tuple(4, 4, 3, 3), std::tuple(1, 1, 0, 6), std::tuple(2, 2, 1, 9)}) {
+       {std::tuple(4, 4, 3, 3), std::tuple(1, 1, 0, 6)}) {
     for (std::string const& result : run_in(other, size, tensor, rank, step)) {
       CAPTURE(result);
       CHECK(result.find("exit 75, " + std::to_string(step) + " steps") != std::string::npos);
@@ -516,15 +563,19 @@ TEST_CASE("recipes and modules that would train silently wrong are refused in ev
       {"alone", "Add fr::Replicate<fr::Exact>{.with = grid.data}"},
       {"average", "a policy of the kind Average"},
       {"not of the grid", "Set Replicate's member `with` to the `data` of the Grid"},
-      {"other data", "the data of rank 3"},
-      {"partial", "the gradient of 'norm.weight' differs between rank "}};
+      {"other data", "the data of rank 1"},
+      {"partial", "the gradient of 'norm.weight' differs between rank 1 and rank 0"}};
   for (auto const& [name, words_of_error] : all) {
     CAPTURE(name);
-    for (std::string const& result : run(name, 4, 2)) {
+    for (std::string const& result : run(name, 2, 2)) {
       CAPTURE(result);
       CHECK(result.find(words_of_error) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("a gradient that is infinite in one shard skips the window in all ranks") {
+  for (std::string const& result : run("skip", 4, 2)) CHECK(result == "RESULT 1 windows skipped");
 }
 
 TEST_CASE("sizes that the group does not divide are refused") {
