@@ -84,20 +84,20 @@ TEST_CASE("ranks that ask for different grids are an error in all, with both") {
 }
 
 TEST_CASE("a rank that hangs in one dimension is named by its rank in the world") {
-  auto const errors = ranks::run(
-      4,
-      [](std::shared_ptr<Communicator> const& all) {
-        Grid const grid = Grid::of(all, {.tensor = 2});
-        all->enter_run();
-        if (all->rank() == 3) {
-          std::this_thread::sleep_for(std::chrono::seconds(6));
-          all->leave_run();
-          return;
-        }
-        static_cast<void>(grid.tensor->gather(at::ones({1}), "activations"));
-        static_cast<void>(grid.data->gather(at::ones({1}), "gradients"));
-      },
-      {.join = std::chrono::seconds(60), .collective = std::chrono::seconds(2)});
+  auto const errors =
+      ranks::run(4,
+                 [](std::shared_ptr<Communicator> const& all) {
+                   Grid const grid = Grid::of(all, {.tensor = 2});
+                   all->enter_run();
+                   if (all->rank() == 3) {
+                     std::this_thread::sleep_for(std::chrono::seconds(6));
+                     all->leave_run();
+                     return;
+                   }
+                   static_cast<void>(grid.tensor->gather(at::ones({1}), "activations"));
+                   static_cast<void>(grid.data->gather(at::ones({1}), "gradients"));
+                 },
+                 {.join = std::chrono::seconds(60), .collective = std::chrono::seconds(2)});
   for (std::size_t const rank : {0U, 1U, 2U}) {
     CAPTURE(errors[rank]);
     if (rank == 0) continue;  // its group and its copies are complete

@@ -52,8 +52,8 @@ struct NetImpl : torch::nn::Module {
         inner(register_module("inner", fr::ShardedDropout(p, group))),
         down(register_module("down", fr::RowLinear(hidden, width, group))),
         outer(register_module("outer", torch::nn::Dropout(p))),
-        head(register_module("head", fr::ColumnLinear(width, classes, group,
-                                                      fr::ColumnOptions{.gather = true}))) {}
+        head(register_module(
+            "head", fr::ColumnLinear(width, classes, group, fr::ColumnOptions{.gather = true}))) {}
   at::Tensor forward(at::Tensor const& tokens) {
     at::Tensor x = embed(tokens);
     x = x + outer(attend(norm(x)));
@@ -191,8 +191,8 @@ std::string by_hand(fr::Grid const& all) {
       at::Tensor const& expected = item.value().grad();
       // The gradient of key.bias is 0 but for rounding.
       double const scale = std::max(expected.abs().max().item<double>(), 1e-3);
-      gradient = std::max(
-          gradient, (mine.at(item.key()) - expected).abs().max().item<double>() / scale);
+      gradient =
+          std::max(gradient, (mine.at(item.key()) - expected).abs().max().item<double>() / scale);
     }
     at::Tensor const rows = all.everyone->gather(here.detach(), "outputs");
     for (std::int64_t rank = 0; rank < rows.size(0); ++rank) {
@@ -202,7 +202,8 @@ std::string by_hand(fr::Grid const& all) {
     other.step();
   }
   double const end = distance(fr::whole_state(net, *all.tensor), *plain);
-  return text({{"begin", begin}, {"output", output}, {"gradient", gradient}, {"end", end}, {"same", same}});
+  return text(
+      {{"begin", begin}, {"output", output}, {"gradient", gradient}, {"end", end}, {"same", same}});
 }
 
 /// Whole weights to a file and back, by load_weights and by load_whole_state.
@@ -259,10 +260,11 @@ std::string pieces(fr::Grid const& all) {
   at::Tensor const x2 = x.detach().clone().requires_grad_();
   at::Tensor const ours = attend(x);
   at::Tensor const lengths_first = x2.transpose(0, 1);
-  at::Tensor const theirs = std::get<0>(reference(
-      lengths_first, lengths_first, lengths_first, at::Tensor(), false,
-      at::full({length, length}, -std::numeric_limits<float>::infinity()).triu(1)))
-                                .transpose(0, 1);
+  at::Tensor const theirs =
+      std::get<0>(
+          reference(lengths_first, lengths_first, lengths_first, at::Tensor(), false,
+                    at::full({length, length}, -std::numeric_limits<float>::infinity()).triu(1)))
+          .transpose(0, 1);
   ours.square().sum().backward();
   theirs.square().sum().backward();
   double const attention = std::max((ours - theirs).abs().max().item<double>(),
@@ -295,7 +297,8 @@ std::string pieces(fr::Grid const& all) {
       of_ranks.push_back(at::randn({size}).to(at::kBFloat16));
       expected_sum += of_ranks.back().to(at::kDouble);
     }
-    at::Tensor const sum = fr::reduce_from_group(of_ranks[static_cast<std::size_t>(group->rank())], group);
+    at::Tensor const sum =
+        fr::reduce_from_group(of_ranks[static_cast<std::size_t>(group->rank())], group);
     at::Tensor const rounded = expected_sum.to(at::kFloat).to(at::kBFloat16);
     sums = std::max(sums, (sum - rounded).abs().max().item<double>());
   }
@@ -344,9 +347,10 @@ std::string train_in(fr::Grid const& all, std::filesystem::path const& folder) {
                       fr::Accumulate<8>{},
                       fr::ClipNorm<0.3_r>{},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
+                      fr::Average<fr::Ema<0.9_r>>{},
+                      fr::EarlyStop<fr::Patience<9>, fr::WatchLoss>{.restore_best = true},
                       fr::Checkpoint<fr::Every<2>>{},
                       fr::Log<fr::Every<1>>{},
-                      fr::SkipNonFinite{},
                       Notice{support::Notice::of_environment()},
                       fr::Replicate<fr::Exact>{.with = all.data}};
   fr::Report const report = trainer.fit(train, valid);
@@ -395,8 +399,8 @@ struct PairImpl : torch::nn::Module {
   PairImpl(fr::TensorGroup const& group, bool with_norm)
       : norms(with_norm),
         up(register_module("up", fr::ColumnLinear(width, hidden, group))),
-        norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions(
-                                         {hidden / group->size()})))),
+        norm(register_module(
+            "norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({hidden / group->size()})))),
         down(register_module("down", fr::RowLinear(hidden, classes, group))) {}
   at::Tensor forward(at::Tensor const& x) { return down(norms ? norm(up(x)) : up(x)); }
   bool norms;
@@ -436,12 +440,12 @@ std::string job(std::string_view name) {
   if (name == "folder") return train_in(all, std::getenv("FRUGAL_TEST_FOLDER"));
   if (name == "ring") return train_with_ring(all);
   if (name == "alone") return train_pair(all, name);
-  if (name == "average") {
-    return train_pair(all, name, fr::Average<fr::Ema<0.9_r>>{}, fr::Accumulate<2>{},
+  if (name == "rollback") {
+    return train_pair(all, name, fr::Rollback<>{}, fr::Accumulate<2>{},
                       fr::Replicate<fr::Exact>{.with = all.data});
   }
-  fr::Replicate<fr::Exact> const replicate{.with = name == "not of the grid" ? all.everyone
-                                                                             : all.data};
+  fr::Replicate<fr::Exact> const replicate{.with =
+                                               name == "not of the grid" ? all.everyone : all.data};
   return train_pair(all, name, fr::Accumulate<4>{}, fr::SkipNonFinite{}, replicate);
 }
 
@@ -462,13 +466,13 @@ double number(std::string const& result, std::string const& name) {
 }
 
 TEST_CASE("outputs, gradients and steps are those of LibTorch's layers in one process") {
-  for (auto const& [size, tensor] : {std::pair(2, 2), std::pair(4, 4), std::pair(4, 2)}) {
+  for (auto const& [size, tensor] : {std::pair(2, 2), std::pair(4, 4)}) {
     for (std::string const& result : run("by hand", size, tensor)) {
       CAPTURE(result);
       CHECK(number(result, "begin") == 0);
-      CHECK(number(result, "output") < 2e-6);
-      CHECK(number(result, "gradient") < 1e-5);
-      CHECK(number(result, "end") < 1e-5);
+      CHECK(number(result, "output") < 1e-6);
+      CHECK(number(result, "gradient") < 2e-6);
+      CHECK(number(result, "end") < 2e-6);
       CHECK(number(result, "same") == 1);
     }
   }
@@ -492,7 +496,7 @@ TEST_CASE("Trainer with clipping in a 2 x 2 world is a loop by hand in one proce
   for (int tensor : {2, 4}) {
     for (std::string const& result : run("ring", 4, tensor)) {
       CAPTURE(result);
-      CHECK(number(result, "end") < 1e-4);
+      CHECK(number(result, "end") < 5e-6);
       CHECK(number(result, "clipped") >= 6);
     }
   }
@@ -505,9 +509,10 @@ std::vector<std::string> run_in(std::filesystem::path const& folder, int size, i
                                           {"FRUGAL_TEST_FOLDER=" + folder.string()}));
 }
 
-fr::NamedTensors weights_in(std::filesystem::path const& place) {
+fr::NamedTensors weights_in(std::filesystem::path const& place,
+                            fr::Weights which = fr::Weights::validated) {
   Plain plain(false);
-  fr::load_weights(plain, place);
+  fr::load_weights(plain, place, which);
   fr::NamedTensors all;
   for (auto const& item : plain->named_parameters()) all.emplace(item.key(), item.value().detach());
   return all;
@@ -525,12 +530,19 @@ TEST_CASE("preempted in one shape, and resumed in others: one checkpoint of whol
   std::string const whole = run_in(folder / "whole", 4, 2, 0, 0).front();
   CHECK(whole.find("exit 0, 12 steps") != std::string::npos);
   fr::NamedTensors const expected = weights_in(folder / "whole" / "weights");
-  // The last checkpoint has the same, and a module of one process loads it.
+  // The last checkpoint has the same, which are the averages, and those that were trained: whole, so
+  // that a module of one process loads them.
   CHECK(distance(weights_in(folder / "whole" / "run"), expected) == 0);
+  auto const trained_in = [](std::filesystem::path const& run) {
+    return weights_in(run, fr::Weights::trained);
+  };
+  fr::NamedTensors const trained = trained_in(folder / "whole" / "run");
+  CHECK(distance(trained, expected) > 1e-3);
 
   // One process is the same run, with the same dropout.
   CHECK(run_in(folder / "one", 1, 1, 0, 0).front().find("exit 0, 12 steps") != std::string::npos);
-  CHECK(distance(weights_in(folder / "one" / "weights"), expected) < 1e-4);
+  CHECK(distance(weights_in(folder / "one" / "weights"), expected) < 1e-5);
+  CHECK(distance(trained_in(folder / "one" / "run"), trained) < 1e-5);
 
   std::filesystem::path const same = folder / "same";
   for (std::string const& result : run_in(same, 4, 2, 3, 6)) {
@@ -539,17 +551,18 @@ TEST_CASE("preempted in one shape, and resumed in others: one checkpoint of whol
   }
   for (std::string const& result : run_in(same, 4, 2, 0, 0)) CHECK(result == whole);
   CHECK(distance(weights_in(same / "weights"), expected) == 0);
+  CHECK(distance(trained_in(same / "run"), trained) == 0);
 
   std::filesystem::path const other = folder / "other";
-  for (auto const& [size, tensor, rank, step] :
-       {std::tuple(4, 4, 3, 3), std::tuple(1, 1, 0, 6)}) {
+  for (auto const& [size, tensor, rank, step] : {std::tuple(4, 4, 3, 3), std::tuple(1, 1, 0, 6)}) {
     for (std::string const& result : run_in(other, size, tensor, rank, step)) {
       CAPTURE(result);
       CHECK(result.find("exit 75, " + std::to_string(step) + " steps") != std::string::npos);
     }
   }
   CHECK(run_in(other, 4, 2, 0, 0).front().find("exit 0, 12 steps") != std::string::npos);
-  CHECK(distance(weights_in(other / "weights"), expected) < 1e-4);
+  CHECK(distance(weights_in(other / "weights"), expected) < 1e-5);
+  CHECK(distance(trained_in(other / "run"), trained) < 1e-5);
   std::size_t steps = 0;
   for (std::string const& line :
        support::lines_of(support::text_of(other / "run" / "metrics.jsonl"))) {
@@ -561,7 +574,7 @@ TEST_CASE("preempted in one shape, and resumed in others: one checkpoint of whol
 TEST_CASE("recipes and modules that would train silently wrong are refused in every rank") {
   std::vector<std::pair<std::string, std::string>> const all{
       {"alone", "Add fr::Replicate<fr::Exact>{.with = grid.data}"},
-      {"average", "a policy of the kind Average"},
+      {"rollback", "a policy of the kind Rollback"},
       {"not of the grid", "Set Replicate's member `with` to the `data` of the Grid"},
       {"other data", "the data of rank 1"},
       {"partial", "the gradient of 'norm.weight' differs between rank 1 and rank 0"}};
@@ -579,14 +592,13 @@ TEST_CASE("a gradient that is infinite in one shard skips the window in all rank
 }
 
 TEST_CASE("sizes that the group does not divide are refused") {
-  auto const errors =
-      ranks::run(3, [](std::shared_ptr<fr::Communicator> const& group) {
-        CHECK_THROWS_AS(fr::ColumnLinear(4, 4, group), fr::SettingsError);
-        CHECK_THROWS_AS(fr::RowLinear(4, 4, group), fr::SettingsError);
-        CHECK_THROWS_AS(fr::ShardedEmbedding(4, 4, group), fr::SettingsError);
-        CHECK_THROWS_AS(fr::ShardedAttention(12, 4, group), fr::SettingsError);
-        CHECK_THROWS_AS(fr::scatter_to_group(at::ones({2, 4}), group), fr::ModuleError);
-      });
+  auto const errors = ranks::run(3, [](std::shared_ptr<fr::Communicator> const& group) {
+    CHECK_THROWS_AS(fr::ColumnLinear(4, 4, group), fr::SettingsError);
+    CHECK_THROWS_AS(fr::RowLinear(4, 4, group), fr::SettingsError);
+    CHECK_THROWS_AS(fr::ShardedEmbedding(4, 4, group), fr::SettingsError);
+    CHECK_THROWS_AS(fr::ShardedAttention(12, 4, group), fr::SettingsError);
+    CHECK_THROWS_AS(fr::scatter_to_group(at::ones({2, 4}), group), fr::ModuleError);
+  });
   CHECK(ranks::none(errors));
   auto const one = fr::Communicator::join(fr::World{});
   CHECK_THROWS_AS(fr::ShardedDropout(1.5, one), fr::SettingsError);

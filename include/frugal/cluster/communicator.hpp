@@ -330,9 +330,10 @@ class Communicator {
   WaitLimits limits_;
   Transport transport_;
   std::vector<std::string> hosts_;
-  std::shared_ptr<detail::RankWatch> watch_;  ///< of all ranks of the world, groups of them included
-  std::vector<int> ranks_;                    ///< of a group: those of the world
-  int size_of_world_ = 0;                     ///< of a group: of the world
+  std::shared_ptr<detail::RankWatch>
+      watch_;               ///< of all ranks of the world, groups of them included
+  std::vector<int> ranks_;  ///< of a group: those of the world
+  int size_of_world_ = 0;   ///< of a group: of the world
   bool counts_ = true;
   std::shared_ptr<Communicator> everyone_, tensor_;
   c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;

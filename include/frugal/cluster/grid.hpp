@@ -89,8 +89,9 @@ struct Grid {
     };
     std::string const processes = std::to_string(world.size) + " processes";
     if (shape.tensor < 1 || shape.data < 0) {
-      refuse("a grid of " + text_of(shape) + " processes", "each dimension has one process or more",
-             "Set GridShape::tensor to 1 or more, and GridShape::data to 0 for as many as there are.");
+      refuse(
+          "a grid of " + text_of(shape) + " processes", "each dimension has one process or more",
+          "Set GridShape::tensor to 1 or more, and GridShape::data to 0 for as many as there are.");
     }
     if (world.size % shape.tensor != 0) {
       refuse(processes + " cannot be cut into groups of " + std::to_string(shape.tensor),

@@ -272,13 +272,14 @@ class ReplicateState {
   }
 
   [[noreturn]] void refuse_with_shards(std::string const& what) const {
-    throw SettingsError({.what = "a recipe with " + what + " trains a module that is cut over processes",
-                         .where = name_,
-                         .why = "it takes each process's shard of a weight for the whole",
-                         .fix = "Remove it, or use a Grid with tensor = 1. Optimizers and clipping "
-                                "must treat each element by itself: AdamW, Adam, SGD, Adagrad, "
-                                "ClipNorm, ClipValue. In a policy of your own that does, write "
-                                "`static constexpr bool works_on_parts = true`."});
+    throw SettingsError(
+        {.what = "a recipe with " + what + " trains a module that is cut over processes",
+         .where = name_,
+         .why = "it takes each process's shard of a weight for the whole",
+         .fix = "Remove it, or use a Grid with tensor = 1. Optimizers and clipping "
+                "must treat each element by itself: AdamW, Adam, SGD, Adagrad, "
+                "ClipNorm, ClipValue. In a policy of your own that does, write "
+                "`static constexpr bool works_on_parts = true`."});
   }
 
   /// What a rank knows alone: it may have got a notice.

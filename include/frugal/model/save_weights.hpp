@@ -68,8 +68,9 @@ class WeightsWriter {
     }
     std::vector<std::string> names;
     if (whole == nullptr) {
-      require_whole(module, "save_weights",
-                    "Call save_weights(module, folder, *tensor_group) in all processes of the group.");
+      require_whole(
+          module, "save_weights",
+          "Call save_weights(module, folder, *tensor_group) in all processes of the group.");
     }
     auto const merged = merged_tensors(module);
     visit_all_tensors(module, [&](std::string const& name, at::Tensor const& own) {

@@ -23,8 +23,8 @@ namespace frugal {
 
 struct AttentionOptions {
   bool bias = true;
-  bool causal = false;   ///< a position sees those before it, and itself
-  double dropout = 0;    ///< probability, of the attention weights in training
+  bool causal = false;  ///< a position sees those before it, and itself
+  double dropout = 0;   ///< probability, of the attention weights in training
 };
 
 /// Multi-head self-attention whose heads are cut over the processes of a group: query, key and value
@@ -75,10 +75,10 @@ class ShardedAttentionImpl : public torch::nn::Cloneable<ShardedAttentionImpl> {
     at::Tensor const q = by_heads(query->shard(copied));
     at::Tensor const k = by_heads(key->shard(copied));
     at::Tensor const v = by_heads(value->shard(copied));
-    at::Tensor const seen = options_.dropout > 0 && is_training()
-                                ? with_dropout(q, k, v)
-                                : at::scaled_dot_product_attention(q, k, v, std::nullopt, 0.0,
-                                                                   options_.causal);
+    at::Tensor const seen =
+        options_.dropout > 0 && is_training()
+            ? with_dropout(q, k, v)
+            : at::scaled_dot_product_attention(q, k, v, std::nullopt, 0.0, options_.causal);
     return out(seen.transpose(1, 2).flatten(2));
   }
 

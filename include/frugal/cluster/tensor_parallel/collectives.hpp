@@ -62,7 +62,8 @@ inline at::Tensor gather_over(Communicator& group, at::Tensor const& mine, std::
   if (group.size() == 1) return mine.clone();
   at::NoGradGuard const no_gradients;
   std::int64_t const ranks = group.size();
-  if (mine.is_meta()) return at::cat(std::vector<at::Tensor>(static_cast<std::size_t>(ranks), mine), dim);
+  if (mine.is_meta())
+    return at::cat(std::vector<at::Tensor>(static_cast<std::size_t>(ranks), mine), dim);
   at::Tensor flat = mine.contiguous().view(-1);
   at::Tensor all = at::empty({ranks * flat.numel()}, flat.options());
   group.collect(all, flat, "a gathering of activations");

@@ -39,7 +39,8 @@ class ShardedDropoutImpl : public torch::nn::Cloneable<ShardedDropoutImpl> {
     std::int64_t const ranks = group_->size(), own = x.size(dim_);
     std::vector<std::int64_t> whole = x.sizes().vec();
     whole[static_cast<std::size_t>(at::maybe_wrap_dim(dim_, x.dim()))] *= ranks;
-    at::Tensor const mask = at::dropout(at::ones(whole, x.options().requires_grad(false)), p_, true);
+    at::Tensor const mask =
+        at::dropout(at::ones(whole, x.options().requires_grad(false)), p_, true);
     return x * mask.narrow(dim_, group_->rank() * own, own);
   }
 

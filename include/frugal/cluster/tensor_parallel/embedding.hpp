@@ -34,8 +34,8 @@ class ShardedEmbeddingImpl : public torch::nn::Cloneable<ShardedEmbeddingImpl> {
   }
 
   void reset() override {
-    weight = detail::register_shard(*this, "weight", at::empty({words_, width_}).normal_(), 0,
-                                    group_);
+    weight =
+        detail::register_shard(*this, "weight", at::empty({words_, width_}).normal_(), 0, group_);
   }
 
   at::Tensor forward(at::Tensor const& indices) {
@@ -43,8 +43,7 @@ class ShardedEmbeddingImpl : public torch::nn::Cloneable<ShardedEmbeddingImpl> {
     std::int64_t const count = words_ / group_->size();
     at::Tensor const own = indices - group_->rank() * count;
     // An index that no rank has stays out of range, so that the look-up refuses it.
-    at::Tensor const of_others =
-        (own.lt(0) | own.ge(count)) & indices.ge(0) & indices.lt(words_);
+    at::Tensor const of_others = (own.lt(0) | own.ge(count)) & indices.ge(0) & indices.lt(words_);
     at::Tensor const found = at::embedding(weight, own.masked_fill(of_others, 0));
     return reduce_from_group(found.masked_fill(of_others.unsqueeze(-1), 0), group_);
   }

@@ -39,9 +39,9 @@ struct ShardOf {
     at::Tensor const laid_out = whole.movedim(dim, 0).contiguous();
     std::int64_t const rows = laid_out.size(0) / group->size();
     at::Tensor const own = laid_out.narrow(0, group->rank() * rows, rows).clone();
-    return {.shard = own.movedim(0, dim),
-            .part = TensorPart::of(laid_out.movedim(0, dim), group->rank() * own.numel(),
-                                   own.numel())};
+    return {
+        .shard = own.movedim(0, dim),
+        .part = TensorPart::of(laid_out.movedim(0, dim), group->rank() * own.numel(), own.numel())};
   }
 };
 

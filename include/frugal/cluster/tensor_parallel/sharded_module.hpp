@@ -32,9 +32,9 @@ namespace frugal::detail {
 /// gradients, policies that work on parts.
 using kinds_with_shards =
     list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::replicate, kinds::activations, kinds::checkpoint,
-         kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute, kinds::skip_non_finite,
-         kinds::spot, kinds::stop_after>;
+         kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
+         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute,
+         kinds::skip_non_finite, kinds::spot, kinds::stop_after>;
 
 template <class P>
 inline constexpr bool works_with_shards =

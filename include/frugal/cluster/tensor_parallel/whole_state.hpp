@@ -74,16 +74,17 @@ void load_whole_state(Module& module, NamedTensors const& whole) {
   };
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
   NamedTensors unexpected = whole;
-  detail::visit_all_tensors(
-      base_module(module), [&](std::string const& name, at::Tensor const& tensor) {
-        auto const found = whole.find(name);
-        if (found == whole.end()) return refuse("there is no tensor '" + name + "'");
-        unexpected.erase(name);
-        if (found->second.sizes() != detail::whole_sizes(tensor)) {
-          return refuse("'" + name + "' has another shape there");
-        }
-        pairs.emplace_back(tensor, found->second);
-      });
+  detail::visit_all_tensors(base_module(module),
+                            [&](std::string const& name, at::Tensor const& tensor) {
+                              auto const found = whole.find(name);
+                              if (found == whole.end())
+                                return refuse("there is no tensor '" + name + "'");
+                              unexpected.erase(name);
+                              if (found->second.sizes() != detail::whole_sizes(tensor)) {
+                                return refuse("'" + name + "' has another shape there");
+                              }
+                              pairs.emplace_back(tensor, found->second);
+                            });
   if (!unexpected.empty()) {
     refuse("the module has no tensor '" + unexpected.begin()->first + "'");
   }

@@ -142,9 +142,10 @@ class Fit {
   /// False if the run is preempted before there was anything to train.
   bool begin() {
     if constexpr (!Run<Context>::divides) {
-      require_whole(run_.root, "fit",
-                    "Add fr::Replicate<fr::Exact>{.with = grid.data}, also for a single copy of the "
-                    "module: gradients, norms and checkpoints are of all processes.");
+      require_whole(
+          run_.root, "fit",
+          "Add fr::Replicate<fr::Exact>{.with = grid.data}, also for a single copy of the "
+          "module: gradients, norms and checkpoints are of all processes.");
     }
     // Not in set_up_module(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
