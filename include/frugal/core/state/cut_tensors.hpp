@@ -5,7 +5,6 @@
 #include <torch/nn/module.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
