@@ -3,6 +3,7 @@
 
 // Training in several processes: component cluster.
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/grid.hpp>
 #include <frugal/cluster/measure_link.hpp>
 #include <frugal/cluster/pipeline.hpp>
 #include <frugal/cluster/power_sgd.hpp>
@@ -10,4 +11,5 @@
 #include <frugal/cluster/replicate_local.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
 #include <frugal/cluster/sync_batch_norm.hpp>
+#include <frugal/cluster/tensor_parallel.hpp>
 #include <frugal/cluster/world.hpp>

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -78,14 +79,34 @@ class Communicator {
       return;
     }
     hosts_ = detail::meet(*store_, world_, limits_.join);
-    watch_ = std::make_unique<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
+    watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
                                                  world_.rank == 0 && !world_.agent_has_store,
                                                  detail::WatchTimes{.grace = limits_.hung});
     control_ = gloo("control");
   }
 
+  /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
+  /// watch. `name` is theirs alone. `counts`: whether all ranks of the world make as many exchanges in
+  /// groups of this kind, so that fewer of them mean a rank that hangs.
+  std::shared_ptr<Communicator> group(std::vector<int> const& ranks, std::string const& name,
+                                      bool counts = true) {
+    return std::shared_ptr<Communicator>(new Communicator(*this, ranks, name, counts));
+  }
+
   World const& world() const { return world_; }
   int rank() const { return world_.rank; }
+  /// What a rank of this communicator is called in the whole world.
+  int rank_in_world(int rank) const {
+    return ranks_.empty() ? rank : ranks_[static_cast<std::size_t>(rank)];
+  }
+  /// Of the data dimension of a Grid: all processes of the run, and those that hold the shards of one
+  /// module. Null otherwise.
+  std::shared_ptr<Communicator> const& everyone() const { return everyone_; }
+  std::shared_ptr<Communicator> const& tensor() const { return tensor_; }
+  void belongs_to(std::shared_ptr<Communicator> everyone, std::shared_ptr<Communicator> tensor) {
+    everyone_ = std::move(everyone);
+    tensor_ = std::move(tensor);
+  }
   int size() const { return world_.size; }
   /// Where each rank runs: "node7, process 4711".
   std::vector<std::string> const& hosts() const { return hosts_; }
@@ -211,7 +232,7 @@ class Communicator {
   /// Waits for an exchange. If another rank has ended, failed or hangs, the error names it.
   void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what) {
     auto const begun = std::chrono::steady_clock::now();
-    if (watch_) watch_->enter(what);
+    if (watch_) watch_->enter(what, counts_);
     std::string verdict;
     try {
       wait(*work);
@@ -249,9 +270,26 @@ class Communicator {
   }
 
  private:
+  Communicator(Communicator const& all, std::vector<int> const& ranks, std::string const& name,
+               bool counts)
+      : world_(all.world_), limits_(all.limits_), transport_(all.transport_), counts_(counts) {
+    for (int const each : ranks) {
+      ranks_.push_back(all.rank_in_world(each));
+      hosts_.push_back(all.hosts_[static_cast<std::size_t>(each)]);
+    }
+    world_.rank = static_cast<int>(std::ranges::find(ranks, all.rank()) - ranks.begin());
+    world_.size = static_cast<int>(ranks.size());
+    size_of_world_ = all.size_of_world_ == 0 ? all.size() : all.size_of_world_;
+    watch_ = all.watch_;
+    if (size() == 1) return;
+    store_ = c10::make_intrusive<c10d::PrefixStore>(name, all.store_);
+    control_ = gloo("control");
+  }
+
   [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
-    throw ClusterError({.what = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
-                                " could not " + what,
+    int const all = size_of_world_ == 0 ? size() : size_of_world_;
+    throw ClusterError({.what = "rank " + std::to_string(rank_in_world(rank())) + " of " +
+                                std::to_string(all) + " could not " + what,
                         .where = hosts_[static_cast<std::size_t>(rank())],
                         .why = why,
                         .fix = "Read the output of the rank that is named, and start all again."});
@@ -330,7 +368,12 @@ class Communicator {
   WaitLimits limits_;
   Transport transport_;
   std::vector<std::string> hosts_;
-  std::unique_ptr<detail::RankWatch> watch_;
+  std::shared_ptr<detail::RankWatch>
+      watch_;               ///< of all ranks of the world, groups of them included
+  std::vector<int> ranks_;  ///< of a group: those of the world
+  int size_of_world_ = 0;   ///< of a group: of the world
+  bool counts_ = true;
+  std::shared_ptr<Communicator> everyone_, tensor_;
   c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;
 };
 

@@ -20,6 +20,9 @@ namespace frugal::detail {
 /// A window's gradients, added up in one tree over the micro-batches of all processes.
 class ExactGradients {
  public:
+  /// Each process may have shards of the weights (Grid): sums are taken of each element by itself.
+  static constexpr bool knows_shards = true;
+
   /// `block`: where the parts of processes may be cut (FlatLayout).
   explicit ExactGradients(Communicator& all, std::int64_t block = FlatLayout::grid)
       : all_(all), sum_(all, block) {}

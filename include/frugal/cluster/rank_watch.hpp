@@ -76,14 +76,14 @@ class RankWatch {
   void at_step(std::uint64_t step) {
     change([&] { here_.step = step; });
   }
-  /// Begins to wait for the other ranks in an exchange.
-  void enter(std::string what) {
+  /// Begins to wait for the other ranks in an exchange. `counts`: not if it is one of which some ranks
+  /// make more than others.
+  void enter(std::string what, bool counts = true) {
     change([&] {
-      ++here_.exchanges;
+      if (counts) ++here_.exchanges;
       here_.what = std::move(what);
       here_.waits = true;
     });
-    waits_for_one_ = false;
   }
   /// Likewise for one other rank, in a message that the others take no part in.
   void enter_link(std::string what) {
@@ -91,7 +91,6 @@ class RankWatch {
       here_.what = std::move(what);
       here_.waits = true;
     });
-    waits_for_one_ = true;
   }
   void leave() {
     change([this] { here_.waits = false; });
@@ -318,14 +317,16 @@ class RankWatch {
     }
     if (!ended.empty()) return ended;
     if (!left.empty()) return left + " left the run before the others";
-    bool const is_even = waits_for_one_ && std::ranges::all_of(now, [most](Place const& each) {
-                           return each.exchanges == most;
-                         });
+    // A rank that waits for one that hangs, alone or in a group of a few, may have made as few exchanges.
+    auto const is_behind = [&](Place const& place) { return place.exchanges != most; };
+    bool const any = std::ranges::any_of(now, is_behind);
+    auto const works = [&](Place const& place) {
+      return place.state == State::runs && !place.waits && (!any || is_behind(place));
+    };
+    bool const any_works = std::ranges::any_of(now, works);
     std::string behind;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
-      // Where ranks wait for single others, one that hangs waits for none.
-      if (is_even ? now[rank].waits || now[rank].state != State::runs : now[rank].exchanges == most)
-        continue;
+      if (!(any_works ? works(now[rank]) : is_behind(now[rank]))) continue;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
                 where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
     }
@@ -344,7 +345,6 @@ class RankWatch {
   std::string verdict_;
   Clock::time_point found_{};
   bool store_is_gone_ = false;
-  bool waits_for_one_ = false;  ///< the last wait was for one rank
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
   std::unique_ptr<PeriodicThread> thread_;  // last: it uses the members above

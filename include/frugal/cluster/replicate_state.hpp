@@ -31,11 +31,13 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/same_run.hpp>
 #include <frugal/cluster/sharded_parameters.hpp>
+#include <frugal/cluster/tensor_parallel/sharded_module.hpp>
 #include <frugal/cluster/window_message.hpp>
 #include <frugal/core/loop/counted_values.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/window_phases.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/module_identity.hpp>
@@ -128,6 +130,7 @@ class ReplicateState {
   ReplicateState(Communicator& all, MicroBatches own, char const* name, Groups const& groups,
                  More const&... more)
       : all_(all),
+        everyone_(all.everyone() ? *all.everyone() : all),
         gradients_(all, more...),
         own_(own),
         name_(name),
@@ -136,7 +139,7 @@ class ReplicateState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     batch_norms_.begin(base_module(phase.module()));
-    if (all_.size() == 1) return;
+    if (everyone_.size() == 1) return;
     std::vector<std::pair<std::string, std::string>> values{
         {"the seed", std::to_string(phase.settings().seed)},
         {"the number of steps", std::to_string(phase.horizon().steps)},
@@ -149,11 +152,11 @@ class ReplicateState {
       data += (data.empty() ? "" : ", ") + name + " " + value;
     }
     values.emplace_back("the data", data);
-    require_same_run(all_, values);
+    require_same_run(everyone_, values);
   }
 
   void on_ready(Ready<Context>& phase) {
-    if (all_.size() > 1) require_same_run(all_, phase.run_state().settings_to_compare);
+    if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().settings_to_compare);
     require_same_module(phase, "the module");
   }
   void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
@@ -162,6 +165,7 @@ class ReplicateState {
   void around_fit(FitRun<Context>& phase, Next&& next) {
     all_.enter_run();
     try {
+      cut(phase);
       shard(phase);
       next();
       if (sharded_) sharded_->give_back();
@@ -178,10 +182,10 @@ class ReplicateState {
     }
   }
 
-  bool is_first() const { return all_.rank() == 0; }
+  bool is_first() const { return everyone_.rank() == 0; }
   Processes processes() const {
-    return {.count = static_cast<unsigned>(all_.size()),
-            .machines = all_.machines(),
+    return {.count = static_cast<unsigned>(everyone_.size()),
+            .machines = everyone_.machines(),
             .in_rounds = in_rounds()};
   }
   EqualShare measures() const {
@@ -194,17 +198,17 @@ class ReplicateState {
     return gather_texts(all_, text, "the sums of measurements");
   }
   std::string from_first(std::string const& text) {
-    return gather_texts(all_, text, "a text of the first process").front();
+    return gather_texts(everyone_, text, "a text of the first process").front();
   }
 
   /// The first text that is not empty, of the first rank that has one; cut to 63 bytes.
   std::string first_of(std::string const& text) {
-    if (all_.size() == 1) return text;
+    if (everyone_.size() == 1) return text;
     constexpr std::int64_t most = 64;
     at::Tensor const mine = at::zeros({most}, at::kByte);
     text.copy(static_cast<char*>(mine.mutable_data_ptr()), most - 1);
-    at::Tensor const rows = all_.gather(mine, "a verdict");
-    for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
+    at::Tensor const rows = everyone_.gather(mine, "a verdict");
+    for (std::int64_t rank = 0; rank < everyone_.size(); ++rank) {
       std::string const each = static_cast<char const*>(rows[rank].const_data_ptr());
       if (!each.empty()) return each;
     }
@@ -233,6 +237,7 @@ class ReplicateState {
     has_gradient_ = gradients_.has();
     std::vector<bool> counts{true};
     if (all_.size() > 1) counts = exchange_records(phase);
+    if (cut_) agree_with_shards(phase);
     if constexpr (requires { gradients_.weigh(1.0, 1.0, has_gradient_); }) {
       double weight = 0;
       for (MicroBatchRecord const& each : phase.records) weight += each.weight;
@@ -248,12 +253,14 @@ class ReplicateState {
       }
     }
     batch_norms_.join(in_rounds());
+    if (cut_ && !std::exchange(has_compared_gradients_, true)) cut_->require_same_gradients();
     trained_ = 0;
     // What draws random numbers until the next window draws the same in every process.
     at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
   }
 
   std::vector<at::Tensor> norms(Parameters const& updated) {
+    if (cut_) return {cut_->norms(BlockNorms::of(cut_->counted(updated), nullptr))};
     at::Tensor all = BlockNorms::of(updated, sharded_ ? &sharded_->parts() : nullptr);
     if (sharded_) {
       // Each number is of one process, and 0 in the others: no order of a sum changes it.
@@ -268,10 +275,12 @@ class ReplicateState {
     sharded_->collect();
   }
 
+  /// The sums are of the copies of the module, and the verdicts of all processes.
   double reduce(Quantity what, double value) {
-    at::Tensor const values = all_.gather(at::full({1}, value, at::kDouble), "a verdict");
+    Communicator& all = is_verdict(what) ? everyone_ : all_;
+    at::Tensor const values = all.gather(at::full({1}, value, at::kDouble), "a verdict");
     double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
-    for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
+    for (std::int64_t rank = 0; rank < all.size(); ++rank) {
       double const each = values[rank].template item<double>();
       if (std::isnan(each)) return each;
       result = is_verdict(what) ? std::max(result, each) : result + each;
@@ -279,19 +288,67 @@ class ReplicateState {
     return result;
   }
   at::Tensor reduce(Quantity what, at::Tensor value) {
-    if (all_.size() == 1) return value;
+    Communicator& group = is_verdict(what) ? everyone_ : all_;
+    if (group.size() == 1) return value;
     at::Tensor mine = value.contiguous().view(-1);
-    at::Tensor all = at::empty({all_.size() * mine.numel()}, mine.options());
-    all_.collect(all, mine, "a flag");
-    at::Tensor const rows = all.view({all_.size(), -1});
+    at::Tensor all = at::empty({group.size() * mine.numel()}, mine.options());
+    group.collect(all, mine, "a flag");
+    at::Tensor const rows = all.view({group.size(), -1});
     return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
   }
 
  protected:
-  Communicator& all_;
+  Communicator& all_;       ///< processes that have the same weights
+  Communicator& everyone_;  ///< of a Grid also those that have other shards; otherwise the same
   Gradients gradients_;
 
  private:
+  /// Of a Grid: this process has shards of the module, and others of its copy the rest.
+  void cut(FitRun<Context>& phase) {
+    if (!all_.tensor() || all_.tensor()->size() == 1) {
+      require_whole(base_module(phase.module()), name_,
+                    "Set Replicate's member `with` to the `data` of the Grid whose `tensor` the "
+                    "layers have.");
+      return;
+    }
+    std::string const other(not_for_shards(typename Context::policies{}));
+    constexpr bool knows_shards = requires { requires bool(Gradients::knows_shards); };
+    if (shards || !knows_shards || !other.empty()) {
+      refuse_with_shards(shards           ? "Replicate's option Shard"
+                         : !knows_shards ? std::string(name_) + " as it is"
+                                         : "a policy of the kind " + other);
+    }
+    cut_.emplace(*all_.tensor(), phase.parameters(), all_.rank() == 0);
+    has_compared_gradients_ = false;
+    phase.update_parts(&cut_->parts());
+    phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
+      return cut_->whole(mine, which);
+    };
+  }
+
+  [[noreturn]] void refuse_with_shards(std::string const& what) const {
+    throw SettingsError(
+        {.what = "a recipe with " + what + " trains a module that is cut over processes",
+         .where = name_,
+         .why = "it takes each process's shard of a weight for the whole",
+         .fix = "Remove it, or use a Grid with tensor = 1. Optimizers and clipping "
+                "must treat each element by itself: AdamW, Adam, SGD, Adagrad, "
+                "ClipNorm, ClipValue. In a policy of your own that does, write "
+                "`static constexpr bool works_on_parts = true`."});
+  }
+
+  /// What a rank knows alone: it may have got a notice.
+  void agree_with_shards(SharedWindow<Context>& phase) {
+    std::int64_t const flags = (phase.preempts ? 1 : 0) | (phase.fails ? 2 : 0);
+    at::Tensor const all =
+        cut_->group().gather(at::full({1}, flags, at::kLong), "the verdicts of a step");
+    for (std::int64_t rank = 0; rank < cut_->group().size(); ++rank) {
+      auto const each = all[rank].template item<std::int64_t>();
+      phase.preempts = phase.preempts || (each & 1) != 0;
+      phase.fails = phase.fails || (each & 2) != 0;
+    }
+  }
+
   void shard(FitRun<Context>& phase) {
     if constexpr (shards) {
       if (all_.size() == 1) return;
@@ -316,9 +373,11 @@ class ReplicateState {
     phase.run_state().held_parts = nullptr;
     if (sharded_) sharded_->release();
     sharded_.reset();
+    cut_.reset();
   }
 
   void require_same_module(Phase<Context> const& phase, char const* what) {
+    if (cut_) cut_->require_same_copies(base_module(phase.module()), what);
     if (all_.size() == 1) return;
     require_same_run(all_, {{what, module_identity(base_module(phase.module()))}});
   }
@@ -458,6 +517,8 @@ class ReplicateState {
   std::vector<at::Tensor> parameters_;  // those that are trained, in this window
   std::vector<bool> has_gradient_;
   std::optional<ShardedParameters> sharded_;
+  std::optional<ShardedModule> cut_;
+  bool has_compared_gradients_ = false;
   std::uint64_t trained_ = 0;  // own micro-batches of this window so far
 };
 

@@ -31,6 +31,9 @@ namespace frugal::detail {
 /// waits for those before it, and one whose gradients do not come begins after the pass.
 class RingGradients {
  public:
+  /// Each process may have shards of the weights (Grid): sums are taken of each element by itself.
+  static constexpr bool knows_shards = true;
+
   struct Settings {
     std::int64_t first_bucket = std::int64_t{1} << 20;  ///< bytes: its sum begins early
     std::int64_t bucket = std::int64_t{25} << 20;       ///< bytes of the others

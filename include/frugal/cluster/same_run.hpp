@@ -53,9 +53,11 @@ inline void require_same_run(Communicator& all,
       std::string const other = value_of(texts[rank], which);
       if (other == first) continue;
       std::string const& name = values[which].first;
-      throw ClusterError({.what = "ranks train different runs: " + name + " of rank " +
-                                  std::to_string(rank) + " is '" + other + "', and of rank 0 '" +
-                                  first + "'",
+      auto const named = [&](std::size_t which_rank) {
+        return "rank " + std::to_string(all.rank_in_world(static_cast<int>(which_rank)));
+      };
+      throw ClusterError({.what = "ranks train different runs: " + name + " of " + named(rank) +
+                                  " is '" + other + "', and of " + named(0) + " '" + first + "'",
                           .where = all.hosts()[rank],
                           .why = "their gradients would be added up, and mean nothing",
                           .fix = "Start all ranks with the same program, settings and data."});

@@ -20,6 +20,7 @@
 #include <frugal/base/mapped_file.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -120,23 +121,26 @@ class WeightPlan {
   }
 
   static bool is_resized(Copy const& copy) {
-    return copy.to.dim() != 0 && copy.from->sizes[copy.transposed ? 1 : 0] != copy.to.size(0);
+    return copy.to.dim() != 0 &&
+           copy.from->sizes[copy.transposed ? 1 : 0] != whole_sizes(copy.to)[0];
   }
 
   /// Why a tensor cannot be copied; empty if it can.
   FRUGAL_INLINE std::string misfit(Copy const& copy) const {
     std::string const both = "'" + copy.name + "' is " + copy.from->type_and_shape() + " there" +
                              (copy.transposed ? ", transposed," : "") + " and " +
-                             type_and_shape(copy.to) + " here";
+                             type_and_shape(copy.to) + " here" +
+                             (part_of(copy.to) ? ", a part of " + sizes_text(copy.to) : "");
     std::vector<std::int64_t> sizes = copy.from->sizes;
     if (copy.transposed) {
       if (sizes.size() != 2) return both + ", and only matrices are transposed";
       std::swap(sizes[0], sizes[1]);
     }
-    bool const resizable = rules_.resize.matches(copy.name) && !sizes.empty() && sizes[0] != 0 &&
+    bool const resizable = !part_of(copy.to) && rules_.resize.matches(copy.name) &&
+                           !sizes.empty() && sizes[0] != 0 &&
                            sizes.size() == static_cast<std::size_t>(copy.to.dim());
     if (resizable) sizes[0] = copy.to.size(0);
-    if (at::IntArrayRef(sizes) != copy.to.sizes()) return both;
+    if (at::IntArrayRef(sizes) != whole_sizes(copy.to)) return both;
     if (!convertible(copy.from->type, copy.to.scalar_type())) {
       return both + ", a type that is not converted";
     }
@@ -224,8 +228,16 @@ class WeightPlan {
                       .fix = "Load into a module of a wider type, such as BF16."});
   }
 
+  static std::string sizes_text(at::Tensor const& tensor) {
+    std::string text = "[";
+    for (std::int64_t const size : whole_sizes(tensor)) {
+      text += (text.size() == 1 ? "" : ", ") + std::to_string(size);
+    }
+    return text + "]";
+  }
+
   FRUGAL_INLINE static void copy(Copy const& each) {
-    at::Tensor const saved = each.stored();
+    at::Tensor const saved = own_part(each.stored(), each.to);
     if (each.to.dim() == 0 || saved.size(0) == each.to.size(0)) {
       each.to.copy_(saved);
       return;

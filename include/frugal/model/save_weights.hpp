@@ -22,7 +22,9 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
+#include <frugal/data/named_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/layers.hpp>
@@ -53,8 +55,9 @@ namespace detail {
 
 class WeightsWriter {
  public:
+  /// `whole`: the module's tensors, where it has parts of them.
   FRUGAL_INLINE WeightsWriter(torch::nn::Module& module, std::filesystem::path folder,
-                              SaveRules const& rules)
+                              SaveRules const& rules, NamedTensors const* whole = nullptr)
       : folder_(std::move(folder)), type_(rules.type) {
     if (rules.type != at::ScalarType::Undefined && !at::isFloatingType(rules.type)) {
       throw SettingsError(
@@ -64,11 +67,17 @@ class WeightsWriter {
            .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
     std::vector<std::string> names;
+    if (whole == nullptr) {
+      require_whole(
+          module, "save_weights",
+          "Call save_weights(module, folder, *tensor_group) in all processes of the group.");
+    }
     auto const merged = merged_tensors(module);
-    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
-      if (merged.contains(tensor.unsafeGetTensorImpl())) return;
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& own) {
+      if (merged.contains(own.unsafeGetTensorImpl())) return;
       names.push_back(name);
       if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
+      at::Tensor const& tensor = whole == nullptr ? own : whole->at(name);
       std::uint64_t const bytes = bytes_of(tensor);
       if (shards_.empty() ||
           (shards_.back().bytes != 0 && shards_.back().bytes + bytes > rules.shard_bytes)) {

@@ -17,6 +17,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/average/weights.hpp>
@@ -193,7 +194,13 @@ class Average<Rule>::State {
     if (Archive::loading) make_room();
     // Checkpoint writes them to a file of their own: see detail::averages_path.
     archive.scope("weights", [&](auto& inner) {
-      for (std::size_t i = 0; i < names_.size(); ++i) inner(names_[i], averages_[i]);
+      for (std::size_t i = 0; i < names_.size(); ++i) {
+        if (auto const part = part_of(parameters_[i])) {
+          inner.part(names_[i], averages_[i], *part);
+        } else {
+          inner(names_[i], averages_[i]);
+        }
+      }
     });
   }
 

@@ -22,6 +22,10 @@
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
@@ -160,8 +164,8 @@ class Checkpoint<Options...>::State {
     begin(phase);
     if (!follows_) interval_.begin(run.counters, Clock::now());
     // A run that is killed before its first cadence resumes from here. The save also measures what one
-    // costs. In all processes: a forward pass of one may need the others.
-    phase.finish_set_up();
+    // costs. Processes with parts of the module make its forward passes together.
+    if (!follows_ || saves_together(phase)) phase.finish_set_up();
     if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
     if (run.resumed && !options::retention().best.empty()) {
@@ -349,12 +353,13 @@ class Checkpoint<Options...>::State {
     StateWriter writer(scratch, CopyTarget::live);
     writer.whole = run.whole_tensor;
     // In the order of the first process: weights, then States.
-    if (run.held_parts) {
-      detail::visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
-        auto const held = run.held_parts(tensor);
-        if (held) writer.part(name, held->mine, held->which);
-      });
-    }
+    detail::visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
+      if (auto const held = run.held_parts ? run.held_parts(tensor) : std::nullopt) {
+        writer.part(name, held->mine, held->which);
+      } else if (auto const part = part_of(tensor)) {
+        writer.part(name, tensor, *part);
+      }
+    });
     run.persist(writer);
   }
 

@@ -28,6 +28,7 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/data/source.hpp>
 
 namespace frugal::detail {
@@ -140,6 +141,12 @@ class Fit {
   // [begin begin]
   /// False if the run is preempted before there was anything to train.
   bool begin() {
+    if constexpr (!Run<Context>::divides) {
+      require_whole(
+          run_.root, "fit",
+          "Add fr::Replicate<fr::Exact>{.with = grid.data}, also for a single copy of the "
+          "module: gradients, norms and checkpoints are of all processes.");
+    }
     // Not in set_up_module(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
     FitBegin<Context> phase(run_);

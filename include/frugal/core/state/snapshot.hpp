@@ -14,6 +14,7 @@
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
@@ -154,9 +155,10 @@ class Snapshot {
     device_.reset();
     detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
-      auto const held = from.held_parts ? from.held_parts(tensor) : std::nullopt;
-      if (held) {
+      if (auto const held = from.held_parts ? from.held_parts(tensor) : std::nullopt) {
         writer.part(name, held->mine, held->which);
+      } else if (auto const part = part_of(tensor)) {
+        writer.part(name, tensor, *part);
       } else {
         writer(name, tensor);
       }

@@ -119,7 +119,11 @@ class StateReader {
     at::NoGradGuard const no_gradient;
     at::Tensor whole =
         at::empty_strided(which.sizes, which.strides, saved->second.options()).copy_(saved->second);
-    fill(path, mine, detail::in_memory_order(whole).narrow(0, which.first, which.count));
+    at::Tensor own = detail::in_memory_order(whole).narrow(0, which.first, which.count);
+    if (mine.defined() && mine.dim() != 1 && mine.numel() == which.count) {
+      own = own.as_strided(mine.sizes(), mine.strides(), own.storage_offset());
+    }
+    fill(path, mine, own);
   }
 
  private:

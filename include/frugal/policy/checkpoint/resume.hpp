@@ -25,6 +25,7 @@
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
@@ -53,7 +54,7 @@ FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, Safetensors c
     at::Tensor const saved = tensor_in_file(*view);
     bool const same_type = saved.defined() && (saved.scalar_type() == tensor.scalar_type() ||
                                                (half && tensor.is_floating_point()));
-    if (!same_type || saved.sizes() != tensor.sizes()) {
+    if (!same_type || saved.sizes() != whole_sizes(tensor)) {
       refuse_checkpoint(file.name(), "'" + name + "' is " +
                                          (saved.defined() ? type_and_shape(saved)
                                                           : std::string(dtype_name(view->dtype))) +

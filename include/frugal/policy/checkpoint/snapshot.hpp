@@ -49,7 +49,6 @@ class StoredSnapshot {
   FRUGAL_INLINE void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
-    has_weights_of_others_ = static_cast<bool>(run.held_parts);
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
@@ -117,8 +116,10 @@ class StoredSnapshot {
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
     SavedCheckpoint saved = directory.commit(writer, metrics_, replaces_);
     // This process has no other copy of the parts of the others.
-    if (has_parts_of_others_) state_.run.tensors.clear();
-    if (has_weights_of_others_) state_.module.tensors.clear();
+    if (has_parts_of_others_) {
+      state_.run.tensors.clear();
+      state_.module.tensors.clear();
+    }
     return saved;
   }
 
@@ -176,7 +177,6 @@ class StoredSnapshot {
   std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics
   bool replaces_ = true;
   bool has_parts_of_others_ = false;
-  bool has_weights_of_others_ = false;
   std::string fixed_;  ///< the identity of the tensors that are not in it
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages

@@ -22,6 +22,7 @@
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/judged.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
@@ -191,7 +192,7 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
     auto const view = file.find(name);
     if (!view) return;
     at::Tensor const saved = tensor_in_file(*view);
-    if (!saved.defined() || saved.sizes() != tensor.sizes()) {
+    if (!saved.defined() || saved.sizes() != whole_sizes(tensor)) {
       refuse_weights(file.name(), "'" + name + "' is " +
                                       (saved.defined() ? type_and_shape(saved)
                                                        : std::string(dtype_name(view->dtype))) +
@@ -215,11 +216,10 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors 
   }
   // Copy only after every tensor fits.
   for (auto& [tensor, saved] : pairs) {
-    auto const part = held ? held(tensor) : std::nullopt;
-    if (part) {
+    if (auto const part = held ? held(tensor) : std::nullopt) {
       part->copy_from(saved);
     } else {
-      tensor.copy_(saved);
+      tensor.copy_(own_part(saved, tensor));
     }
   }
   loaded.unexpected = names_not_in(module, file);

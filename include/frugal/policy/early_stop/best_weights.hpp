@@ -8,6 +8,7 @@
 #include <string>
 
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
 #include <frugal/error.hpp>
@@ -58,8 +59,16 @@ class BestWeights {
       inner("value", value_);
       inner("step", step_);
       inner.scope("tensors", [&](auto& tensors) {
-        visit_tensors(module, [&](std::string const& name, at::Tensor const&) {
-          tensors(name, kept_.module.tensors[name]);
+        visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+          at::Tensor& kept = kept_.module.tensors[name];
+          auto const part = part_of(tensor);
+          if (!part) return tensors(name, kept);
+          // A part lies in memory as its tensor does.
+          at::Tensor own = at::empty_like(tensor.detach(), at::TensorOptions().device(at::kCPU),
+                                          at::MemoryFormat::Preserve);
+          if (kept.defined()) own.copy_(kept);
+          tensors.part(name, own, *part);
+          kept = own;
         });
       });
     });

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/custom_class.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/pairwise_sum.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal {
+
+/// The processes that hold the shards of one module (Grid::tensor).
+using TensorGroup = std::shared_ptr<Communicator>;
+
+namespace detail {
+
+inline constexpr char const* sum_of_activations = "a sum of activations";
+
+/// The sum over rows [W, n] in the tree of PairwiseSum. 16-bit types are added up in float, and rounded
+/// once. Writes to the rows.
+inline at::Tensor sum_of_rows(at::Tensor const& rows) {
+  bool const is_half = rows.scalar_type() == at::kHalf || rows.scalar_type() == at::kBFloat16;
+  PairwiseSum tree;
+  for (at::Tensor const& row : rows.unbind(0)) tree.add({is_half ? row.to(at::kFloat) : row});
+  return tree.take().front().to(rows.scalar_type());
+}
+
+/// The sum of a tensor over a group: the same bits in every rank and with every backend. A small one
+/// is gathered, in one exchange; of a larger one each rank adds up a part, as an all-reduce does.
+inline at::Tensor sum_over(Communicator& group, at::Tensor const& mine) {
+  if (group.size() == 1 || mine.is_meta() || mine.numel() == 0) return mine.clone();
+  constexpr std::int64_t small = 16384;  // elements of all ranks
+  at::NoGradGuard const no_gradients;
+  std::int64_t const ranks = group.size(), count = mine.numel();
+  at::Tensor flat = mine.contiguous().view(-1);
+  if (ranks * count <= small) {
+    at::Tensor all = at::empty({ranks * count}, flat.options());
+    group.collect(all, flat, sum_of_activations);
+    return sum_of_rows(all.view({ranks, count})).view(mine.sizes());
+  }
+  std::int64_t const length = (count + ranks - 1) / ranks;
+  if (length * ranks != count) flat = at::constant_pad_nd(flat, {0, length * ranks - count});
+  at::Tensor parts = at::empty_like(flat);
+  group.exchange(parts, flat, sum_of_activations);
+  at::Tensor own = sum_of_rows(parts.view({ranks, length}));
+  at::Tensor all = at::empty_like(flat);
+  group.collect(all, own, sum_of_activations);
+  return all.narrow(0, 0, count).view(mine.sizes());
+}
+
+/// The tensors of all ranks one after the other along `dim`.
+inline at::Tensor gather_over(Communicator& group, at::Tensor const& mine, std::int64_t dim) {
+  if (group.size() == 1) return mine.clone();
+  at::NoGradGuard const no_gradients;
+  std::int64_t const ranks = group.size();
+  if (mine.is_meta())
+    return at::cat(std::vector<at::Tensor>(static_cast<std::size_t>(ranks), mine), dim);
+  at::Tensor flat = mine.contiguous().view(-1);
+  at::Tensor all = at::empty({ranks * flat.numel()}, flat.options());
+  group.collect(all, flat, "a gathering of activations");
+  std::vector<std::int64_t> shape = mine.sizes().vec();
+  shape.insert(shape.begin(), ranks);
+  return at::cat(all.view(shape).unbind(0), dim);
+}
+
+/// This rank's part of a tensor that all ranks have, along `dim`.
+inline at::Tensor part_over(Communicator& group, at::Tensor const& whole, std::int64_t dim) {
+  std::int64_t const size = whole.size(dim), ranks = group.size();
+  if (size % ranks != 0) {
+    throw ModuleError({.what = "a dimension of " + std::to_string(size) + " cannot be cut over " +
+                               std::to_string(ranks) + " processes",
+                       .where = "scatter_to_group, dimension " + std::to_string(dim),
+                       .why = "each takes an equal part",
+                       .fix = "Use a size that is a multiple of the group's, or a smaller group."});
+  }
+  return whole.narrow(dim, group.rank() * (size / ranks), size / ranks);
+}
+
+/// Keeps a group alive for as long as a graph that exchanges in its backward pass.
+struct GroupOfGraph : torch::CustomClassHolder {
+  explicit GroupOfGraph(TensorGroup of) : group(std::move(of)) {}
+  TensorGroup group;
+
+  static void keep(torch::autograd::AutogradContext& in, TensorGroup const& group,
+                   std::int64_t dim = 0) {
+    in.saved_data["group"] = c10::IValue::make_capsule(c10::make_intrusive<GroupOfGraph>(group));
+    in.saved_data["dim"] = dim;
+  }
+  static TensorGroup of(torch::autograd::AutogradContext& graph) {
+    return c10::static_intrusive_pointer_cast<GroupOfGraph>(graph.saved_data["group"].toCapsule())
+        ->group;
+  }
+  static std::int64_t dim(torch::autograd::AutogradContext& graph) {
+    return graph.saved_data["dim"].toInt();
+  }
+};
+
+}  // namespace detail
+
+/// The input of a sharded region, which all ranks have: the identity. Backward: the sum of the
+/// gradients of all ranks (Megatron's f). Also for a parameter that all ranks have and use on their own
+/// shards.
+inline at::Tensor copy_to_group(at::Tensor const& x, TensorGroup const& group);
+/// The output of a sharded region: the sum of all ranks' tensors. Backward: the identity (Megatron's g).
+inline at::Tensor reduce_from_group(at::Tensor const& x, TensorGroup const& group);
+/// This rank's part of a tensor that all have, along `dim`. Backward: gathers the parts. ModuleError
+/// for a size that the group does not divide.
+inline at::Tensor scatter_to_group(at::Tensor const& x, TensorGroup const& group,
+                                   std::int64_t dim = -1);
+/// The parts of all ranks one after the other along `dim`. Backward: this rank's part.
+inline at::Tensor gather_from_group(at::Tensor const& x, TensorGroup const& group,
+                                    std::int64_t dim = -1);
+
+namespace detail {
+
+// Each backward pass calls the public function, so that it can be differentiated again.
+
+struct CopyToGroup : torch::autograd::Function<CopyToGroup> {
+  static at::Tensor forward(torch::autograd::AutogradContext* graph, at::Tensor const& x,
+                            TensorGroup const& group) {
+    GroupOfGraph::keep(*graph, group);
+    return x;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* graph,
+                                                 torch::autograd::variable_list const& gradients) {
+    return {reduce_from_group(gradients[0], GroupOfGraph::of(*graph)), at::Tensor()};
+  }
+};
+
+struct ReduceFromGroup : torch::autograd::Function<ReduceFromGroup> {
+  static at::Tensor forward(torch::autograd::AutogradContext* graph, at::Tensor const& x,
+                            TensorGroup const& group) {
+    GroupOfGraph::keep(*graph, group);
+    return sum_over(*group, x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* graph,
+                                                 torch::autograd::variable_list const& gradients) {
+    return {copy_to_group(gradients[0], GroupOfGraph::of(*graph)), at::Tensor()};
+  }
+};
+
+struct ScatterToGroup : torch::autograd::Function<ScatterToGroup> {
+  static at::Tensor forward(torch::autograd::AutogradContext* graph, at::Tensor const& x,
+                            TensorGroup const& group, std::int64_t dim) {
+    GroupOfGraph::keep(*graph, group, dim);
+    return part_over(*group, x, dim).clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* graph,
+                                                 torch::autograd::variable_list const& gradients) {
+    return {gather_from_group(gradients[0], GroupOfGraph::of(*graph), GroupOfGraph::dim(*graph)),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
+struct GatherFromGroup : torch::autograd::Function<GatherFromGroup> {
+  static at::Tensor forward(torch::autograd::AutogradContext* graph, at::Tensor const& x,
+                            TensorGroup const& group, std::int64_t dim) {
+    GroupOfGraph::keep(*graph, group, dim);
+    return gather_over(*group, x, dim);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* graph,
+                                                 torch::autograd::variable_list const& gradients) {
+    return {scatter_to_group(gradients[0], GroupOfGraph::of(*graph), GroupOfGraph::dim(*graph)),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace detail
+
+inline at::Tensor copy_to_group(at::Tensor const& x, TensorGroup const& group) {
+  return group->size() == 1 ? x : detail::CopyToGroup::apply(x, group);
+}
+inline at::Tensor reduce_from_group(at::Tensor const& x, TensorGroup const& group) {
+  return group->size() == 1 ? x : detail::ReduceFromGroup::apply(x, group);
+}
+inline at::Tensor scatter_to_group(at::Tensor const& x, TensorGroup const& group,
+                                   std::int64_t dim) {
+  return group->size() == 1 ? x : detail::ScatterToGroup::apply(x, group, dim);
+}
+inline at::Tensor gather_from_group(at::Tensor const& x, TensorGroup const& group,
+                                    std::int64_t dim) {
+  return group->size() == 1 ? x : detail::GatherFromGroup::apply(x, group, dim);
+}
+
+}  // namespace frugal

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/same_run.hpp>
+#include <frugal/cluster/shard.hpp>
+#include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/tensor_part.hpp>
+#include <frugal/data/tensor_identity.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal::detail {
+
+/// Kinds that do the same with a module of which each process has shards; of those that look at
+/// gradients, policies that work on parts.
+using kinds_with_shards =
+    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
+         kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
+         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute,
+         kinds::skip_non_finite, kinds::spot, kinds::stop_after>;
+
+template <class P>
+inline constexpr bool works_with_shards =
+    is_null<P> || is_once_per_run<typename P::kind>() ||
+    (contains<typename P::kind, kinds_with_shards>
+         ? WorksOnParts::met<P>
+         : !contains<typename P::kind, kinds_with_ranks> && says_works_on_parts<P>());
+
+/// The first policy of a recipe that would take a shard for a whole tensor; empty without.
+template <class... Ps>
+constexpr std::string_view not_for_shards(list<Ps...>) {
+  std::string_view name;
+  ((name = name.empty() && !works_with_shards<Ps> ? std::string_view(Ps::kind::name) : name), ...);
+  return name;
+}
+
+/// What a run does for a module that is cut over a group of processes (tensor parallelism), beside
+/// what it does for each copy.
+class ShardedModule {
+ public:
+  /// `gives`: whether this copy of the module is that which checkpoints save.
+  ShardedModule(Communicator& group, Parameters const& parameters, bool gives)
+      : group_(group), gives_(gives) {
+    parts_.parameters = parameters;
+    for (at::Tensor const& each : parameters.tensors) {
+      parts_.of.push_back(part_of(each));
+      if (!parts_.of.back() ||
+          parts_.of.back()->count * group.size() == parts_.of.back()->whole_count())
+        continue;
+      throw ModuleError({.what = "a shard of " + parts_.of.back()->text() + " elements",
+                         .where = "Replicate, with a tensor group of " +
+                                  std::to_string(group.size()) + " processes",
+                         .why = "the layer was made for a group of another size",
+                         .fix = "Make all layers with the `tensor` of the Grid whose `data` "
+                                "Replicate has."});
+    }
+  }
+
+  ParameterParts const& parts() const { return parts_; }
+  Communicator& group() const { return group_; }
+
+  /// In the first process the whole of a tensor; undefined in the others. All of them call it.
+  at::Tensor whole(at::Tensor const& mine, TensorPart const& which) const {
+    if (!gives_) return {};
+    constexpr char const* what = "a shard of the run's state";
+    at::Tensor const own = in_memory_order(mine.detach()).cpu();
+    if (group_.rank() != 0) {
+      group_.send_to_first(own, what);
+      return {};
+    }
+    at::Tensor whole = at::empty_strided(which.sizes, which.strides, own.options());
+    at::Tensor const elements = in_memory_order(whole);
+    elements.narrow(0, which.first, which.count).copy_(own);
+    for (int rank = 1; rank < group_.size(); ++rank) {
+      group_.receive(elements.narrow(0, rank * which.count, which.count), rank, what);
+    }
+    return whole;
+  }
+
+  /// Parameters of which the norm counts here: those that all ranks have are the first one's.
+  Parameters counted(Parameters const& updated) const {
+    if (group_.rank() == 0) return updated;
+    Parameters own = updated;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (!parts_.of[i]) own.tensors[i] = own.tensors[i].detach();  // it has no gradient
+    }
+    return own;
+  }
+  /// The norms of all ranks' blocks, in the order of ranks.
+  at::Tensor norms(at::Tensor mine) const {
+    at::Tensor all = at::empty({group_.size() * mine.numel()}, mine.options());
+    group_.collect(all, mine, "the norm of gradients");
+    return all;
+  }
+
+  /// Throws ClusterError if a tensor that all ranks have is not the same in them.
+  void require_same_copies(torch::nn::Module& module, char const* what) const {
+    std::vector<std::pair<std::string, std::string>> values;
+    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+      if (!part_of(tensor)) {
+        values.emplace_back("'" + name + "' of " + what + ", which is not cut,", hash_of(tensor));
+      }
+    });
+    require_same_run(group_, values);
+  }
+
+  /// Throws ModuleError if a parameter that all ranks have gets another gradient in one: it is used on a
+  /// shard, so each rank has a part of the sum alone, and the copies would drift apart.
+  void require_same_gradients() const {
+    std::string mine;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < parts_.of.size(); ++i) {
+      at::Tensor const& gradient = parts_.parameters.tensors[i].grad();
+      if (parts_.of[i]) continue;
+      names.push_back(parts_.parameters.names[i]);
+      mine += gradient.defined() ? hash_of(gradient) : std::string(16, '-');
+    }
+    std::vector<std::string> const all = gather_texts(group_, mine, "the comparison of gradients");
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (all[rank].compare(16 * i, 16, all.front(), 16 * i, 16) == 0) continue;
+        throw ModuleError(
+            {.what = "the gradient of '" + names[i] + "' differs between rank " +
+                     std::to_string(group_.rank_in_world(static_cast<int>(rank))) + " and rank " +
+                     std::to_string(group_.rank_in_world(0)),
+             .where = "the first step of a module that is cut over processes",
+             .why = "all of them have this parameter, and use it on their shards, on other data or "
+                    "with other random numbers",
+             .fix = "Use `copy_to_group(parameter, group)` where it is used on a shard, and "
+                    "ShardedDropout for dropout of a shard."});
+      }
+    }
+  }
+
+ private:
+  static std::string hash_of(at::Tensor const& tensor) {
+    TensorHash hash;
+    hash.add(tensor.detach());
+    return hex_of(hash.digest());
+  }
+
+  Communicator& group_;
+  bool gives_;
+  ParameterParts parts_;
+};
+
+}  // namespace frugal::detail
