@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include <frugal/cluster/wire.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
@@ -33,7 +32,7 @@ struct PowerSGDSettings {
   bool error_feedback = true;
   /// Whether a step begins with the factor Q of the last one, and not with a random one.
   bool warm_start = true;
-  /// Added to the norms of columns in the Gram-Schmidt process (R of 1 and 2).
+  /// Added to the norms of columns in the Gram-Schmidt process, which serves R of 1 and 2.
   double orthogonalization_epsilon = 0;
   std::uint32_t seed = 0;  ///< of the first Q
   SavedErrors saved_errors = SavedErrors::each;

@@ -3,12 +3,15 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
 #include <utility>
 
+#include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/power_sgd.hpp>
 #include <frugal/cluster/power_sgd_gradients.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 

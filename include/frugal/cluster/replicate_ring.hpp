@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/power_sgd.hpp>
+#include <frugal/cluster/power_sgd_gradients.hpp>
 #include <frugal/cluster/power_sgd_state.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
