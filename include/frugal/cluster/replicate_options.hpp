@@ -31,10 +31,9 @@ struct ReplicateOptions {
   using demands = std::conditional_t<
       gathers, list<KnowsRanks, WorksOnParts, WorksWithoutWeights>,
       std::conditional_t<shards, list<KnowsRanks, WorksOnParts>, list<KnowsRanks>>>;
-  using conflicts =
-      concat<concat<std::conditional_t<shards, ShardConflicts, list<>>,
-                    std::conditional_t<syncs, SyncBatchNormConflicts, list<>>>,
-             typename wire::conflicts>;
+  using conflicts = concat<concat<std::conditional_t<shards, ShardConflicts, list<>>,
+                                  std::conditional_t<syncs, SyncBatchNormConflicts, list<>>>,
+                           typename wire::conflicts>;
 };
 
 }  // namespace frugal::detail

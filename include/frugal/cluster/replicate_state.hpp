@@ -314,7 +314,7 @@ class ReplicateState {
     std::string const other(not_for_shards(typename Context::policies{}));
     constexpr bool knows_shards = requires { requires bool(Gradients::knows_shards); };
     if (shards || !knows_shards || !other.empty()) {
-      refuse_with_shards(shards           ? "Replicate's option Shard"
+      refuse_with_shards(shards          ? "Replicate's option Shard"
                          : !knows_shards ? std::string(name_) + " as it is"
                                          : "a policy of the kind " + other);
     }
