@@ -402,8 +402,12 @@ struct PairImpl : torch::nn::Module {
         norm(register_module(
             "norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({hidden / group->size()})))),
         down(register_module("down", fr::RowLinear(hidden, classes, group))) {}
-  at::Tensor forward(at::Tensor const& x) { return down(norms ? norm(up(x)) : up(x)); }
+  at::Tensor forward(at::Tensor const& x) {
+    if (gives_shard) return up(x);
+    return down(norms ? norm(up(x)) : up(x));
+  }
   bool norms;
+  bool gives_shard = false;
   fr::ColumnLinear up;
   torch::nn::LayerNorm norm;
   fr::RowLinear down;
@@ -415,6 +419,7 @@ template <class... Policies>
 std::string train_pair(fr::Grid const& all, std::string_view name, Policies const&... policies) {
   torch::manual_seed(3);
   Pair net(all.tensor, name == "partial");
+  net->gives_shard = name == "shard";
   if (name == "skip" && all.everyone->rank() == 1) {
     auto const count = std::make_shared<int>(0);
     net->up->weight.register_hook([count](at::Tensor const& gradient) {
@@ -573,10 +578,11 @@ TEST_CASE("preempted in one shape, and resumed in others: one checkpoint of whol
 
 TEST_CASE("recipes and modules that would train silently wrong are refused in every rank") {
   std::vector<std::pair<std::string, std::string>> const all{
-      {"alone", "Add fr::Replicate<fr::Exact>{.with = grid.data}"},
+      {"alone", "Add the policy that trains with these processes"},
       {"rollback", "a policy of the kind Rollback"},
       {"not of the grid", "Set Replicate's member `with` to the `data` of the Grid"},
       {"other data", "the data of rank 1"},
+      {"shard", "the loss of rank 1 is "},
       {"partial", "the gradient of 'norm.weight' differs between rank 1 and rank 0"}};
   for (auto const& [name, words_of_error] : all) {
     CAPTURE(name);

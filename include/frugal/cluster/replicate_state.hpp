@@ -337,16 +337,16 @@ class ReplicateState {
                 "`static constexpr bool works_on_parts = true`."});
   }
 
-  /// What a rank knows alone: it may have got a notice.
+  /// What a rank knows alone: it may have got a notice. All ranks of a copy must have the same loss.
   void agree_with_shards(SharedWindow<Context>& phase) {
-    std::int64_t const flags = (phase.preempts ? 1 : 0) | (phase.fails ? 2 : 0);
-    at::Tensor const all =
-        cut_->group().gather(at::full({1}, flags, at::kLong), "the verdicts of a step");
-    for (std::int64_t rank = 0; rank < cut_->group().size(); ++rank) {
-      auto const each = all[rank].template item<std::int64_t>();
-      phase.preempts = phase.preempts || (each & 1) != 0;
-      phase.fails = phase.fails || (each & 2) != 0;
+    double loss = 0;
+    for (MicroBatchRecord const& each : phase.records) {
+      if (each.weight != 0) loss += each.loss.template item<double>() * each.weight;
     }
+    ShardedModule::Verdict const all =
+        cut_->agree({.preempts = phase.preempts, .fails = phase.fails, .loss = loss});
+    phase.preempts = all.preempts;
+    phase.fails = all.fails;
   }
 
   void shard(FitRun<Context>& phase) {

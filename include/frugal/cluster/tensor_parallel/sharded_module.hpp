@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
+#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -108,6 +108,41 @@ class ShardedModule {
     at::Tensor all = at::empty({group_.size() * mine.numel()}, mine.options());
     group_.collect(all, mine, "the norm of gradients");
     return all;
+  }
+
+  /// What a rank says of a window.
+  struct Verdict {
+    bool preempts = false;
+    bool fails = false;
+    double loss = 0;
+  };
+  /// Whether one of all ranks asks for a preemption or has refused a loss. ModuleError if their losses
+  /// differ: each would train its shards for another one.
+  Verdict agree(Verdict const& mine) const {
+    at::Tensor const own = at::empty({3}, at::kDouble);
+    auto* const values = own.mutable_data_ptr<double>();
+    values[0] = mine.preempts ? 1 : 0;
+    values[1] = mine.fails ? 1 : 0;
+    values[2] = mine.loss;
+    at::Tensor const rows = group_.gather(own, "the verdicts of a step");
+    auto const* const all = rows.const_data_ptr<double>();
+    Verdict verdict{.loss = all[2]};
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      double const* const row = all + 3 * rank;
+      verdict.preempts = verdict.preempts || row[0] != 0;
+      verdict.fails = verdict.fails || row[1] != 0;
+      if (row[2] == all[2] || (std::isnan(row[2]) && std::isnan(all[2]))) continue;
+      throw ModuleError(
+          {.what = "the loss of rank " + std::to_string(group_.rank_in_world(rank)) + " is " +
+                   std::to_string(row[2]) + ", and that of rank " +
+                   std::to_string(group_.rank_in_world(0)) + " " + std::to_string(all[2]),
+           .where = "a step of a module that is cut over processes",
+           .why = "the ranks of one copy of the module must come to the same bits of one output",
+           .fix =
+               "Give the objective whole tensors (ColumnOptions::gather), and use ShardedDropout "
+               "for dropout of a shard."});
+    }
+    return verdict;
   }
 
   /// Throws ClusterError if a tensor that all ranks have is not the same in them.

@@ -5,10 +5,9 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>

@@ -144,8 +144,8 @@ class Fit {
     if constexpr (!Run<Context>::divides) {
       require_whole(
           run_.root, "fit",
-          "Add fr::Replicate<fr::Exact>{.with = grid.data}, also for a single copy of the "
-          "module: gradients, norms and checkpoints are of all processes.");
+          "Add the policy that trains with these processes: docs/cluster/tensor_parallel.md "
+          "shows it.");
     }
     // Not in set_up_module(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
