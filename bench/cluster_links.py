@@ -60,6 +60,8 @@ class Network:
 
     def __exit__(self, *_) -> None:
         for rank in range(max(LINKS)):
+            # Not left to the namespace, which lives as long as a rank that is still ending.
+            subprocess.run(["ip", "link", "del", f"frugal-v{rank}"], capture_output=True)
             subprocess.run(["ip", "netns", "del", f"{NAME}-{rank}"], capture_output=True)
         subprocess.run(["ip", "link", "del", NAME], capture_output=True)
 
