@@ -403,7 +403,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     if (what == "hand") expected = {{4, 12}};
     if (what == "fewer") expected = {{4, 7}, {2, 12}};
     if (what == "more") expected = {{2, 3}, {4, 12}};
-    if (what == "stopped") expected = {{4, 7}}, stop = 7;
+    if (what == "stopped") expected = {{4, 6}}, stop = 6;
     rank_processes::answer(train_in(folder, expected, what == "resumed" ? 0.2 : 0.0, stop));
   }
 }
@@ -446,7 +446,7 @@ TEST_CASE(
 TEST_CASE("a run that a policy stops ends its round, and saves that") {
   support::TemporaryFolder const folder;
   std::vector<std::string> const results = run_in(folder / "run", "stopped", 4, 0, 0);
-  CHECK(results.front().find("exit 0, 7 steps") != std::string::npos);
+  CHECK(results.front().find("exit 0, 6 steps") != std::string::npos);
   check_by_hand(results);
 }
 
