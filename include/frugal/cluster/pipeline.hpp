@@ -12,12 +12,13 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/joined_processes.hpp>
 #include <frugal/cluster/knows_stages.hpp>
 #include <frugal/cluster/pipeline_executor.hpp>
 #include <frugal/cluster/pipeline_layers.hpp>
 #include <frugal/cluster/pipeline_schedule.hpp>
 #include <frugal/cluster/pipeline_state.hpp>
-#include <frugal/cluster/replicate_state.hpp>
+#include <frugal/cluster/window_share.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -8,9 +8,11 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/exact_gradients.hpp>
+#include <frugal/cluster/joined_processes.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/scattering_state.hpp>
+#include <frugal/cluster/window_share.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/prctl.h>
-
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -11,10 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -33,7 +29,7 @@
 #include <frugal/cluster/sharded_parameters.hpp>
 #include <frugal/cluster/tensor_parallel/sharded_module.hpp>
 #include <frugal/cluster/window_message.hpp>
-#include <frugal/core/loop/counted_values.hpp>
+#include <frugal/cluster/written_scalars.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/window_phases.hpp>
@@ -43,58 +39,6 @@
 #include <frugal/model/module_identity.hpp>
 
 namespace frugal::detail {
-
-/// A process whose launcher was killed would go on alone, and keep the run's lock and a GPU: it gets a
-/// SIGTERM, as from the launcher. Those of torchrun have its agent for their parent.
-inline void end_with_launcher(World const& world) {
-  if (world.launcher == "torchrun") ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-}
-
-/// The processes that the launcher has started, joined once.
-inline std::shared_ptr<Communicator> communicator_of_environment() {
-  // Not destroyed: its threads would outlive what they use.
-  static auto const& one = []() -> auto& {
-    World const world = World::from_environment();
-    end_with_launcher(world);
-    auto& joined = *new std::shared_ptr<Communicator>(Communicator::join(world));
-    std::atexit([] { communicator_of_environment()->close(); });
-    return joined;
-  }();
-  return one;
-}
-
-/// Those that a policy's member `with` names, or of the environment.
-inline Communicator& communicator_of(std::shared_ptr<Communicator> const& with) {
-  return with ? *with : *communicator_of_environment();
-}
-
-[[noreturn]] inline void refuse_share(World const& world, int micro_batches, char const* name,
-                                      std::string why, char const* multiple) {
-  throw SettingsError({.what = std::to_string(world.size) + " processes cannot share windows of " +
-                               std::to_string(micro_batches) + " micro-batches",
-                       .where = name,
-                       .why = std::move(why),
-                       .fix = std::string("Use Accumulate<N> with ") + multiple +
-                              "; N is the number of micro-batches of a step in all processes."});
-}
-
-/// Those of a window that a rank trains at the same times as the others: rank, rank + W, and so on.
-inline MicroBatches striped_share(World const& world, MicroBatches const& equal) {
-  return {.first = static_cast<std::uint64_t>(world.rank),
-          .count = equal.count,
-          .stride = static_cast<std::uint64_t>(world.size)};
-}
-
-/// Those of a window that a rank trains. SettingsError unless each has the same number.
-inline MicroBatches equal_share(World const& world, int micro_batches, char const* name,
-                                char const* multiple = "a multiple of the number of processes") {
-  int const each = micro_batches / world.size;
-  if (each * world.size != micro_batches) {
-    refuse_share(world, micro_batches, name, "each must have the same number of them", multiple);
-  }
-  return {.first = static_cast<std::uint64_t>(world.rank * each),
-          .count = static_cast<std::uint64_t>(each)};
-}
 
 /// The State of Replicate with each way of adding up gradients. `Gradients` takes those of a window:
 ///
@@ -472,34 +416,6 @@ class ReplicateState {
       }
     }
     return places;
-  }
-
-  static std::string written_scalars(std::vector<MicroBatchRecord> const& records) {
-    CountedWriter out;
-    for (MicroBatchRecord const& each : records) {
-      out.put(static_cast<std::uint64_t>(std::distance(each.scalars.begin(), each.scalars.end())));
-      for (Scalars::Value const& scalar : each.scalars) {
-        out.put_text(scalar.name);
-        // One of weight 0 is never read.
-        bool const reads = !scalar.is_number && each.weight != 0;
-        out.put(reads ? scalar.tensor.template item<double>() : scalar.number);
-      }
-    }
-    return out.take();
-  }
-  /// `texts` of all, for the records of all.
-  static void read_scalars(std::vector<std::string> const& texts,
-                           std::vector<std::size_t> const& places,
-                           std::vector<MicroBatchRecord>& records) {
-    std::string whole;
-    for (std::string const& text : texts) whole += text;
-    CountedReader in(whole);
-    for (std::size_t const place : places) {
-      for (auto left = in.template get<std::uint64_t>(); left != 0; --left) {
-        std::string name = in.text();
-        records[place].scalars.add({std::move(name), in.template get<double>()});
-      }
-    }
   }
 
   /// Of random numbers: a micro-batch draws the same in whatever process it is trained.
