@@ -26,8 +26,9 @@ namespace frugal::detail {
 /// statistics of its micro-batch alone, and reads no running ones, so these may wait for the end of
 /// the window.
 ///
-/// An average over calls is linear in what it was before: running = kept * before + part. So a
-/// micro-batch is trained with averages of 0, which leaves its part in them.
+/// An average over calls is linear in what it was before: running = kept * before + part. The part of a
+/// micro-batch is what that leaves, with what was before the window, the same in every process. A layer
+/// that the forward pass puts in evaluation mode uses the averages, and leaves no part.
 class BatchNormStatistics {
  public:
   explicit BatchNormStatistics(Communicator& all) : all_(all) {}
@@ -52,9 +53,6 @@ class BatchNormStatistics {
       at::NoGradGuard const no_gradients;
       for (Layer const& each : of_.layers_) {
         before_.push_back({each.mean->clone(), each.variance->clone(), each.tracked->clone()});
-        each.mean->zero_();
-        each.variance->zero_();
-        each.tracked->zero_();
       }
     }
     Part(Part const&) = delete;
@@ -72,12 +70,27 @@ class BatchNormStatistics {
     void take() {
       if (before_.empty()) return;
       at::NoGradGuard const no_gradients;
-      std::vector<at::Tensor> all;
-      for (Layer const& each : of_.layers_)
-        all.push_back(each.tracked->reshape({1}).to(at::kDouble));
-      for (Layer const& each : of_.layers_) all.push_back(each.mean->to(at::kDouble));
-      for (Layer const& each : of_.layers_) all.push_back(each.variance->to(at::kDouble));
-      of_.rows_.push_back(at::cat(all));
+      std::vector<at::Tensor> calls, means, variances;
+      for (std::size_t i = 0; i < before_.size(); ++i) {
+        Layer const& layer = of_.layers_[i];
+        at::Tensor const now = layer.tracked->reshape({1}).to(at::kDouble);
+        at::Tensor const then = before_[i].tracked.reshape({1}).to(at::kDouble);
+        at::Tensor const more = now - then;
+        calls.push_back(more);
+        at::Tensor const kept = layer.momentum
+                                    ? at::pow(at::full_like(more, 1 - *layer.momentum), more)
+                                    : then / now.clamp_min(1);
+        // Of a mean over all calls the part is the mean of the new ones.
+        at::Tensor const scale = layer.momentum ? at::ones_like(more) : now / more.clamp_min(1);
+        auto const part = [&](at::Tensor const& running, at::Tensor const& before) {
+          return (running.to(at::kDouble) - kept * before.to(at::kDouble)) * scale;
+        };
+        means.push_back(part(*layer.mean, before_[i].mean));
+        variances.push_back(part(*layer.variance, before_[i].variance));
+      }
+      calls.insert(calls.end(), means.begin(), means.end());
+      calls.insert(calls.end(), variances.begin(), variances.end());
+      of_.rows_.push_back(at::cat(calls));
     }
 
    private:

@@ -170,14 +170,15 @@ class Communicator {
     complete(data(mine)->_allgather_base(all, mine), what);
   }
 
-  /// A tensor in host memory from one rank to rank 0, which knows its size.
+  /// A tensor in host memory from one rank to rank 0, which knows its size. The first rank has more of
+  /// these than the others, so they do not count as exchanges.
   void send_to_first(at::Tensor const& tensor, char const* what) {
     std::vector<at::Tensor> one{tensor};
-    complete(control_->send(one, 0, 0), what);
+    complete(control_->send(one, 0, 0), what, /*counts=*/false);
   }
   void receive(at::Tensor const& into, int rank, char const* what) {
     std::vector<at::Tensor> one{into};
-    complete(control_->recv(one, rank, 0), what);
+    complete(control_->recv(one, rank, 0), what, /*counts=*/false);
   }
 
   /// Connects the ranks for the messages below. All call it together: otherwise the first message waits
@@ -230,9 +231,9 @@ class Communicator {
     return data(tensor)->allreduce(one);
   }
   /// Waits for an exchange. If another rank has ended, failed or hangs, the error names it.
-  void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what) {
+  void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what, bool counts = true) {
     auto const begun = std::chrono::steady_clock::now();
-    if (watch_) watch_->enter(what, counts_);
+    if (watch_) watch_->enter(what, counts && counts_);
     std::string verdict;
     try {
       wait(*work);

@@ -22,6 +22,7 @@
 #include <frugal/cluster/pairwise_sum.hpp>
 #include <frugal/cluster/rank_rows.hpp>
 #include <frugal/cluster/replicate_state.hpp>
+#include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -75,6 +76,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   }
 
   void on_fit_begin(FitBegin<Context>& phase) {
+    refuse_batch_norm(base_module(phase.module()));
     rule_.check();
     rule_.compare([&](char const* name, double value) { phase.compare_in_processes(name, value); });
     run_ = &phase.run_state();
@@ -158,6 +160,18 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   }
 
  private:
+  static void refuse_batch_norm(torch::nn::Module& module) {
+    each_batch_norm(module, [](auto const& layer) {
+      if (!layer.is_training()) return;
+      throw ModuleError(
+          {.what = "the module has BatchNorm in training",
+           .where = "Replicate<LocalSteps>",
+           .why = "in the middle of a round its statistics are of weights that no other "
+                  "process has, and the module has those of the last outer step",
+           .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
+    });
+  }
+
   void begin_window(Phase<Context> const& phase) {
     if (weights_.has_own()) return;
     weights_.require_same(phase.parameters());

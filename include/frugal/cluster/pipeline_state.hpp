@@ -51,7 +51,8 @@ class PipelineState {
 
   DividedLayers& layers() const { return *layers_; }
 
-  void on_module(ModuleSetup<Context> const& phase) {
+  void on_module(ModuleSetup<Context>& phase) {
+    phase.run_state().has_other_parameters = all_->size() > 1;
     torch::nn::Module& root = base_module(phase.module());
     LayerList list = LayerList::of(root);
     int const stages = all_->size() * chunks_;

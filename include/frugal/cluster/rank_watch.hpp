@@ -300,6 +300,7 @@ class RankWatch {
       return "at step " + std::to_string(place.step) + (place.waits ? " in " : " after ") +
              (place.what.empty() ? "its start" : place.what);
     };
+    State const own = now[static_cast<std::size_t>(rank_)].state;
     std::string ended, left;
     std::uint64_t most = 0;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
@@ -308,7 +309,7 @@ class RankWatch {
       if (place.state == State::failed)
         return name(static_cast<int>(rank)) + " failed at step " + std::to_string(place.step) +
                ": " + place.what;
-      if (place.state == State::left && static_cast<int>(rank) != rank_) {
+      if (place.state == State::left && own == State::runs && static_cast<int>(rank) != rank_) {
         left += (left.empty() ? "" : ", ") + name(static_cast<int>(rank));
       } else if (place.beats == before[rank].beats && static_cast<int>(rank) != rank_) {
         ended += (ended.empty() ? "" : "; ") + name(static_cast<int>(rank)) +
@@ -321,7 +322,7 @@ class RankWatch {
     auto const is_behind = [&](Place const& place) { return place.exchanges != most; };
     bool const any = std::ranges::any_of(now, is_behind);
     auto const works = [&](Place const& place) {
-      return place.state == State::runs && !place.waits && (!any || is_behind(place));
+      return place.state == own && !place.waits && (!any || is_behind(place));
     };
     bool const any_works = std::ranges::any_of(now, works);
     std::string behind;

@@ -73,6 +73,11 @@ struct Replicate<Ring, Options...> {
                 "frugal: Wire<PowerSGD<R>> sends the sum of a window's gradients as factors, and "
                 "Shard<States, Grads> sends each micro-batch's by itself. Use Shard<States> or "
                 "Wire<BF16>.");
+  static_assert(
+      !options::scatters || !options::syncs,
+      "frugal: SyncBatchNorm waits for the other processes in a layer's forward and backward "
+      "pass, and so does Shard<States, Grads> for its exchanges: their order would depend on "
+      "the data. Use Shard<States>.");
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;

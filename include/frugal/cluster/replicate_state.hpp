@@ -109,6 +109,8 @@ class ReplicateState {
   void around_fit(FitRun<Context>& phase, Next&& next) {
     all_.enter_run();
     try {
+      // Here and not in the first window, where one may take long and another wait without a name for it.
+      if (phase.settings().device.is_cpu()) all_.connect_links();
       cut(phase);
       shard(phase);
       next();

@@ -79,7 +79,7 @@ class RankedPairs {
 ///
 /// State: all scores, on their device: for each label of Binary 4 bytes (8 of double scores) and 1,
 /// of Macro C scores of the output's type and 4 bytes. result() sorts on the host. Ranks cannot be
-/// added up, so that it is of one process.
+/// added up, so processes gather all scores.
 template <class Average = Binary>
 class RocAuc {
   static constexpr bool binary = std::is_same_v<Average, Binary>;

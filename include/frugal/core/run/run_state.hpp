@@ -78,6 +78,8 @@ struct RunState {
   /// Where processes hold parts of the States' tensors: makes them whole for a checkpoint. Then all
   /// of them call persist() when one saves.
   WholeTensor whole_tensor{};
+  /// Whether `parameters` are those of a part of the module, and other processes have the others'.
+  bool has_other_parameters = false;
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
   /// What a window's gradients are multiplied by until on_gradients; empty: by nothing. Set by the

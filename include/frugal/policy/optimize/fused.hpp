@@ -49,6 +49,15 @@ FRUGAL_INLINE std::vector<std::vector<std::size_t>> buckets_of(
   return buckets;
 }
 
+[[noreturn]] FRUGAL_INLINE void refuse_groups() {
+  throw SettingsError({.what = "groups of parameters in a module whose layers are divided",
+                       .where = "Optimize::groups",
+                       .why =
+                           "each process would resolve them over its own layers alone: a rate by "
+                           "depth would begin again in each, and a pattern match nothing in some",
+                       .fix = "Leave `groups` empty, or divide the work by Replicate."});
+}
+
 /// The settings of a policy that groups may change.
 template <class Rule>
 ParameterSettings settings_of(Rule const& rule) {
@@ -85,6 +94,7 @@ class FusedState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
+    if (phase.run_state().has_other_parameters && !rule_.groups.empty()) refuse_groups();
     Parameters const& parameters = phase.parameters();
     GroupSettings groups = GroupResolver(rule_.groups, parameters, settings_of(rule_)).resolve();
     parts_.clear();
