@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -75,16 +76,21 @@ class FlatGroups {
                       std::int64_t bucket = 0, std::vector<at::Tensor> alone = {})
       : parts_(parts), block_(block), bucket_(bucket), alone_(std::move(alone)) {}
 
-  /// Lays them out, unless they are laid out already.
-  void fit(std::vector<at::Tensor> const& like) {
+  /// Lays them out, unless they are laid out already. `made` gets each group before the memory of the
+  /// next one is allocated.
+  void fit(
+      std::vector<at::Tensor> const& like,
+      std::function<void(Group&)> const& made = [](Group&) {}) {
     if (fits(like)) return;
     like_ = like;
     devices_.clear();
     groups_.clear();
     for (at::Tensor const& each : like) devices_.push_back(each.device());
-    for (auto& indices : bucket_ == 0 ? flat_groups(like) : flat_buckets(like, bucket_, alone_)) {
+    auto groups = bucket_ == 0 ? flat_groups(like) : flat_buckets(like, bucket_, alone_);
+    groups_.reserve(groups.size());
+    for (auto& indices : groups) {
       FlatTensors flat(tensors_at(like, indices), parts_, block_);
-      groups_.push_back({std::move(indices), std::move(flat)});
+      made(groups_.emplace_back(std::move(indices), std::move(flat)));
     }
   }
   std::vector<Group>& groups() { return groups_; }

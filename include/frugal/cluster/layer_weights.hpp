@@ -88,6 +88,18 @@ class LayerWeights {
   /// Gets the numbers of the weights that are collected from here on; null: nothing.
   void record(std::vector<std::int32_t>* order) { order_ = order; }
 
+  /// Gives each parameter memory of its own without values, for load_weights() after an error.
+  void give_up() {
+    at::NoGradGuard const no_gradients;
+    for (auto const& unit : units_) {
+      empty(*unit);
+      unit->parameter.set_data(at::empty_strided(unit->view.sizes(), unit->view.strides(),
+                                                 unit->own.options().requires_grad(false))
+                                   .fill_(std::numeric_limits<double>::quiet_NaN()));
+      end(*unit);
+    }
+    units_.clear();
+  }
   /// Gives each parameter the whole weight, in memory of its own. All processes call it.
   void give_back() {
     at::NoGradGuard const no_gradients;

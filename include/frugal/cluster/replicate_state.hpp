@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +85,7 @@ class ReplicateState {
   void on_fit_begin(FitBegin<Context>& phase) {
     batch_norms_.begin(base_module(phase.module()));
     if (everyone_.size() == 1) return;
+    refuse_renormalised(base_module(phase.module()));
     std::vector<std::pair<std::string, std::string>> values{
         {"the seed", std::to_string(phase.settings().seed)},
         {"the number of steps", std::to_string(phase.horizon().steps)},
@@ -320,6 +322,22 @@ class ReplicateState {
     if (sharded_) sharded_->release();
     sharded_.reset();
     cut_.reset();
+  }
+
+  /// `max_norm` changes rows of the weight in the forward pass, those of a process's own samples.
+  void refuse_renormalised(torch::nn::Module& module) const {
+    for (auto const& each : module.modules()) {
+      auto const* rows = each->template as<torch::nn::EmbeddingImpl>();
+      auto const* bags = each->template as<torch::nn::EmbeddingBagImpl>();
+      if (!(rows != nullptr && rows->options.max_norm()) &&
+          !(bags != nullptr && bags->options.max_norm()))
+        continue;
+      throw ModuleError({.what = "an Embedding has max_norm",
+                         .where = name_,
+                         .why = "its forward pass changes the rows of the samples that one process "
+                                "has, so the weights of processes would differ",
+                         .fix = "Leave max_norm out, or renormalise the rows in the objective."});
+    }
   }
 
   void require_same_module(Phase<Context> const& phase, char const* what) {

@@ -88,16 +88,21 @@ class ScatteredGradients {
     }
     if (all_.size() == 1) {
       add_whole(any);
-    } else {
-      for (Bucket& bucket : buckets_) {
-        if (!bucket.travels) start(bucket, any);
+    } else if (has_layers()) {
+      sharded_->layers().empty_all();
+      sharded_->layers().record(nullptr);
+      if (any) {
+        exchange_rest(true);
+        complete_order_ = order_;
+      } else {
+        // A loss of weight 0 has no backward pass, and the others collect weights for theirs.
+        serve(order_.size());
       }
+      note_order();
+    } else {
+      exchange_rest(any);
     }
     ++rounds_;
-    if (!has_layers()) return;
-    sharded_->layers().empty_all();
-    sharded_->layers().record(nullptr);
-    note_order();
   }
 
   std::vector<bool> const& has() const { return has_; }
@@ -106,10 +111,13 @@ class ScatteredGradients {
   void begin_rest() {
     if (all_.size() == 1) return;
     for (; rounds_ < settings_.micro_batches; ++rounds_) {
+      for (Bucket& bucket : buckets_) bucket.travels = false;
       if (has_layers()) {
-        serve();
+        order_.clear();
+        serve(0);
+        note_order();
       } else {
-        for (Bucket& bucket : buckets_) start(bucket, /*any=*/false);
+        exchange_rest(/*any=*/false);
       }
     }
   }
@@ -128,7 +136,7 @@ class ScatteredGradients {
 
   /// In which order a micro-batch collects weights, numbers from 0 on, and exchanges groups, from -1
   /// down: a checkpoint has it, for a process that begins with a round for which it has none.
-  std::vector<std::int32_t>& order() { return order_; }
+  std::vector<std::int32_t>& order() { return complete_order_; }
 
   /// The sums of a world of one, in the order of the parameters.
   std::vector<at::Tensor> sum(std::vector<bool> const&) { return whole_.take(); }
@@ -270,23 +278,27 @@ class ScatteredGradients {
 
   bool has_layers() const { return sharded_ != nullptr && sharded_->layers().size() != 0; }
 
-  /// Takes part in a round for which this process has no micro-batch.
-  void serve() {
-    std::vector<std::int32_t> const order = order_;
-    if (order.empty()) refuse_first_window();
-    order_.clear();
-    for (std::int32_t const each : order) {
-      bool const is_known = each < 0 ? static_cast<std::size_t>(-1 - each) < buckets_.size()
-                                     : static_cast<std::size_t>(each) < sharded_->layers().size();
-      if (!is_known) refuse_first_window();  // a run with other settings has saved it
+  /// Exchanges what this pass has not exchanged yet.
+  void exchange_rest(bool any) {
+    for (Bucket& bucket : buckets_) {
+      if (!bucket.travels) start(bucket, any);
+    }
+  }
+  /// Takes part in what others do in a round, from this place of the order on, without gradients.
+  void serve(std::size_t from) {
+    if (complete_order_.size() <= from) refuse_unknown_order();
+    for (std::size_t k = from; k < complete_order_.size(); ++k) {
+      std::int32_t const each = complete_order_[k];
       if (each < 0) {
-        start(buckets_[static_cast<std::size_t>(-1 - each)], /*any=*/false);
+        auto const bucket = static_cast<std::size_t>(-1 - each);
+        if (bucket >= buckets_.size()) refuse_unknown_order();
+        start(buckets_[bucket], /*any=*/false);
       } else {
+        if (static_cast<std::size_t>(each) >= sharded_->layers().size()) refuse_unknown_order();
         order_.push_back(each);
         sharded_->layers().serve(each);
       }
     }
-    note_order();
   }
   void note_order() { window_order_.insert(window_order_.end(), order_.begin(), order_.end()); }
 
@@ -299,14 +311,16 @@ class ScatteredGradients {
                 "order, and a forward pass depends on its data",
          .fix = "Use Shard<States, Grads>, which leaves weights whole."});
   }
-  [[noreturn]] void refuse_first_window() const {
+  [[noreturn]] void refuse_unknown_order() const {
     throw SettingsError(
-        {.what = "the first window of a run has no micro-batch for process " +
-                 std::to_string(all_.rank()),
+        {.what = "process " + std::to_string(all_.rank()) +
+                 " does not know which weights the others collect, and when",
          .where = settings_.name,
-         .why = "it does not know yet which weights the others collect, and when",
-         .fix = "Give an epoch at least as many batches as Accumulate<N> has, or use Shard<States, "
-                "Grads>."});
+         .why =
+             "it has had no micro-batch with gradients yet in this run, and none in this window; a "
+             "checkpoint has the order if its run had Params, several processes and a window",
+         .fix = "Resume with Shard<States, Grads> until the epoch ends, or give an epoch as many "
+                "batches as a multiple of Accumulate<N>."});
   }
 
   bool fits(std::vector<at::Tensor> const& parameters, ShardedParameters const* sharded) const {
@@ -360,13 +374,14 @@ class ScatteredGradients {
   std::vector<std::size_t> bucket_of_;
   std::vector<Bucket> buckets_;
   std::deque<Travelling> travelling_;
-  PairwiseSum whole_;                       ///< in a world of one
-  std::vector<bool> has_;                   ///< a gradient, in this window
-  std::vector<bool> came_;                  ///< in this pass
-  std::size_t next_ = 0;                    ///< the first bucket that does not travel yet
-  std::size_t rounds_ = 0;                  ///< begun in this window
-  std::vector<std::int32_t> order_;         ///< of a micro-batch: see order()
-  std::vector<std::int32_t> window_order_;  ///< those of a window
+  PairwiseSum whole_;                         ///< in a world of one
+  std::vector<bool> has_;                     ///< a gradient, in this window
+  std::vector<bool> came_;                    ///< in this pass
+  std::size_t next_ = 0;                      ///< the first bucket that does not travel yet
+  std::size_t rounds_ = 0;                    ///< begun in this window
+  std::vector<std::int32_t> order_;           ///< of a micro-batch: see order()
+  std::vector<std::int32_t> complete_order_;  ///< of the last one that had gradients
+  std::vector<std::int32_t> window_order_;    ///< those of a window
   bool overlaps_ = false;
   bool takes_ = false;
   double const* unit_ = nullptr;

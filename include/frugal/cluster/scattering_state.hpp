@@ -3,11 +3,15 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include <frugal/cluster/replicate_state.hpp>
 #include <frugal/cluster/scattered_gradients.hpp>
 #include <frugal/core/run/services.hpp>
+#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
@@ -22,8 +26,18 @@ class ScatteringState : public ReplicateState<Context, ScatteredGradients, /*sha
   ScatteringState(Settings const& settings, MicroBatches const& own, char const* name, bool gathers,
                   c10::ScalarType wire)
       : Base(settings.communicator(), own, name,
-             {.bytes = settings.bucket_bytes, .layers = gathers ? settings.whole_below : 0},
+             {.bytes = positive(settings.bucket_bytes, name),
+              .layers = gathers ? std::max<std::int64_t>(settings.whole_below, 1) : 0},
              ScatteredGradients::Settings{.micro_batches = own.count, .wire = wire, .name = name}) {
+  }
+
+ private:
+  static std::int64_t positive(std::int64_t bytes, char const* name) {
+    if (bytes > 0) return bytes;
+    throw SettingsError({.what = "bucket_bytes is " + std::to_string(bytes),
+                         .where = name,
+                         .why = "a bucket has at least one gradient",
+                         .fix = "Set 1 or more; 25 MiB is the default."});
   }
 };
 

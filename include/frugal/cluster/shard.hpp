@@ -71,7 +71,7 @@ using kinds_without_weights =
     list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
          kinds::validate, kinds::replicate, kinds::activations, kinds::checkpoint,
          kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute,
-         kinds::skip_non_finite, kinds::spot, kinds::stop_after>;
+         kinds::skip_non_finite, kinds::spot, kinds::stop_after, kinds::train_metrics>;
 
 /// The demand of Shard<States, Grads, Params> on every policy.
 struct WorksWithoutWeights {

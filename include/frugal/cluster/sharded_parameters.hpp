@@ -54,9 +54,8 @@ class ShardedParameters {
       places.push_back(i);
     }
     require_memory_of_their_own();
-    flats_.fit(trained_);
     memory_.resize(trained_.size());
-    for (FlatGroups::Group& group : flats_.groups()) {
+    flats_.fit(trained_, [&](FlatGroups::Group& group) {
       at::Tensor part = group.flat.part(all.rank());
       for (std::size_t k = 0; k < group.indices.size(); ++k) {
         std::size_t const t = group.indices[k];
@@ -77,7 +76,7 @@ class ShardedParameters {
         memory_[t] = trained_[t].data_ptr();
         parts_.parameters.tensors[i] = group.flat.layout().slice(k, all.rank(), part);
       }
-    }
+    });
   }
   ShardedParameters(ShardedParameters const&) = delete;
   ShardedParameters& operator=(ShardedParameters const&) = delete;
@@ -85,9 +84,10 @@ class ShardedParameters {
     quietly([this] { release(); });
   }
 
-  /// Gives each parameter memory of its own again. Those of layers stay NaN, without give_back().
+  /// Gives each parameter memory of its own again. Those of layers are NaN, without give_back().
   void release() {
     at::NoGradGuard const no_gradients;
+    layers_.give_up();
     std::vector<at::Tensor> const trained = std::exchange(trained_, {});
     for (FlatGroups::Group const& group : flats_.groups()) {
       if (trained.empty() || layer_of_.contains(&group)) continue;

@@ -129,6 +129,7 @@ struct EarlyStop {
     void on_fit_begin(FitBegin<Context>& phase) {
       std::string const text = outlook_of(phase.horizon());
       if (!text.empty()) phase.warn("EarlyStop: " + text);
+      if (restores_ && phase.run_state().held_parts) detail::BestWeights::refuse_parts();
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
                            .where = "EarlyStop",

@@ -78,6 +78,11 @@ struct SkipNonFinite {
                              .fix = "Set 1 or more; 100 is the default."});
       }
       skipped_.begin(phase);
+      // A process without a gradient in its first window has the others' device.
+      c10::Device const& device = phase.run_state().device;
+      if (!device.is_cpu() && !found_.defined()) {
+        found_ = at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(device));
+      }
     }
 
     void on_window(WindowBegin<Context> const&) { skipped_.open(); }

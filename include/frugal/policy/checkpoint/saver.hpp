@@ -316,7 +316,7 @@ class Saver {
 
   FRUGAL_INLINE void take_weights(RunState& run, std::filesystem::path const& file) {
     took_weights_ = file.string();
-    LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file));
+    LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file), run.held_parts);
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
       run.warn("weights of " + file.string() + ": '" + name + "' is not in the file");

@@ -19,13 +19,22 @@ namespace frugal::detail {
 /// The weights of the best validation so far, parameters and buffers, in host memory.
 class BestWeights {
  public:
+  /// Of a run whose processes have parts of the weights.
+  [[noreturn]] FRUGAL_INLINE static void refuse_parts() {
+    throw SettingsError(
+        {.what = "the best weights cannot be kept in memory",
+         .where = "EarlyStop",
+         .why = "each process has its part of the weights alone",
+         .fix = "Take Params out of Shard<States, Grads, Params>, or RestoreBest out of "
+                "EarlyStop: with Checkpoint<KeepBest<...>> the best are in a file."});
+  }
+
   bool empty() const { return empty_; }
   /// The watched metric of that validation.
   double value() const { return value_; }
 
   /// Copies the module's tensors. A second call reuses the memory.
   FRUGAL_INLINE void take(RunState& run, double value) {
-    if (run.held_parts) refuse_parts();
     kept_.take(run, Part::module);
     value_ = value;
     step_ = run.counters.step;
@@ -75,15 +84,6 @@ class BestWeights {
   }
 
  private:
-  [[noreturn]] FRUGAL_INLINE static void refuse_parts() {
-    throw SettingsError(
-        {.what = "the best weights cannot be kept in memory",
-         .where = "EarlyStop",
-         .why = "each process has its part of the weights alone",
-         .fix = "Take Params out of Shard<States, Grads, Params>, or RestoreBest out of "
-                "EarlyStop: with Checkpoint<KeepBest<...>> the best are in a file."});
-  }
-
   Snapshot<RunState> kept_;
   double value_ = 0;
   std::uint64_t step_ = 0;
