@@ -25,8 +25,8 @@ namespace fr = frugal;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 
-/// Layers of three kinds of running statistics, one of which is called twice, and one that some
-/// micro-batches leave out.
+/// Layers of three kinds of running statistics, one of which is called twice, one that some
+/// micro-batches leave out, and one that the forward pass keeps in evaluation mode.
 struct NetImpl : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 16))};
   torch::nn::BatchNorm1d twice{register_module("twice", torch::nn::BatchNorm1d(16))};
@@ -37,9 +37,15 @@ struct NetImpl : torch::nn::Module {
   torch::nn::BatchNorm1d odd{register_module(
       "odd", torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(16).momentum(0.3)))};
   torch::nn::Linear out{register_module("out", torch::nn::Linear(16, 3))};
+  torch::nn::BatchNorm1d frozen{register_module("frozen", torch::nn::BatchNorm1d(16))};
   bool leaves_out = true;
+  NetImpl() {
+    frozen->running_mean.fill_(0.3);
+    frozen->running_var.fill_(2);
+  }
   torch::Tensor forward(torch::Tensor const& x) {
-    torch::Tensor hidden = twice(in(x)).relu();
+    frozen->eval();
+    torch::Tensor hidden = twice(frozen(in(x))).relu();
     hidden = mean(twice(middle(hidden)).relu());
     if (!leaves_out || x.sum().item<double>() > 0) hidden = hidden + odd(hidden);
     return out(hidden);
@@ -105,6 +111,11 @@ TEST_CASE("they are those of gradient accumulation in one process") {
     CHECK(at::allclose(found.to(at::kDouble), each.value().to(at::kDouble), 1e-4, 1e-5));
   }
   CHECK(one->twice->num_batches_tracked.item<std::int64_t>() == 2 * 3 * 29);
+  CHECK(one->frozen->running_mean.eq(0.3F).all().item<bool>());
+  for (auto const& each : other->named_parameters()) {
+    CAPTURE(each.key());
+    CHECK(at::allclose(one->named_parameters()[each.key()], each.value(), 1e-4, 1e-5));
+  }
 }
 
 /// As a hand-written loop of PyTorch trains the joined batches: micro-batch i of each process.

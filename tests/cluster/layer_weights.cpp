@@ -63,8 +63,33 @@ std::string train_fork() {
   return "no error";
 }
 
+/// Micro-batches without a target that counts have no backward pass.
+std::string train_masked() {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(32, 64), torch::nn::Tanh(), torch::nn::Linear(64, 4));
+  at::Tensor const x = at::randn({24, 32});
+  at::Tensor const y = at::randint(0, 4, {24});
+  for (std::int64_t const i : {5, 10, 15}) y[i] = -100;
+  fr::TensorDataset train(x, y, {.batch = 1, .shuffle = false});
+  auto const objective = [](torch::nn::Sequential& module, fr::Batch const& batch) {
+    auto const counts = static_cast<double>(batch.target.ne(-100).sum().item<std::int64_t>());
+    return fr::Loss{.value = at::cross_entropy_loss(module->forward(batch.data), batch.target),
+                    .weight = counts};
+  };
+  fr::Trainer trainer{net,
+                      objective,
+                      fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Accumulate<4>{},
+                      fr::Replicate<fr::Exact, fr::Shard<fr::States, fr::Grads, fr::Params>>{
+                          .whole_below = 512}};
+  fr::Report const report = trainer.fit(train);
+  return std::to_string(report.steps) + " steps, " + fr::module_identity(*net);
+}
+
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
+  if (name == "masked") return rank_processes::answer(train_masked());
   if (name == "fork") return rank_processes::answer(train_fork());
   std::string const way = name.substr(0, name.find(' '));
   std::string const what = name.substr(name.find(' ') + 1);
@@ -132,6 +157,14 @@ TEST_CASE("processes that call other layers at the same time are refused before 
           std::string::npos);
   }
   CHECK(run("fork", 1).front() == "RESULT no error");
+}
+
+TEST_CASE("a micro-batch of weight 0 takes part in the collections of the others") {
+  std::string const alone = run("masked", 1).front();
+  CHECK(alone.find("RESULT 6 steps") != std::string::npos);
+  for (int size : {2, 4}) {
+    for (std::string const& result : run("masked", size)) CHECK(result == alone);
+  }
 }
 
 TEST_CASE("a process has its part of the weights and gradients, and few whole ones at a time") {
