@@ -150,9 +150,9 @@ inline PipelineTimeline pipeline_timeline(std::vector<std::vector<PipelineAction
   for (bool moves = true; moves;) {
     moves = false;
     for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-      auto& slots = line.slots[rank];
-      while (slots.size() < orders[rank].size()) {
-        PipelineAction const& action = orders[rank][slots.size()];
+      auto& done = line.slots[rank];
+      while (done.size() < orders[rank].size()) {
+        PipelineAction const& action = orders[rank][done.size()];
         int const stage = action.chunk * ranks + static_cast<int>(rank);
         double const input = input_of(action, stage);
         if (input < 0) break;
@@ -161,7 +161,7 @@ inline PipelineTimeline pipeline_timeline(std::vector<std::vector<PipelineAction
         auto& ends = action.is_forward ? forward_end : backward_end;
         ends[cell(stage, action.micro_batch)] = end;
         free_at[rank] = end;
-        slots.push_back({action, begin, end});
+        done.push_back({action, begin, end});
         live[rank] += action.is_forward ? 1 : -1;
         line.most_live[rank] = std::max(line.most_live[rank], live[rank]);
         line.span = std::max(line.span, end);
