@@ -51,8 +51,7 @@ class PipelineState {
 
   DividedLayers& layers() const { return *layers_; }
 
-  void on_module(ModuleSetup<Context>& phase) {
-    phase.run_state().has_other_parameters = all_->size() > 1;
+  void on_module(ModuleSetup<Context> const& phase) {
     torch::nn::Module& root = base_module(phase.module());
     LayerList list = LayerList::of(root);
     int const stages = all_->size() * chunks_;
@@ -123,7 +122,8 @@ class PipelineState {
   }
 
   template <class Next>
-  void around_fit(FitRun<Context>&, Next&& next) {
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    phase.run_state().has_other_parameters = all_->size() > 1;
     all_->enter_run();
     try {
       all_->connect_links();
