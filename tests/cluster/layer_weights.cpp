@@ -76,13 +76,13 @@ std::string train_masked() {
     return fr::Loss{.value = at::cross_entropy_loss(module->forward(batch.data), batch.target),
                     .weight = counts};
   };
-  fr::Trainer trainer{net,
-                      objective,
-                      fr::Settings{.epochs = 1},
-                      fr::Optimize<fr::SGD>{.lr = 0.1},
-                      fr::Accumulate<4>{},
-                      fr::Replicate<fr::Exact, fr::Shard<fr::States, fr::Grads, fr::Params>>{
-                          .whole_below = 512}};
+  fr::Trainer trainer{
+      net,
+      objective,
+      fr::Settings{.epochs = 1},
+      fr::Optimize<fr::SGD>{.lr = 0.1},
+      fr::Accumulate<4>{},
+      fr::Replicate<fr::Exact, fr::Shard<fr::States, fr::Grads, fr::Params>>{.whole_below = 512}};
   fr::Report const report = trainer.fit(train);
   return std::to_string(report.steps) + " steps, " + fr::module_identity(*net);
 }
