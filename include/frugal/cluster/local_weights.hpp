@@ -5,11 +5,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cstddef>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <frugal/cluster/own_memory.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 
@@ -29,7 +29,8 @@ class LocalWeights {
       names_.push_back(parameters.names[i]);
       trained_.push_back(parameters.tensors[i]);
     }
-    require_memory_of_their_own();
+    require_memory_of_their_own(trained_, "Replicate<LocalSteps>",
+                                "each would get memory of its own, and be trained apart");
   }
 
   std::vector<std::string> const& names() const { return names_; }
@@ -106,19 +107,6 @@ class LocalWeights {
          .why = "requires_grad or the memory of a parameter (set_data, to) has changed, and each "
                 "process has weights of its own for those of the beginning",
          .fix = "Do that before fit."});
-  }
-
-  /// Two tensors over the same memory would be two parameters from here on.
-  void require_memory_of_their_own() const {
-    std::set<void const*> seen;
-    for (at::Tensor const& each : trained_) {
-      if (each.numel() == 0 || seen.insert(each.const_data_ptr()).second) continue;
-      throw ModuleError(
-          {.what = "two parameters share their memory, and are two tensors",
-           .where = "Replicate<LocalSteps>",
-           .why = "each would get memory of its own, and be trained apart",
-           .fix = "Register one tensor under both names: tied weights are trained once."});
-    }
   }
 
   std::vector<std::string> names_;

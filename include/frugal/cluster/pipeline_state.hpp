@@ -3,8 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +13,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,13 +22,13 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/pipeline_cuts.hpp>
 #include <frugal/cluster/pipeline_layers.hpp>
+#include <frugal/cluster/run_values.hpp>
 #include <frugal/cluster/same_run.hpp>
 #include <frugal/cluster/window_message.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/window_phases.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/module_identity.hpp>
@@ -88,19 +85,7 @@ class PipelineState {
   void on_fit_begin(FitBegin<Context>& phase) {
     find_shared(phase.parameters());
     if (all_->size() == 1) return;
-    std::vector<std::pair<std::string, std::string>> values{
-        {"the seed", std::to_string(phase.settings().seed)},
-        {"the number of steps", std::to_string(phase.horizon().steps)},
-        {"the recipe", std::string(typeid(typename Context::policies).name())},
-        {"the number of threads (OMP_NUM_THREADS)", std::to_string(at::get_num_threads())},
-        {"the instruction set (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};
-    std::string data;
-    DataIdentity const identity = phase.run_state().loop->identify_data();
-    for (auto const& [name, value] : identity.values()) {
-      data += (data.empty() ? "" : ", ") + name + " " + value;
-    }
-    values.emplace_back("the data", data);
-    require_same_run(*all_, values);
+    require_same_run(*all_, run_values(phase));
   }
   void on_ready(Ready<Context>& phase) {
     if (all_->size() > 1) require_same_run(*all_, phase.run_state().settings_to_compare);

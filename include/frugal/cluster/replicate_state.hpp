@@ -3,8 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
@@ -18,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -26,6 +23,7 @@
 #include <frugal/cluster/batch_norm_statistics.hpp>
 #include <frugal/cluster/block_norms.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/run_values.hpp>
 #include <frugal/cluster/same_run.hpp>
 #include <frugal/cluster/sharded_parameters.hpp>
 #include <frugal/cluster/tensor_parallel/sharded_module.hpp>
@@ -35,7 +33,6 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/module_identity.hpp>
 
@@ -86,19 +83,7 @@ class ReplicateState {
     batch_norms_.begin(base_module(phase.module()));
     if (everyone_.size() == 1) return;
     refuse_renormalised(base_module(phase.module()));
-    std::vector<std::pair<std::string, std::string>> values{
-        {"the seed", std::to_string(phase.settings().seed)},
-        {"the number of steps", std::to_string(phase.horizon().steps)},
-        {"the recipe", std::string(typeid(typename Context::policies).name())},
-        {"the number of threads (OMP_NUM_THREADS)", std::to_string(at::get_num_threads())},
-        {"the instruction set (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};
-    std::string data;
-    DataIdentity const identity = phase.run_state().loop->identify_data();
-    for (auto const& [name, value] : identity.values()) {
-      data += (data.empty() ? "" : ", ") + name + " " + value;
-    }
-    values.emplace_back("the data", data);
-    require_same_run(everyone_, values);
+    require_same_run(everyone_, run_values(phase));
   }
 
   void on_ready(Ready<Context>& phase) {

@@ -307,8 +307,7 @@ class ScatteredGradients {
         {.what = "the processes have collected weights of other layers at the same time",
          .where = settings_.name,
          .why = "micro-batches that are trained at the same time must call the same layers in the "
-                "same "
-                "order, and a forward pass depends on its data",
+                "same order, and a forward pass depends on its data",
          .fix = "Use Shard<States, Grads>, which leaves weights whole."});
   }
   [[noreturn]] void refuse_unknown_order() const {

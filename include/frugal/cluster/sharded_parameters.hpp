@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include <frugal/cluster/flat_groups.hpp>
 #include <frugal/cluster/flat_tensors.hpp>
 #include <frugal/cluster/layer_weights.hpp>
+#include <frugal/cluster/own_memory.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/tensor_part.hpp>
@@ -53,7 +53,8 @@ class ShardedParameters {
       trained_.push_back(parameters.tensors[i]);
       places.push_back(i);
     }
-    require_memory_of_their_own();
+    require_memory_of_their_own(trained_, "Shard",
+                                "each would be laid out by itself, and trained apart");
     memory_.resize(trained_.size());
     flats_.fit(trained_, [&](FlatGroups::Group& group) {
       at::Tensor part = group.flat.part(all.rank());
@@ -187,19 +188,6 @@ class ShardedParameters {
   }
 
  private:
-  /// Two tensors over the same memory would be two parameters from here on.
-  void require_memory_of_their_own() const {
-    std::set<void const*> seen;
-    for (at::Tensor const& each : trained_) {
-      if (each.numel() == 0 || seen.insert(each.const_data_ptr()).second) continue;
-      throw ModuleError(
-          {.what = "two parameters share their memory, and are two tensors",
-           .where = "Shard",
-           .why = "each would be laid out by itself, and trained apart",
-           .fix = "Register one tensor under both names: tied weights are trained once."});
-    }
-  }
-
   /// Where a parameter is.
   struct Place {
     FlatGroups::Group* group = nullptr;
