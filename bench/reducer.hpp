@@ -4,9 +4,9 @@
 // own buckets (docs/design.md).
 #pragma once
 
-#include <frugal/cluster/c10d.hpp>
-#include <frugal/cluster/local_address.hpp>
-#include <frugal/cluster/rendezvous.hpp>
+#include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/local_address.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/data.hpp>
 

@@ -946,15 +946,15 @@ FAULTS = (
     Fault(
         name="sum-in-order-of-arrival",
         breaks="Gradients are added up one after the other: their bits depend on the number of processes.",
-        file="include/frugal/cluster/pairwise_sum.hpp",
+        file="include/frugal/cluster/tensors/pairwise_sum.hpp",
         old="nodes_.back().level == node.level)",
         new="nodes_.back().level >= 0)",
-        check=test("^cluster: pairwise_sum$"),
+        check=test("^cluster: tensors/pairwise_sum$"),
     ),
     Fault(
         name="dropout-of-the-process",
         breaks="Each process draws the same random numbers for its first micro-batch.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="at::manual_seed(key(phase, own_.first + trained_++ * own_.stride));",
         new="at::manual_seed(key(phase, trained_++));",
         check=test("^cluster: replicate_exact$"),
@@ -962,7 +962,7 @@ FAULTS = (
     Fault(
         name="gradient-of-another-rank-lost",
         breaks="A parameter that got a gradient in other processes alone gets none here.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="has_gradient_[i] = has_gradient_[i] || part.has_gradient[i];",
         new="has_gradient_[i] = has_gradient_[i] && true;",
         check=test("^cluster: replicate_exact$"),
@@ -970,7 +970,7 @@ FAULTS = (
     Fault(
         name="mean-of-processes-not-of-losses",
         breaks="A process that has trained less of a round than the others counts as much.",
-        file="include/frugal/cluster/local_round.hpp",
+        file="include/frugal/cluster/local_steps/round.hpp",
         old="for (double& each : weights) each /= all;",
         new="for (double& each : weights) each = all / all / static_cast<double>(weights.size());",
         check=test("^cluster: local_steps$"),
@@ -978,7 +978,7 @@ FAULTS = (
     Fault(
         name="own-weights-between-windows",
         breaks="Validations and checkpoints within a round see the weights of one process.",
-        file="include/frugal/cluster/local_steps_state.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="if (step % H == 0 || is_last) {\n      end_round();\n    } else {",
         new="if (step % H == 0 || is_last) {\n      end_round();\n    } else if (step == 0) {",
         check=test("^cluster: local_steps$"),
@@ -986,7 +986,7 @@ FAULTS = (
     Fault(
         name="moments-of-rank-0-in-all",
         breaks="After a resume every process has the moments of the first one.",
-        file="include/frugal/cluster/local_steps_state.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="if (has_rows && rank != 0) {",
         new="if (has_rows && rank == saved.size()) {",
         check=test("^cluster: local_steps$"),
@@ -994,7 +994,7 @@ FAULTS = (
     Fault(
         name="round-of-others-goes-on",
         breaks="Another number of processes drops the steps of the round that was saved.",
-        file="include/frugal/cluster/local_steps_state.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="if (LocalRound::is_open(saved)) load_mean(archive, saved);",
         new="if (LocalRound::is_open(saved) && saved.empty()) load_mean(archive, saved);",
         check=test("^cluster: local_steps$"),
@@ -1002,7 +1002,7 @@ FAULTS = (
     Fault(
         name="end-of-a-stopped-round-not-saved",
         breaks="The checkpoint at the end of a stopped run lacks its last outer step.",
-        file="include/frugal/cluster/local_steps_state.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="phase.run_state().weights_have_changed();",
         new="static_cast<void>(phase.run_state());",
         check=test("^cluster: local_steps$"),
@@ -1010,7 +1010,7 @@ FAULTS = (
     Fault(
         name="stop-of-one-process-alone",
         breaks="A notice to one process does not reach the others, which wait for it for ever.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="phase.preempts = phase.preempts || part.preempts;",
         new="static_cast<void>(part.preempts);",
         check=test("^cluster: replicate_exact$"),
@@ -1018,7 +1018,7 @@ FAULTS = (
     Fault(
         name="stages-of-another-unit",
         breaks="Stages before the last one take gradients in the unit in which its loss was computed.",
-        file="include/frugal/cluster/pipeline_executor.hpp",
+        file="include/frugal/cluster/pipeline/executor.hpp",
         old="send_gradient(live.input, stage, came.unit);",
         new="send_gradient(live.input, stage, 1);",
         check=test("^cluster: pipeline$"),
@@ -1026,7 +1026,7 @@ FAULTS = (
     Fault(
         name="norm-of-one-stage",
         breaks="Each process of a pipeline clips by the norm of its own layers.",
-        file="include/frugal/cluster/pipeline_state.hpp",
+        file="include/frugal/cluster/pipeline/state.hpp",
         old='return {all_->gather(mine, "the norm of gradients").flatten()};',
         new="return {mine};",
         check=test("^cluster: pipeline$"),
@@ -1034,7 +1034,7 @@ FAULTS = (
     Fault(
         name="dropout-of-the-stage",
         breaks="A layer's random numbers depend on the stage that it is in.",
-        file="include/frugal/cluster/pipeline_layers.hpp",
+        file="include/frugal/cluster/pipeline/layers.hpp",
         old="if (key != nullptr) seed(*key, layer);",
         new="if (key != nullptr && layer == begins_[which]) seed(*key, 0);",
         check=test("^cluster: pipeline$"),
@@ -1042,10 +1042,10 @@ FAULTS = (
     Fault(
         name="backward-before-its-time",
         breaks="Each rank of a pipeline goes backward after one forward pass: all wait for each other.",
-        file="include/frugal/cluster/pipeline_schedule.hpp",
+        file="include/frugal/cluster/pipeline/schedule.hpp",
         old="chunks == 1 ? ranks - rank - 1 :",
         new="chunks == 1 ? 0 :",
-        check=test("^cluster: pipeline_schedule$"),
+        check=test("^cluster: pipeline/schedule$"),
     ),
     Fault(
         name="blocks-in-order-of-ranks",
@@ -1058,7 +1058,7 @@ FAULTS = (
     Fault(
         name="statistics-in-another-unit",
         breaks="SyncBatchNorm adds up gradients of processes whose units differ.",
-        file="include/frugal/cluster/synced_batch_norms.hpp",
+        file="include/frugal/cluster/batch_norm/synced_batch_norms.hpp",
         old="double const unit = unit_ == nullptr ? 1 : *unit_;",
         new="double const unit = 1;",
         check=test("^cluster: batch_norm$"),
@@ -1066,7 +1066,7 @@ FAULTS = (
     Fault(
         name="bucket-sent-too-early",
         breaks="The sum of a bucket begins before all of its gradients are there.",
-        file="include/frugal/cluster/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.hpp",
         old="buckets_[next_].missing == 0",
         new="buckets_[next_].missing <= 1",
         check=test("^cluster: replicate_ring$"),
@@ -1074,7 +1074,7 @@ FAULTS = (
     Fault(
         name="bucket-without-unit",
         breaks="Gradients that come during backward are not multiplied by the window's unit.",
-        file="include/frugal/cluster/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.hpp",
         old="} else if (*unit_ == 1) {",
         new="} else if (*unit_ == 1 || true) {",
         check=test("^cluster: replicate_ring$"),
@@ -1082,7 +1082,7 @@ FAULTS = (
     Fault(
         name="absent-rank-is-added",
         breaks="A process without a micro-batch in a window adds what its buffer had before.",
-        file="include/frugal/cluster/exact_sum.hpp",
+        file="include/frugal/cluster/replicate/exact_sum.hpp",
         old="if (counts[rank]) {",
         new="if (counts[rank] || true) {",
         check=test("^cluster: replicate_exact$"),
@@ -1098,34 +1098,34 @@ FAULTS = (
     Fault(
         name="rounds-out-of-order",
         breaks="With sharded gradients the losses of a window are added up process by process.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="in_rounds() ? k * parts.size() + rank : places.size()",
         new="places.size()",
-        check=test("^cluster: scattered_gradients$"),
+        check=test("^cluster: shard/scattered_gradients$"),
     ),
     Fault(
         name="round-not-kept",
         breaks="With sharded gradients a process leaves out the exchanges for which it has no micro-batch.",
-        file="include/frugal/cluster/scattered_gradients.hpp",
+        file="include/frugal/cluster/shard/scattered_gradients.hpp",
         old="    for (; rounds_ < settings_.micro_batches; ++rounds_) {\n",
         new="    for (; rounds_ + 1 < settings_.micro_batches; ++rounds_) {\n",
-        check=test("^cluster: scattered_gradients$"),
+        check=test("^cluster: shard/scattered_gradients$"),
     ),
     Fault(
         name="order-of-layers-not-compared",
         breaks="Processes that collect weights of other layers at the same time train on.",
-        file="include/frugal/cluster/scattered_gradients.hpp",
+        file="include/frugal/cluster/shard/scattered_gradients.hpp",
         old="    if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();\n",
         new="",
-        check=test("^cluster: layer_weights$"),
+        check=test("^cluster: shard/layer_weights$"),
     ),
     Fault(
         name="weights-stay",
         breaks="With sharded weights a process keeps every layer's weight until the end of the pass.",
-        file="include/frugal/cluster/layer_weights.hpp",
+        file="include/frugal/cluster/shard/layer_weights.hpp",
         old="      if (!unit_.in_backward) owner_.empty(unit_);\n",
         new="",
-        check=test("^cluster: layer_weights$"),
+        check=test("^cluster: shard/layer_weights$"),
     ),
     Fault(
         name="weights-of-one-part",
@@ -1138,7 +1138,7 @@ FAULTS = (
     Fault(
         name="gradients-of-a-skipped-window",
         breaks="With Shard a parameter without a gradient keeps that of a window that was skipped.",
-        file="include/frugal/cluster/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.hpp",
         old="parts_.parameters.tensors[i].mutable_grad() = has[k] ? own[k] : at::Tensor();",
         new="if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];",
         check=test("^cluster: shard$"),
@@ -1146,15 +1146,15 @@ FAULTS = (
     Fault(
         name="norms-of-the-first-part",
         breaks="The norms of a part are written where those of the parameter's beginning belong.",
-        file="include/frugal/cluster/block_norms.hpp",
+        file="include/frugal/cluster/tensors/block_norms.hpp",
         old="begins.push_back(all + (is_part ? parts->of[i]->first / block : 0));",
         new="begins.push_back(all);",
-        check=test("^cluster: block_norms$"),
+        check=test("^cluster: tensors/block_norms$"),
     ),
     Fault(
         name="moments-of-the-first-process",
         breaks="A checkpoint has the first process's part of the moments, and zeros for the others.",
-        file="include/frugal/cluster/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.hpp",
         old="elements.narrow(0, range.first, range.count).copy_(part);",
         new="elements.narrow(0, range.first, range.count).zero_();",
         check=test("^cluster: shard$"),
@@ -1162,7 +1162,7 @@ FAULTS = (
     Fault(
         name="errors-of-scaled-gradients",
         breaks="The errors of PowerSGD have FP16's loss scale in them, which changes from step to step.",
-        file="include/frugal/cluster/power_sgd_gradients.hpp",
+        file="include/frugal/cluster/power_sgd/gradients.hpp",
         old="weight_ = weight * scale;",
         new="weight_ = weight + 0 * scale;",
         check=test("^cluster: power_sgd$"),
@@ -1170,7 +1170,7 @@ FAULTS = (
     Fault(
         name="errors-of-a-bad-window",
         breaks="A window whose gradients are not finite gets into the errors of PowerSGD.",
-        file="include/frugal/cluster/power_sgd_gradients.hpp",
+        file="include/frugal/cluster/power_sgd/gradients.hpp",
         old="if (first_non_finite(present) || !is_bounded()) {",
         new="if (first_non_finite(present) && !is_bounded()) {",
         check=test("^cluster: power_sgd$"),
@@ -1178,7 +1178,7 @@ FAULTS = (
     Fault(
         name="errors-of-the-first-process",
         breaks="A checkpoint has the first process's errors of PowerSGD for all.",
-        file="include/frugal/cluster/power_sgd_memory.hpp",
+        file="include/frugal/cluster/power_sgd/memory.hpp",
         old="archive(error_of(static_cast<std::uint64_t>(rank)), other);",
         new="archive(error_of(static_cast<std::uint64_t>(rank)), host);",
         check=test("^cluster: power_sgd$"),
@@ -1186,7 +1186,7 @@ FAULTS = (
     Fault(
         name="norm-of-every-copy",
         breaks="A parameter that all ranks of a tensor group have counts in the norm as often as there are ranks.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="BlockNorms::of(cut_->counted(updated), nullptr)",
         new="BlockNorms::of(updated, nullptr)",
         check=test("^cluster: tensor_parallel$"),
@@ -1194,7 +1194,7 @@ FAULTS = (
     Fault(
         name="overflow-of-one-shard",
         breaks="A gradient that is infinite in one shard skips the step in the processes that have this shard alone.",
-        file="include/frugal/cluster/replicate_state.hpp",
+        file="include/frugal/cluster/replicate/state.hpp",
         old="Communicator& group = is_verdict(what) ? everyone_ : all_;",
         new="Communicator& group = all_;",
         check=test("^cluster: tensor_parallel$"),

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/cluster/c10d.hpp>
-#include <frugal/cluster/local_address.hpp>
-#include <frugal/cluster/rank_watch.hpp>
-#include <frugal/cluster/rendezvous.hpp>
+#include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/local_address.hpp>
+#include <frugal/cluster/communicator/rank_watch.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 
@@ -83,6 +83,13 @@ class Communicator {
                                                  world_.rank == 0 && !world_.agent_has_store,
                                                  detail::WatchTimes{.grace = limits_.hung});
     control_ = gloo("control");
+  }
+
+  Communicator(Communicator const&) = delete;
+  Communicator& operator=(Communicator const&) = delete;
+  /// The others learn that this rank has left before they find its connections closed.
+  ~Communicator() {
+    if (ranks_.empty()) leave_run();
   }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and

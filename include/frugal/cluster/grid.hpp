@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/rendezvous.hpp>
-#include <frugal/cluster/same_run.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 

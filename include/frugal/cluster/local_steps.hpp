@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <frugal/cluster/outer_optimizer.hpp>
+#include <frugal/cluster/local_steps/outer_optimizer.hpp>
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/shard.hpp>
 #include <frugal/cluster/wire.hpp>

@@ -11,14 +11,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include <frugal/cluster/agreement/joined_processes.hpp>
+#include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/joined_processes.hpp>
-#include <frugal/cluster/knows_stages.hpp>
-#include <frugal/cluster/pipeline_executor.hpp>
-#include <frugal/cluster/pipeline_layers.hpp>
-#include <frugal/cluster/pipeline_schedule.hpp>
-#include <frugal/cluster/pipeline_state.hpp>
-#include <frugal/cluster/window_share.hpp>
+#include <frugal/cluster/pipeline/executor.hpp>
+#include <frugal/cluster/pipeline/knows_stages.hpp>
+#include <frugal/cluster/pipeline/layers.hpp>
+#include <frugal/cluster/pipeline/schedule.hpp>
+#include <frugal/cluster/pipeline/state.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -6,13 +6,13 @@
 #include <string>
 #include <type_traits>
 
+#include <frugal/cluster/agreement/joined_processes.hpp>
+#include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/exact_gradients.hpp>
-#include <frugal/cluster/joined_processes.hpp>
+#include <frugal/cluster/replicate/exact_gradients.hpp>
+#include <frugal/cluster/replicate/scattering_state.hpp>
+#include <frugal/cluster/replicate/state.hpp>
 #include <frugal/cluster/replicate_options.hpp>
-#include <frugal/cluster/replicate_state.hpp>
-#include <frugal/cluster/scattering_state.hpp>
-#include <frugal/cluster/window_share.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

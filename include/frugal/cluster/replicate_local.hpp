@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <memory>
 
+#include <frugal/cluster/agreement/joined_processes.hpp>
+#include <frugal/cluster/agreement/knows_ranks.hpp>
+#include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/joined_processes.hpp>
-#include <frugal/cluster/knows_ranks.hpp>
 #include <frugal/cluster/local_steps.hpp>
-#include <frugal/cluster/local_steps_state.hpp>
-#include <frugal/cluster/replicate_state.hpp>
-#include <frugal/cluster/window_share.hpp>
+#include <frugal/cluster/local_steps/state.hpp>
+#include <frugal/cluster/replicate/state.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -3,11 +3,11 @@
 
 #include <type_traits>
 
-#include <frugal/cluster/batch_norm_statistics.hpp>
-#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/agreement/knows_ranks.hpp>
+#include <frugal/cluster/batch_norm/statistics.hpp>
+#include <frugal/cluster/batch_norm/synced_batch_norms.hpp>
 #include <frugal/cluster/shard.hpp>
 #include <frugal/cluster/sync_batch_norm.hpp>
-#include <frugal/cluster/synced_batch_norms.hpp>
 #include <frugal/cluster/wire.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include <frugal/cluster/knows_ranks.hpp>
+#include <frugal/cluster/agreement/knows_ranks.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/hooks.hpp>
 #include <frugal/core/compose/list.hpp>

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include <frugal/cluster/host_list.hpp>
-#include <frugal/cluster/variables.hpp>
+#include <frugal/cluster/world/host_list.hpp>
+#include <frugal/cluster/world/variables.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/pairwise_sum.hpp>
+#include <frugal/cluster/tensors/pairwise_sum.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

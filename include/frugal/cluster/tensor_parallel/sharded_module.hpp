@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/knows_ranks.hpp>
+#include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/knows_ranks.hpp>
-#include <frugal/cluster/same_run.hpp>
 #include <frugal/cluster/shard.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

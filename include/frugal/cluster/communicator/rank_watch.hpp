@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/periodic_thread.hpp>
+#include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
+
+namespace frugal::detail {
+
+struct WatchTimes {
+  std::chrono::milliseconds beat = std::chrono::milliseconds(500);
+  /// For a rank that makes no progress to notice a verdict.
+  std::chrono::milliseconds grace = std::chrono::minutes(1);
+};
+
+/// Says which rank has ended, failed or hangs, when an exchange does not come about.
+///
+/// A thread writes to the store, every beat, where this rank is. Who finds an exchange broken reads
+/// twice what all have written: the beat of a rank that has ended stands still, and a rank that hangs
+/// has taken part in fewer exchanges than the others. The first verdict in the store is that of all.
+///
+/// A rank that does not notice the verdict during a run, because it hangs in its own code, is ended by
+/// its thread: it would keep its GPU, and rank 0 the run's lock.
+///
+/// Threads  one calls at a time; the thread of the beats is its own.
+class RankWatch {
+ public:
+  /// `store` must be this object's own: others may wait in it. `serves`: it ends with this process.
+  RankWatch(c10::intrusive_ptr<c10d::Store> store, int rank, std::vector<std::string> hosts,
+            bool serves = false, WatchTimes const& times = {})
+      : store_(std::move(store)),
+        rank_(rank),
+        hosts_(std::move(hosts)),
+        serves_(serves),
+        times_(times) {
+    store_->setTimeout(4 * times_.beat);
+    beat();
+    thread_ = std::make_unique<PeriodicThread>(std::chrono::duration<double>(times_.beat).count(),
+                                               [this] { beat(); });
+  }
+  RankWatch(RankWatch const&) = delete;
+  RankWatch& operator=(RankWatch const&) = delete;
+  ~RankWatch() {
+    thread_->stop();
+    leave_run();
+  }
+
+  /// From here on this rank is needed by the others.
+  void enter_run() {
+    change([this] { here_.state = State::runs; });
+    write();
+  }
+  void leave_run() {
+    change([this] {
+      if (here_.state != State::failed) here_.state = State::left;
+    });
+    write();
+  }
+  void at_step(std::uint64_t step) {
+    change([&] { here_.step = step; });
+  }
+  /// Begins to wait for the other ranks in an exchange. `counts`: not if it is one of which some ranks
+  /// make more than others.
+  void enter(std::string what, bool counts = true) {
+    change([&] {
+      if (counts) ++here_.exchanges;
+      here_.what = std::move(what);
+      here_.waits = true;
+    });
+  }
+  /// Likewise for one other rank, in a message that the others take no part in.
+  void enter_link(std::string what) {
+    change([&] {
+      here_.what = std::move(what);
+      here_.waits = true;
+    });
+  }
+  void leave() {
+    change([this] { here_.waits = false; });
+  }
+  /// While the result lives, `then` is called if there is a verdict, by the thread of the beats, or at
+  /// once.
+  [[nodiscard]] auto on_verdict(std::function<void()> then) {
+    bool is_over = false;
+    {
+      std::scoped_lock const lock(waiting_mutex_, mutex_);
+      is_over = !verdict_.empty();
+      if (!is_over) waiting_ = std::move(then);
+    }
+    if (is_over) then();
+    struct Ends {
+      RankWatch* watch;
+      explicit Ends(RankWatch* of) : watch(of) {}
+      Ends(Ends const&) = delete;
+      Ends& operator=(Ends const&) = delete;
+      ~Ends() {
+        std::scoped_lock const lock(watch->waiting_mutex_);
+        watch->waiting_ = nullptr;
+      }
+    };
+    return Ends(this);
+  }
+  /// This rank ends by an error of its own, which all others shall name.
+  void fail(std::string const& text) noexcept {
+    try {
+      std::string const line = text.substr(0, text.find('\n'));
+      change([&] {
+        here_.state = State::failed;
+        here_.what = line;
+      });
+      write();
+      agree(name(rank_) + " failed at step " + std::to_string(here_.step) + ": " + line);
+    } catch (std::exception const&) {
+      // Its beats will stop.
+    }
+  }
+
+  /// The verdict of the first rank that has found one; empty without. Quick.
+  std::string verdict() {
+    std::string found;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (verdict_.empty()) return {};
+      here_.noticed = true;
+      found = verdict_;
+    }
+    write();
+    linger();
+    return found;
+  }
+  /// Finds one, after an exchange has failed here.
+  std::string find() {
+    change([this] { here_.noticed = true; });
+    write();
+    try {
+      std::vector<Place> const before = read();
+      std::this_thread::sleep_for(times_.beat * 5 / 2);
+      std::string const found = agree(judge(before, read()));
+      linger();
+      return found;
+    } catch (std::exception const&) {
+      return std::string(no_store);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class State { joined, runs, left, failed };
+  static constexpr std::string_view no_store =
+      "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
+
+  struct Place {
+    std::uint64_t beats = 0;
+    State state = State::joined;  ///< no run has begun
+    bool noticed = false;         ///< that the run is over
+    std::uint64_t step = 0;
+    std::uint64_t exchanges = 0;  ///< begun
+    bool waits = false;           ///< in the last one of them
+    std::uint64_t since = 0;      ///< milliseconds in which it has neither begun nor left one
+    std::string what{};           ///< the last exchange, or the error
+  };
+
+  static std::string key(int rank) { return "watch/" + std::to_string(rank); }
+  std::string name(int rank) const {
+    return "rank " + std::to_string(rank) + " (" + hosts_[static_cast<std::size_t>(rank)] + ")";
+  }
+
+  /// Changes what the next beat says. The run has moved.
+  template <class Change>
+  void change(Change&& change) {
+    std::scoped_lock const lock(mutex_);
+    change();
+    moved_ = Clock::now();
+  }
+  /// Without the lock: the store may be far away.
+  void write() {
+    std::ostringstream text;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (store_is_gone_) return;
+      auto const since =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_);
+      text << ++here_.beats << ' ' << static_cast<int>(here_.state) << ' ' << here_.noticed << ' '
+           << here_.step << ' ' << here_.exchanges << ' ' << here_.waits << ' ' << since.count()
+           << ' ' << here_.what;
+    }
+    try {
+      store_->set(key(rank_), text.str());
+    } catch (std::exception const&) {
+      lose_store();
+    }
+  }
+  void lose_store() {
+    std::scoped_lock const lock(mutex_);
+    store_is_gone_ = true;  // LibTorch prints a warning at each try
+    if (verdict_.empty()) verdict_ = no_store;
+    found_ = Clock::now();
+  }
+  /// The process that serves the store ends last: the others must be able to read the verdict.
+  void linger() {
+    if (!serves_) return;
+    auto const end = Clock::now() + 2 * times_.beat;
+    try {
+      while (Clock::now() < end) {
+        std::vector<Place> const all = read();
+        bool const over = std::ranges::all_of(
+            all, [](Place const& each) { return each.noticed || each.state != State::runs; });
+        if (over) return;
+        std::this_thread::sleep_for(times_.beat / 5);
+      }
+    } catch (std::exception const&) {
+      return;
+    }
+  }
+  Place place_of(int rank) {
+    std::istringstream text(store_->get_to_str(key(rank)));
+    Place place;
+    int state = 0;
+    text >> place.beats >> state >> place.noticed >> place.step >> place.exchanges >> place.waits >>
+        place.since;
+    place.state = static_cast<State>(state);
+    text.get();
+    std::getline(text, place.what);
+    return place;
+  }
+  std::vector<Place> read() {
+    std::vector<Place> all;
+    for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank)
+      all.push_back(place_of(rank));
+    return all;
+  }
+
+  /// In the thread of the beats.
+  void beat() {
+    write();
+    look();
+    end_wait();
+    std::string ending;
+    {
+      std::scoped_lock const lock(mutex_);
+      bool const ends = !verdict_.empty() && !here_.noticed && here_.state == State::runs &&
+                        Clock::now() - std::max(found_, moved_) > times_.grace;
+      if (ends) ending = verdict_;
+    }
+    if (ending.empty()) return;
+    std::fprintf(stderr, "frugal: rank %d ends, because the run has: %s\n", rank_, ending.c_str());
+    std::fflush(stderr);
+    std::_Exit(1);
+  }
+  void end_wait() {
+    std::scoped_lock const waiting(waiting_mutex_);
+    if (!waiting_) return;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (verdict_.empty()) return;
+    }
+    std::exchange(waiting_, nullptr)();
+  }
+  /// Whether there is a verdict in the store.
+  void look() {
+    {
+      std::scoped_lock const lock(mutex_);
+      if (store_is_gone_ || !verdict_.empty()) return;
+    }
+    try {
+      if (!store_->check({"verdict"})) return;
+      std::string const found = store_->get_to_str("verdict");
+      std::scoped_lock const lock(mutex_);
+      if (verdict_.empty()) verdict_ = found;
+      found_ = Clock::now();
+    } catch (std::exception const&) {
+      lose_store();
+    }
+  }
+
+  /// The first text that any rank gives.
+  std::string agree(std::string const& text) {
+    return store_->compareSet("verdict", std::string(), text);
+  }
+
+  std::string judge(std::vector<Place> const& before, std::vector<Place> const& now) const {
+    auto const where = [&](Place const& place) {
+      return "at step " + std::to_string(place.step) + (place.waits ? " in " : " after ") +
+             (place.what.empty() ? "its start" : place.what);
+    };
+    State const own = now[static_cast<std::size_t>(rank_)].state;
+    std::string ended, left;
+    std::uint64_t most = 0;
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      Place const& place = now[rank];
+      most = std::max(most, place.exchanges);
+      if (place.state == State::failed)
+        return name(static_cast<int>(rank)) + " failed at step " + std::to_string(place.step) +
+               ": " + place.what;
+      if (place.state == State::left && own == State::runs && static_cast<int>(rank) != rank_) {
+        left += (left.empty() ? "" : ", ") + name(static_cast<int>(rank));
+      } else if (place.beats == before[rank].beats && static_cast<int>(rank) != rank_) {
+        ended += (ended.empty() ? "" : "; ") + name(static_cast<int>(rank)) +
+                 " has ended; last seen " + where(place);
+      }
+    }
+    if (!ended.empty()) return ended;
+    if (!left.empty()) return left + " left the run before the others";
+    // A rank that waits for one that hangs, alone or in a group of a few, may have made as few exchanges.
+    auto const is_behind = [&](Place const& place) { return place.exchanges != most; };
+    bool const any = std::ranges::any_of(now, is_behind);
+    auto const works = [&](Place const& place) {
+      return place.state == own && !place.waits && (!any || is_behind(place));
+    };
+    bool const any_works = std::ranges::any_of(now, works);
+    std::string behind;
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      if (!(any_works ? works(now[rank]) : is_behind(now[rank]))) continue;
+      behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
+                where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
+    }
+    if (!behind.empty()) return behind;
+    return "no rank is behind: the network does not carry " + now.front().what;
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_;
+  std::vector<std::string> hosts_;
+  bool serves_;
+  WatchTimes times_;
+  std::mutex mutex_;
+  Place here_;
+  Clock::time_point moved_ = Clock::now();
+  std::string verdict_;
+  Clock::time_point found_{};
+  bool store_is_gone_ = false;
+  std::mutex waiting_mutex_;
+  std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
+  std::unique_ptr<PeriodicThread> thread_;  // last: it uses the members above
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/local_steps/gradients.hpp>
+#include <frugal/cluster/local_steps/outer_optimizer.hpp>
+#include <frugal/cluster/local_steps/rank_rows.hpp>
+#include <frugal/cluster/local_steps/round.hpp>
+#include <frugal/cluster/local_steps/weights.hpp>
+#include <frugal/cluster/replicate/exact_sum.hpp>
+#include <frugal/cluster/replicate/state.hpp>
+#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/finite.hpp>
+#include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/window_phases.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_part.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal::detail {
+
+/// The State of Replicate<LocalSteps<H>, ...>. A round is H steps; it begins after each step that is a
+/// multiple of H.
+///
+/// The module has the shared weights except while a window is trained: whoever looks at it between two
+/// windows sees those of the last outer step, which are the same in all processes.
+template <class Context, std::uint64_t H, class OuterRule>
+class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
+  using Base = ReplicateState<Context, LocalGradients, false>;
+  // What processes come to by gradients of their own.
+  static constexpr std::string_view own_kinds[] = {kinds::clip::name, kinds::optimizer::name};
+
+ public:
+  LocalStepsState(Communicator& all, MicroBatches own, OuterRule const& rule)
+      : Base(all, own, "Replicate<LocalSteps>", {}),
+        rule_(rule),
+        outer_(rule),
+        round_(static_cast<std::size_t>(all.size()), own.count) {}
+
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    struct Left {
+      LocalStepsState& state;
+      ~Left() {
+        quietly([this] { state.weights_.put_shared(); });
+        state.weights_.release();
+      }
+    } const left{*this};
+    Base::around_fit(phase, [&] {
+      // Each process holds weights and moments of its own, so all of them take part in a save.
+      if (this->all_.size() > 1) {
+        phase.run_state().whole_tensor = [](at::Tensor const& mine, TensorPart const&) {
+          return mine;
+        };
+      }
+      next();
+      weights_.put_shared();
+    });
+  }
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    refuse_batch_norm(base_module(phase.module()));
+    rule_.check();
+    rule_.compare([&](char const* name, double value) { phase.compare_in_processes(name, value); });
+    run_ = &phase.run_state();
+    weights_.begin(phase.parameters());
+    phase.when_restored([this] { end_early(); });
+    Base::on_fit_begin(phase);
+  }
+
+  template <class Next>
+  void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+    if (phase.first) begin_window(phase);
+    Base::around_micro_batch(phase, std::forward<Next>(next));
+  }
+
+  /// Takes this process's gradients to the mean of its own micro-batches.
+  void join(SharedWindow<Context>& phase) {
+    begin_window(phase);  // it may have had no micro-batch
+    Base::join(phase);
+    round_.set_window(phase.records);
+    double const all = round_.in_window();
+    double const own = round_.in_window(this->all_.rank());
+    if (own == 0 || own == all) return;
+    at::NoGradGuard const no_gradients;
+    std::vector<at::Tensor> gradients;
+    for (at::Tensor const& each : phase.parameters().tensors) {
+      if (each.grad().defined()) gradients.push_back(each.grad());
+    }
+    // The loop divides by the weight of all.
+    if (!gradients.empty()) at::_foreach_mul_(gradients, all / own);
+  }
+
+  /// After the optimizer.
+  void on_update(Update<Context>& phase) {
+    if (!weights_.has_own()) return;  // of a trial
+    RunState const& run = phase.run_state();
+    if (run.overflow.skip) return weights_.put_shared();
+    round_.count_window();
+    std::uint64_t const step = run.counters.step + 1;
+    // The run's last step ends its round: validations and checkpoints have the final weights.
+    bool const is_last = run.horizon.total_steps && step == *run.horizon.total_steps;
+    if (step % H == 0 || is_last) {
+      end_round();
+    } else {
+      weights_.put_shared();
+    }
+  }
+
+  void on_epoch_end(EpochEnd<Context>& phase) {
+    // The number of steps was not known before, or windows were skipped.
+    if (round_.is_open() && !phase.run_state().has_steps_left()) {
+      weights_.put_own(false);
+      end_round();
+    }
+  }
+
+  void on_validated(Validated<Context>& phase) {
+    if (!round_.is_open()) return;
+    phase.warn(
+        "Replicate<LocalSteps>: a validation in the middle of a round measures the weights of the "
+        "last outer step; a cadence that is a multiple of LocalSteps measures the newest");
+  }
+
+  void on_fit_end(FitEnd<Context>& phase) {
+    if (round_.is_open() && !phase.preempted()) {
+      weights_.put_own(false);
+      end_round();
+      phase.run_state().weights_have_changed();
+    }
+    Base::on_fit_end(phase);
+  }
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    if (run_ == nullptr) return;
+    outer_.persist(archive, weights_.names());
+    if constexpr (Archive::loading) {
+      load(archive);
+    } else {
+      save(archive);
+    }
+  }
+
+ private:
+  static void refuse_batch_norm(torch::nn::Module& module) {
+    each_batch_norm(module, [](auto const& layer) {
+      if (!layer.is_training()) return;
+      throw ModuleError(
+          {.what = "the module has BatchNorm in training",
+           .where = "Replicate<LocalSteps>",
+           .why = "in the middle of a round its statistics are of weights that no other "
+                  "process has, and the module has those of the last outer step",
+           .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
+    });
+  }
+
+  void begin_window(Phase<Context> const& phase) {
+    if (weights_.has_own()) return;
+    weights_.require_same(phase.parameters());
+    weights_.put_own(/*follows=*/!round_.is_open());
+  }
+
+  /// The outer step. The module has the own weights, and gets the shared ones.
+  void end_round() {
+    at::NoGradGuard const no_gradients;
+    std::vector<double> const shares = LocalRound::shares_of(round_.weights());
+    std::vector<at::Tensor> mean = weights_.in_module();
+    for (at::Tensor& each : mean) {
+      each = times(each, shares[static_cast<std::size_t>(this->all_.rank())]);
+    }
+    ExactSum sum(this->all_);
+    if (this->all_.size() > 1) {
+      std::vector<bool> counts;
+      for (double const share : shares) counts.push_back(share != 0);
+      bool const adds = counts[static_cast<std::size_t>(this->all_.rank())];
+      sum.start(mean, adds ? mean : std::vector<at::Tensor>());
+      mean = sum.sum(counts);
+    }
+    weights_.put_shared();
+    step_outer(mean);
+  }
+  void step_outer(std::vector<at::Tensor> const& mean) {
+    outer_.step(weights_.in_module(), mean);
+    round_.close();
+  }
+
+  static at::Tensor times(at::Tensor const& weights, double share) {
+    return weights.to(type_of_sums(weights)) * share;
+  }
+
+  // ---- checkpoints ------------------------------------------------------------------------------
+
+  static std::string row_name(std::size_t rank) { return "rank." + std::to_string(rank); }
+
+  template <class Archive>
+  void save(Archive& archive) {
+    bool has_rows = false;
+    if constexpr (std::is_same_v<Archive, StateWriter>) has_rows = static_cast<bool>(archive.whole);
+    archive("in_round", round_.weights());
+    archive("has_rows", has_rows);
+    auto const row = static_cast<std::size_t>(this->all_.rank());
+    if constexpr (std::is_same_v<Archive, StateWriter>) {
+      if (has_rows) save_rows(archive);
+      if (has_rows && row != 0) return;
+    }
+    if (!round_.is_open()) return;
+    if (!has_rows) require_finite(row);
+    in_row(archive, row, [&](auto& inner) { persist_weights(inner); });
+  }
+
+  /// As collect_rows() of the weights that travel.
+  void require_finite(std::size_t row) {
+    if (auto const bad = first_non_finite(weights_.own())) {
+      refuse_row(row, "weights/" + weights_.names()[*bad], run_->counters);
+    }
+  }
+
+  /// A row of each process. The first one's moments are where a single process would have them.
+  void save_rows(StateWriter& archive) {
+    StateDict mine;
+    StateWriter writer(mine, CopyTarget::live);
+    if (round_.is_open()) persist_weights(writer);
+    for (std::string_view const kind : own_kinds) run_->policies.persist_one(writer, kind);
+    collect_rows(
+        this->all_, mine, run_->counters, run_->settings.run_dir,
+        [&](std::size_t rank, std::string const& path, StateDict::Value const& value) {
+          auto const put = [&]<class T>(T const& each) {
+            in_row(archive, rank, [&](auto& inner) {
+              if constexpr (std::is_same_v<T, std::monostate>) {
+                inner(path, at::Tensor());
+              } else {
+                inner(path, each);
+              }
+            });
+          };
+          std::visit(put, value);
+        },
+        [&](std::size_t rank, std::string const& path, at::Tensor const& tensor) {
+          in_row(archive, rank, [&](auto& inner) { inner.give(path, tensor); });
+        });
+  }
+
+  template <class Archive>
+  void load(Archive& archive) {
+    std::vector<double> saved;
+    bool has_rows = false;
+    archive("in_round", saved);
+    archive("has_rows", has_rows);
+    if (saved.empty()) {
+      throw StateError({.what = "a saved state of Replicate is of no process",
+                        .where = "Replicate<LocalSteps>",
+                        .why = "it has no weight for any",
+                        .fix = "Use another checkpoint."});
+    }
+    // Where they are not as many as those that have saved, several go on with the same moments.
+    std::size_t const rank = static_cast<std::size_t>(this->all_.rank()) % saved.size();
+    if (has_rows && rank != 0) {
+      in_row(archive, rank, [&](auto& inner) {
+        for (std::string_view const kind : own_kinds) run_->policies.persist_one(inner, kind);
+      });
+    }
+    early_.clear();
+    if (saved.size() == round_.weights().size()) {
+      round_.weights() = saved;
+      if (round_.is_open()) in_row(archive, rank, [&](auto& inner) { persist_weights(inner); });
+    } else {
+      round_.close();
+      if (LocalRound::is_open(saved)) load_mean(archive, saved);
+    }
+  }
+  /// Of the weights of all processes that have saved them, one parameter at a time.
+  template <class Archive>
+  void load_mean(Archive& archive, std::vector<double> const& saved) {
+    at::NoGradGuard const no_gradients;
+    std::vector<double> const shares = LocalRound::shares_of(saved);
+    for (std::size_t i = 0; i < weights_.names().size(); ++i) {
+      PairwiseSum tree;
+      for (std::size_t row = 0; row < saved.size(); ++row) {
+        at::Tensor& weight = weights_.own()[i];
+        in_row(archive, row, [&](auto& inner) { persist_weight(inner, i, weight); });
+        if (shares[row] == 0) {
+          tree.add_nothing();
+        } else {
+          tree.add({times(weight, shares[row]).clone()});
+        }
+      }
+      early_.push_back(tree.take().front());
+    }
+  }
+  /// Other processes go on with the round of those that have saved it: it ends where they were.
+  void end_early() {
+    if (early_.empty()) return;
+    step_outer(early_);
+    early_.clear();
+    run_->warn(
+        "Replicate<LocalSteps>: the checkpoint is of the middle of a round of another number "
+        "of processes; the round has ended there, with an outer step");
+  }
+
+  template <class Archive, class Body>
+  static void in_row(Archive& archive, std::size_t rank, Body&& body) {
+    archive.scope(row_name(rank), [&](auto& inner) {
+      bool others_need_not_read = true;
+      inner("dispensable", others_need_not_read);
+      body(inner);
+    });
+  }
+  template <class Archive>
+  void persist_weights(Archive& archive) {
+    for (std::size_t i = 0; i < weights_.names().size(); ++i) {
+      persist_weight(archive, i, weights_.own()[i]);
+    }
+  }
+  template <class Archive>
+  void persist_weight(Archive& archive, std::size_t i, at::Tensor& weight) const {
+    archive.scope("weights", [&](auto& inner) { inner(weights_.names()[i], weight); });
+  }
+
+  OuterRule rule_;
+  OuterOptimizer<OuterRule> outer_;
+  LocalWeights weights_;
+  RunState* run_ = nullptr;
+  LocalRound round_;
+  std::vector<at::Tensor> early_;  ///< the mean of a round that ends where it was saved
+};
+
+}  // namespace frugal::detail

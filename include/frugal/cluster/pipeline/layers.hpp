@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// p processes, S stages: stage s is in process s % p.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/pipeline/cuts.hpp>
+#include <frugal/cluster/pipeline/links.hpp>
+#include <frugal/core/libtorch/recompute/chain.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/recompute/divided_list.hpp>
+
+namespace frugal::detail {
+
+/// A forward pass of training through one stage of this process.
+struct StagePass {
+  int stage = 0;
+  std::uint64_t key = 0;  ///< of the micro-batch's random numbers
+  at::Tensor input{};     ///< of the first stage: what the layers are called with
+  at::Tensor output{};    ///< of a stage but the last
+  bool ran = false;
+};
+
+/// The pass of this thread; null outside of one.
+inline thread_local StagePass* stage_pass = nullptr;
+
+/// Ends a forward pass at the end of its stage: another process goes on with it.
+struct StageEnd {};
+
+/// Layers of a module that are in several processes. It stands in their place from the first fit on,
+/// and knows where each is.
+class DividedLayers {
+ public:
+  using Call = std::function<at::Tensor(std::size_t layer, at::Tensor input)>;
+
+  /// A tensor of the whole module.
+  struct Part {
+    std::string name{};
+    std::vector<std::int64_t> sizes{};
+    at::ScalarType type = at::kFloat;
+    int stage = every_process;
+  };
+  static constexpr int every_process = -1;
+
+  DividedLayers(std::shared_ptr<Communicator> all, std::vector<std::size_t> begins)
+      : all_(std::move(all)), begins_(std::move(begins)) {}
+
+  Communicator& processes() const { return *all_; }
+  int stages() const { return static_cast<int>(begins_.size()) - 1; }
+  int rank_of(int stage) const { return stage % all_->size(); }
+  bool is_own(int stage) const { return rank_of(stage) == all_->rank(); }
+  int stage_of(std::size_t layer) const {
+    int stage = 0;
+    while (begins_[static_cast<std::size_t>(stage) + 1] <= layer) ++stage;
+    return stage;
+  }
+  std::size_t layers() const { return begins_.back(); }
+  std::vector<Part>& parts() { return parts_; }
+
+  /// The layers' output for an input: one stage of it if the executor asks for that, otherwise all
+  /// stages, one after the other, in all processes at once.
+  at::Tensor run(at::Tensor input, Call const& call) {
+    if (stage_pass != nullptr) return train(*stage_pass, std::move(input), call);
+    if (at::GradMode::is_enabled()) {
+      if (all_->size() == 1) return through(0, std::move(input), call, nullptr);
+      refuse_gradients();
+    }
+    return infer(std::move(input), call);
+  }
+
+  /// Seeds the generators for one layer of a micro-batch: it draws the same in whatever process it is.
+  static void seed(std::uint64_t micro_batch, std::uint64_t layer) {
+    std::array<std::uint64_t, 2> const both{micro_batch, layer};
+    at::manual_seed(Hash::of(std::as_bytes(std::span(both))));
+  }
+
+ private:
+  at::Tensor train(StagePass& pass, at::Tensor input, Call const& call) {
+    if (std::exchange(pass.ran, true)) refuse_second_call();
+    if (pass.stage == 0) pass.input = std::move(input);
+    at::Tensor output = through(pass.stage, pass.input, call, &pass.key);
+    if (pass.stage != stages() - 1) {
+      pass.output = std::move(output);
+      throw StageEnd{};
+    }
+    seed(pass.key, layers());
+    return output;
+  }
+
+  at::Tensor through(int stage, at::Tensor x, Call const& call, std::uint64_t const* key) const {
+    auto const which = static_cast<std::size_t>(stage);
+    for (std::size_t layer = begins_[which]; layer < begins_[which + 1]; ++layer) {
+      if (key != nullptr) seed(*key, layer);
+      x = call(layer, std::move(x));
+      if (!x.defined()) refuse_undefined(layer);
+    }
+    return x;
+  }
+
+  at::Tensor infer(at::Tensor x, Call const& call) {
+    // Layers may draw random numbers here as well: all processes go on with the same ones.
+    auto const key = static_cast<std::uint64_t>(
+        at::randint(std::numeric_limits<std::int64_t>::max(), {}, at::kLong).item<std::int64_t>());
+    x = all_->size() == 1 ? through(0, std::move(x), call, &key) : infer(std::move(x), call, key);
+    seed(key, layers());
+    return x;
+  }
+  at::Tensor infer(at::Tensor x, Call const& call, std::uint64_t key) {
+    StageLinks links(*all_, x.device(), stages());
+    for (int stage = 0; stage < stages(); ++stage) {
+      if (!is_own(stage)) continue;
+      if (stage != 0) x = links.take_any(rank_of(stage - 1), stage);
+      x = through(stage, std::move(x), call, &key);
+      if (stage + 1 != stages()) links.send_any(x, rank_of(stage + 1), stage + 1);
+    }
+    // All processes measure the whole module's output.
+    int const last = rank_of(stages() - 1);
+    if (all_->rank() != last) {
+      x = links.take_any(last, 0);
+      links.settle();
+      return x;
+    }
+    for (int rank = 0; rank < all_->size(); ++rank) {
+      if (rank != last) links.send_any(x, rank, 0);
+    }
+    links.settle();
+    return x;
+  }
+
+  [[noreturn]] static void refuse_second_call() {
+    throw ModuleError({.what = "the objective calls the divided layers twice for one micro-batch",
+                       .where = "Pipeline",
+                       .why = "a stage gets one input from the stage before it",
+                       .fix = "Call the module once, with both inputs in one batch."});
+  }
+  [[noreturn]] static void refuse_gradients() {
+    throw ModuleError(
+        {.what = "divided layers are called with gradients outside of a step of Pipeline",
+         .where = "Pipeline",
+         .why = "the other processes have the other layers, and take no part in this call",
+         .fix = "Train with Trainer::fit. Without gradients (torch::NoGradGuard) all processes may "
+                "call the module together."});
+  }
+  [[noreturn]] static void refuse_undefined(std::size_t layer) {
+    throw ModuleError({.what = "layer " + std::to_string(layer) + " returns no tensor",
+                       .where = "Pipeline",
+                       .why = "one tensor travels from a stage to the next one",
+                       .fix = "Return one tensor from each layer."});
+  }
+
+  std::shared_ptr<Communicator> all_;
+  std::vector<std::size_t> begins_;  ///< the first layer of each stage, and the number of layers
+  std::vector<Part> parts_;          ///< of the module before it was divided
+};
+
+/// The stand-in for the layers of a Sequential: the first one calls all, the others pass on.
+struct StageMember : torch::nn::Module {
+  // AnyModule requires it; the holder below is what gets called.
+  at::Tensor forward(at::Tensor x) { return x; }
+
+  std::shared_ptr<DividedLayers> divided;
+  std::vector<AnyModule> layers{};  ///< of the first one; those of other processes are empty
+};
+
+/// Likewise of a ModuleList.
+struct StageListMember final : DividedMember {
+  at::Tensor call_all(at::Tensor input, Call const& call) override {
+    return divided->run(std::move(input), [&](std::size_t layer, at::Tensor x) {
+      return call(layers[layer], std::move(x));
+    });
+  }
+  std::shared_ptr<DividedLayers> divided;
+  std::vector<std::shared_ptr<torch::nn::Module>> layers{};
+};
+
+}  // namespace frugal::detail
+
+/// AnyModule's holder for StageMember: takes one tensor.
+template <class... Inputs>
+struct torch::nn::AnyModuleHolder<frugal::detail::StageMember, Inputs...>
+    : torch::nn::AnyModulePlaceholder {
+  using Member = frugal::detail::StageMember;
+
+  explicit AnyModuleHolder(std::shared_ptr<Member>&& member)
+      : AnyModulePlaceholder(typeid(Member)), module(std::move(member)) {}
+
+  torch::nn::AnyValue forward(frugal::detail::Arguments&& arguments) override {
+    using frugal::detail::Arguments;
+    at::Tensor* const input =
+        arguments.size() == 1 ? arguments.front().try_get<at::Tensor>() : nullptr;
+    if (!input) refuse("is called with other arguments than one tensor");
+    if (module->layers.empty()) return torch::nn::AnyValue(std::move(*input));
+    auto const call = [&](std::size_t layer, at::Tensor x) -> at::Tensor {
+      Arguments one;
+      one.emplace_back(std::move(x));
+      torch::nn::AnyValue value = frugal::detail::call_any(module->layers[layer], std::move(one));
+      at::Tensor* const output = value.try_get<at::Tensor>();
+      if (!output) refuse("has a layer that returns another thing than a tensor");
+      return std::move(*output);
+    };
+    return torch::nn::AnyValue(module->divided->run(std::move(*input), call));
+  }
+  std::shared_ptr<torch::nn::Module> ptr() override { return module; }
+  std::unique_ptr<torch::nn::AnyModulePlaceholder> copy() const override {
+    return std::make_unique<AnyModuleHolder>(*this);
+  }
+  std::unique_ptr<torch::nn::AnyModulePlaceholder> clone_module(
+      std::optional<c10::Device>) const override {
+    TORCH_CHECK(false, "frugal: a Sequential cannot be cloned when Pipeline has divided it");
+  }
+
+  [[noreturn]] static void refuse(std::string const& what) {
+    throw frugal::ModuleError({.what = "a divided Sequential " + what,
+                               .where = "Pipeline",
+                               .why = "one tensor travels from a stage to the next one",
+                               .fix = "Pass one tensor from layer to layer."});
+  }
+
+  std::shared_ptr<Member> module;
+};
+
+namespace frugal::detail {
+
+/// The Sequential or ModuleList of a module that Pipeline divides.
+struct LayerList {
+  std::string name{};  ///< empty: the module itself
+  torch::nn::SequentialImpl* sequential = nullptr;
+  torch::nn::ModuleListImpl* list = nullptr;
+
+  torch::nn::Module& container() const {
+    return sequential != nullptr ? static_cast<torch::nn::Module&>(*sequential) : *list;
+  }
+
+  /// What stands in its place already; null if it is whole.
+  std::shared_ptr<DividedLayers> divided() const {
+    if (sequential != nullptr) {
+      for (AnyModule& first : *sequential) {
+        if (first.type_info() != typeid(StageMember)) return nullptr;
+        return first.get<StageMember>().divided;
+      }
+    } else if (list->begin() != list->end()) {
+      auto* const member = dynamic_cast<StageListMember*>(list->begin()->get());
+      return member == nullptr ? nullptr : member->divided;
+    }
+    return nullptr;
+  }
+
+  static LayerList of(torch::nn::Module& root) {
+    std::vector<LayerList> found;
+    visit(root, "", found);
+    if (found.size() == 1) return found.front();
+    std::string names;
+    for (LayerList const& each : found) names += (names.empty() ? "" : ", ") + each.name;
+    throw ModuleError(
+        {.what = found.empty() ? "the module has no Sequential and no ModuleList"
+                               : "the module has several lists of layers: " + names,
+         .where = "Pipeline",
+         .why = "stages are consecutive layers of one list",
+         .fix = "Put the layers into one torch::nn::Sequential, or into one ModuleList over which "
+                "forward iterates with frugal::each(list, x, call)."});
+  }
+
+  /// Puts stand-ins in the place of the layers, and frees those of other processes.
+  void divide(torch::nn::Module& root, std::shared_ptr<DividedLayers> const& divided) {
+    auto const children = container().named_children();
+    std::vector<int> stages;
+    for (std::size_t i = 0; i < children.size(); ++i) stages.push_back(divided->stage_of(i));
+    divided->parts() = parts_of(root, children, stages);
+    stand_in(divided, stages);
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (divided->is_own(stages[i])) continue;
+      release(*children[i].value());
+      container().unregister_module(children[i].key());
+    }
+  }
+
+ private:
+  using Children = torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>;
+
+  static void visit(torch::nn::Module& module, std::string const& name,
+                    std::vector<LayerList>& found) {
+    LayerList here{.name = name,
+                   .sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module),
+                   .list = dynamic_cast<torch::nn::ModuleListImpl*>(&module)};
+    if ((here.sequential != nullptr && !here.sequential->is_empty()) ||
+        (here.list != nullptr && !here.list->is_empty())) {
+      found.push_back(here);
+      return;
+    }
+    for (auto const& child : module.named_children()) {
+      visit(*child.value(), name.empty() ? child.key() : name + "." + child.key(), found);
+    }
+  }
+
+  /// The tensors of the whole module. ModuleError for one that two stages share.
+  static std::vector<DividedLayers::Part> parts_of(torch::nn::Module& root,
+                                                   Children const& children,
+                                                   std::vector<int> const& stages) {
+    std::unordered_map<c10::TensorImpl const*, int> stage_of;
+    auto const note = [&](at::Tensor const& tensor, int stage) {
+      if (!tensor.defined()) return;
+      auto const [place, is_new] = stage_of.emplace(tensor.unsafeGetTensorImpl(), stage);
+      if (!is_new && place->second != stage) refuse_shared();
+    };
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      for (at::Tensor const& each : children[i].value()->parameters()) note(each, stages[i]);
+      for (at::Tensor const& each : children[i].value()->buffers()) note(each, stages[i]);
+    }
+    std::vector<DividedLayers::Part> parts;
+    auto const add = [&](auto const& item) {
+      if (!item.value().defined()) return;
+      auto const place = stage_of.find(item.value().unsafeGetTensorImpl());
+      parts.push_back(
+          {.name = item.key(),
+           .sizes = item.value().sizes().vec(),
+           .type = item.value().scalar_type(),
+           .stage = place == stage_of.end() ? DividedLayers::every_process : place->second});
+    };
+    for (auto const& item : root.named_parameters()) add(item);
+    for (auto const& item : root.named_buffers()) add(item);
+    return parts;
+  }
+
+  void stand_in(std::shared_ptr<DividedLayers> const& divided, std::vector<int> const& stages) {
+    std::size_t index = 0;
+    if (sequential != nullptr) {
+      std::vector<AnyModule> layers(stages.size());
+      for (AnyModule& member : *sequential) {
+        if (divided->is_own(stages[index])) layers[index] = member;
+        auto stand_in = std::make_shared<StageMember>();
+        stand_in->divided = divided;
+        member = AnyModule(std::move(stand_in));
+        ++index;
+      }
+      sequential->begin()->get<StageMember>().layers = std::move(layers);
+      return;
+    }
+    auto first = std::make_shared<StageListMember>();
+    first->divided = divided;
+    first->layers.resize(stages.size());
+    for (std::shared_ptr<torch::nn::Module>& member : *list) {
+      if (divided->is_own(stages[index])) first->layers[index] = member;
+      member = first;
+      ++index;
+    }
+  }
+
+  /// Whoever else holds the layer does not keep its memory.
+  static void release(torch::nn::Module& layer) {
+    at::NoGradGuard const no_gradients;
+    auto const empty = [](at::Tensor& tensor) {
+      if (!tensor.defined()) return;
+      tensor.mutable_grad().reset();
+      tensor.set_data(at::empty({0}, tensor.options().requires_grad(false)));
+    };
+    for (at::Tensor& each : layer.parameters()) empty(each);
+    for (at::Tensor& each : layer.buffers()) empty(each);
+  }
+
+  [[noreturn]] static void refuse_shared() {
+    throw ModuleError({.what = "two stages share a parameter or buffer",
+                       .where = "Pipeline",
+                       .why = "each would update its own copy",
+                       .fix = "Put the layers that share it into one stage with Pipeline::layers, "
+                              "or register it outside of the list: all processes have that, and "
+                              "add up its gradients."});
+  }
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/run_values.hpp>
+#include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/agreement/window_message.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/pipeline/cuts.hpp>
+#include <frugal/cluster/pipeline/layers.hpp>
+#include <frugal/cluster/tensors/block_norms.hpp>
+#include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/window_phases.hpp>
+#include <frugal/data/tensor_identity.hpp>
+#include <frugal/error.hpp>
+#include <frugal/model/module_identity.hpp>
+
+namespace frugal::detail {
+
+/// The State of Pipeline: divides the module, and makes losses, norms and verdicts those of all stages.
+template <class Context>
+class PipelineState {
+  static constexpr int window = traits_of<Context>::batches;
+
+ public:
+  using transient = void;
+
+  PipelineState(std::shared_ptr<Communicator> all, int chunks, std::vector<int> layers)
+      : all_(std::move(all)), chunks_(all_->size() == 1 ? 1 : chunks), given_(std::move(layers)) {}
+
+  DividedLayers& layers() const { return *layers_; }
+
+  void on_module(ModuleSetup<Context> const& phase) {
+    torch::nn::Module& root = base_module(phase.module());
+    LayerList list = LayerList::of(root);
+    int const stages = all_->size() * chunks_;
+    if ((layers_ = list.divided())) {
+      if (&layers_->processes() != all_.get() || layers_->stages() != stages)
+        refuse_other_division();
+      return;
+    }
+    std::vector<std::int64_t> elements;
+    int norms = 0;  // outside of the layers
+    for (auto const& layer : list.container().children()) {
+      std::int64_t trained = 0;
+      for (at::Tensor const& each : layer->parameters()) {
+        if (each.requires_grad()) trained += each.numel();
+      }
+      elements.push_back(trained);
+      each_batch_norm(*layer, [&](auto const&) { --norms; });
+    }
+    each_batch_norm(root, [&](auto const&) { ++norms; });
+    if (norms != 0 && all_->size() > 1) refuse_batch_norm();
+    auto const count = static_cast<std::size_t>(stages);
+    std::vector<std::size_t> const begins = given_.empty() || all_->size() == 1
+                                                ? balanced_cuts(elements, count)
+                                                : given_cuts(elements, given_, count);
+    std::string cuts;
+    for (std::size_t const each : begins) cuts += (cuts.empty() ? "" : " ") + std::to_string(each);
+    if (all_->size() > 1) {
+      require_same_run(*all_, {{"the stages", cuts}, {"the module", module_identity(root)}});
+    }
+    layers_ = std::make_shared<DividedLayers>(all_, begins);
+    list.divide(root, layers_);
+  }
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    find_shared(phase.parameters());
+    if (all_->size() == 1) return;
+    require_same_run(*all_, run_values(phase));
+  }
+  void on_ready(Ready<Context>& phase) {
+    if (all_->size() > 1) require_same_run(*all_, phase.run_state().settings_to_compare);
+  }
+  /// What all processes have must have come out the same.
+  void on_fit_end(FitEnd<Context>& phase) {
+    if (all_->size() == 1) return;
+    TensorHash hash;
+    std::unordered_map<std::string, int> const stages = stage_of_names();
+    auto const add = [&](auto const& item) {
+      if (stages.at(item.key()) != DividedLayers::every_process) return;
+      hash.add(item.key());
+      hash.add(item.value());
+    };
+    torch::nn::Module const& root = base_module(phase.module());
+    for (auto const& item : root.named_parameters()) add(item);
+    for (auto const& item : root.named_buffers()) add(item);
+    require_same_run(*all_, {{"what is outside of the stages", hex_of(hash.digest())}});
+  }
+
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    phase.run_state().has_other_parameters = all_->size() > 1;
+    all_->enter_run();
+    try {
+      all_->connect_links();
+      next();
+      all_->leave_run();
+    } catch (ClusterError const&) {
+      all_->leave_run();
+      throw;  // of all ranks, or of another one
+    } catch (std::exception const& error) {
+      all_->fail(error);
+      throw;
+    }
+  }
+
+  bool is_first() const { return all_->rank() == 0; }
+  Processes processes() const {
+    return {.count = static_cast<unsigned>(all_->size()), .machines = all_->machines()};
+  }
+  std::string from_first(std::string const& text) { return texts(text).front(); }
+  std::string first_of(std::string const& text) {
+    for (std::string const& each : texts(text)) {
+      if (!each.empty()) return each;
+    }
+    return {};
+  }
+
+  /// The process with the last stage has the losses, and gives them to all.
+  void join(SharedWindow<Context>& phase) {
+    if (all_->size() > 1) {
+      std::vector<bool> has;
+      for (std::size_t const i : shared_) {
+        has.push_back(phase.parameters().tensors[i].grad().defined());
+      }
+      exchange_records(phase, has);
+      sum_shared(phase, has);
+    }
+    // What draws random numbers until the next window draws the same in every process.
+    at::manual_seed(key(phase.run_state(), static_cast<std::uint64_t>(window)));
+  }
+
+  /// Of random numbers: a micro-batch draws the same however many processes there are.
+  static std::uint64_t key(RunState const& run, std::uint64_t micro_batch) {
+    std::array<std::uint64_t, 4> const all{run.settings.seed, run.counters.epoch,
+                                           run.counters.position, micro_batch};
+    return Hash::of(std::as_bytes(std::span(all)));
+  }
+
+  /// Norms of the blocks of all stages' gradients.
+  std::vector<at::Tensor> norms(Parameters const& updated) {
+    Parameters own;
+    for (std::size_t i = 0; i < updated.size(); ++i) {
+      if (!is_first() && std::ranges::find(shared_, i) != shared_.end()) continue;
+      own.names.push_back(updated.names[i]);
+      own.tensors.push_back(updated.tensors[i]);
+    }
+    at::Tensor mine = BlockNorms::of(own, nullptr);
+    if (all_->size() == 1) return {mine};
+    mine = mine.cpu().to(at::kDouble);
+    at::Tensor const lengths =
+        all_->gather(at::full({1}, mine.numel(), at::kLong), "the norm of gradients");
+    std::int64_t const longest = lengths.max().template item<std::int64_t>();
+    mine = at::constant_pad_nd(mine, {0, longest - mine.numel()});
+    return {all_->gather(mine, "the norm of gradients").flatten()};
+  }
+  void collect_parts() {}
+
+  double reduce(Quantity what, double value) {
+    at::Tensor const values = all_->gather(at::full({1}, value, at::kDouble), "a verdict");
+    double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
+    for (std::int64_t rank = 0; rank < all_->size(); ++rank) {
+      double const each = values[rank].template item<double>();
+      if (std::isnan(each)) return each;
+      result = is_verdict(what) ? std::max(result, each) : result + each;
+    }
+    return result;
+  }
+  at::Tensor reduce(Quantity what, at::Tensor value) {
+    if (all_->size() == 1) return value;
+    at::Tensor const rows = all_->gather(value.cpu().contiguous().view(-1), "a flag");
+    return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.options());
+  }
+
+ private:
+  std::vector<std::string> texts(std::string const& mine) {
+    if (all_->size() == 1) return {mine};
+    return gather_texts(*all_, mine, "a text of the first process");
+  }
+
+  std::unordered_map<std::string, int> stage_of_names() const {
+    std::unordered_map<std::string, int> stages;
+    for (DividedLayers::Part const& each : layers_->parts()) stages.emplace(each.name, each.stage);
+    return stages;
+  }
+
+  /// Parameters outside of the list, which all processes have.
+  void find_shared(Parameters const& parameters) {
+    std::unordered_map<std::string, int> const stages = stage_of_names();
+    shared_.clear();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (stages.at(parameters.names[i]) == DividedLayers::every_process) shared_.push_back(i);
+    }
+  }
+
+  void exchange_records(SharedWindow<Context>& phase, std::vector<bool>& has) {
+    WindowMessage const message(static_cast<std::size_t>(window), shared_.size());
+    std::vector<MicroBatchRecord>& records = phase.records;
+    std::vector<MicroBatchNumbers> own;
+    for (MicroBatchRecord const& each : records) {
+      own.push_back({.loss = each.weight == 0 ? 0.0 : each.loss.template item<double>(),
+                     .weight = each.weight,
+                     .samples = each.samples,
+                     .tokens = each.tokens});
+    }
+    at::Tensor const rows =
+        all_->gather(message.pack(own, has, phase.preempts, phase.fails), "the losses of a step");
+    records.clear();
+    for (std::int64_t rank = 0; rank < all_->size(); ++rank) {
+      WindowMessage::Part const part = message.unpack(rows[rank]);
+      phase.preempts = phase.preempts || part.preempts;
+      phase.fails = phase.fails || part.fails;
+      for (MicroBatchNumbers const& each : part.micro_batches) {
+        records.push_back({.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble)),
+                           .weight = each.weight,
+                           .samples = each.samples,
+                           .tokens = each.tokens});
+      }
+      for (std::size_t i = 0; i < has.size(); ++i) has[i] = has[i] || part.has_gradient[i];
+    }
+  }
+
+  /// The first stage has gradients of what comes before the list, the last one of what follows it.
+  void sum_shared(SharedWindow<Context>& phase, std::vector<bool> const& has) {
+    at::NoGradGuard const no_gradients;
+    for (std::size_t i = 0; i < shared_.size(); ++i) {
+      if (!has[i]) continue;
+      at::Tensor const& parameter = phase.parameters().tensors[shared_[i]];
+      at::Tensor& gradient = parameter.mutable_grad();
+      at::Tensor sum = gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter);
+      sum = sum.contiguous();
+      if (auto const work = all_->start_sum(sum)) all_->complete(work, "a sum of gradients");
+      gradient = sum;
+    }
+  }
+
+  [[noreturn]] static void refuse_batch_norm() {
+    throw ModuleError({.what = "the module has BatchNorm outside of the layers that are divided",
+                       .where = "Pipeline",
+                       .why = "all processes have these layers, and not all call them in training, "
+                              "so their statistics would differ",
+                       .fix = "Put it into the list of layers, or use LayerNorm or GroupNorm."});
+  }
+  [[noreturn]] void refuse_other_division() const {
+    throw ModuleError(
+        {.what = "the module is divided into " + std::to_string(layers_->stages()) +
+                 " stages already, by another Pipeline",
+         .where = "Pipeline",
+         .why = "this process has freed the layers of the others",
+         .fix = "Make the module again, or train on with the same processes and schedule."});
+  }
+
+  std::shared_ptr<Communicator> all_;
+  int chunks_;
+  std::vector<int> given_;
+  std::shared_ptr<DividedLayers> layers_;
+  std::vector<std::size_t> shared_;  ///< indices of parameters
+};
+
+}  // namespace frugal::detail

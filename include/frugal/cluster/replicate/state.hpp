@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/run_values.hpp>
+#include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/agreement/window_message.hpp>
+#include <frugal/cluster/agreement/written_scalars.hpp>
+#include <frugal/cluster/batch_norm/statistics.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/shard/sharded_parameters.hpp>
+#include <frugal/cluster/tensor_parallel/sharded_module.hpp>
+#include <frugal/cluster/tensors/block_norms.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/window_phases.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
+#include <frugal/error.hpp>
+#include <frugal/model/module_identity.hpp>
+
+namespace frugal::detail {
+
+/// The State of Replicate with each way of adding up gradients. `Gradients` takes those of a window:
+///
+///   void begin(parameters, sharded)         of a window; `sharded` is null without Shard
+///   void before(bool is_last, unit)         the passes of a micro-batch of this process begin
+///   void after()                            they have ended
+///   void begin_rest()                       begins what it has not begun to exchange
+///   at::Tensor exchange(message)            sends a message to all processes, returns all messages
+///   std::vector<bool> const& has() const    which parameters have got a gradient here
+///   std::vector<at::Tensor> sum(counts)     over all processes, in the order of the parameters;
+///                                           `counts`: which of them have a micro-batch that counts
+///   std::vector<at::Tensor> own_sum(counts, sharded)  this process's parts of them
+///   void weigh(weight, scale, has)          if it is there: after the message, of all processes, the
+///                                           window's weight, what losses are multiplied by, and which
+///                                           parameters have got a gradient
+/// `shards`: the processes divide the optimizer's moments (Shard). `BatchNorms`: what becomes of the
+/// statistics of BatchNorm layers, BatchNormStatistics or SyncedBatchNorms.
+template <class Context, class Gradients, bool shards, class BatchNorms = BatchNormStatistics>
+class ReplicateState {
+  static constexpr int window = traits_of<Context>::batches;
+
+ public:
+  static constexpr bool carries_scalars = true;
+
+  /// Of parameters whose parts are cut and exchanged together.
+  struct Groups {
+    std::int64_t bytes = 0;  ///< as of FlatGroups
+    /// Layers' weights of at least so many elements are there in part (LayerWeights); 0: none.
+    std::int64_t layers = 0;
+  };
+
+  template <class... More>
+  ReplicateState(Communicator& all, MicroBatches own, char const* name, Groups const& groups,
+                 More const&... more)
+      : all_(all),
+        everyone_(all.everyone() ? *all.everyone() : all),
+        gradients_(all, more...),
+        own_(own),
+        name_(name),
+        groups_(groups),
+        batch_norms_(all) {}
+
+  void on_fit_begin(FitBegin<Context>& phase) {
+    batch_norms_.begin(base_module(phase.module()));
+    if (everyone_.size() == 1) return;
+    refuse_renormalised(base_module(phase.module()));
+    require_same_run(everyone_, run_values(phase));
+  }
+
+  void on_ready(Ready<Context>& phase) {
+    if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().settings_to_compare);
+    require_same_module(phase, "the module");
+  }
+  void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
+
+  template <class Next>
+  void around_fit(FitRun<Context>& phase, Next&& next) {
+    all_.enter_run();
+    try {
+      // Here and not in the first window, where one may take long and another wait without a name for it.
+      if (phase.settings().device.is_cpu()) all_.connect_links();
+      cut(phase);
+      shard(phase);
+      next();
+      if (sharded_) sharded_->give_back();
+      unshard(phase);
+      all_.leave_run();
+    } catch (ClusterError const&) {
+      unshard(phase);
+      all_.leave_run();
+      throw;  // of all ranks, or of another one
+    } catch (std::exception const& error) {
+      all_.fail(error);
+      unshard(phase);
+      throw;
+    }
+  }
+
+  bool is_first() const { return everyone_.rank() == 0; }
+  Processes processes() const {
+    return {.count = static_cast<unsigned>(everyone_.size()),
+            .machines = everyone_.machines(),
+            .in_rounds = in_rounds()};
+  }
+  EqualShare measures() const {
+    // Layers whose weights are collected must be called equally often in all processes.
+    if (groups_.layers != 0) return {};
+    return {.index = static_cast<unsigned>(all_.rank()),
+            .count = static_cast<unsigned>(all_.size())};
+  }
+  std::vector<std::string> texts_of_all(std::string const& text) {
+    return gather_texts(all_, text, "the sums of measurements");
+  }
+  std::string from_first(std::string const& text) {
+    return gather_texts(everyone_, text, "a text of the first process").front();
+  }
+
+  /// The first text that is not empty, of the first rank that has one; cut to 63 bytes.
+  std::string first_of(std::string const& text) {
+    if (everyone_.size() == 1) return text;
+    constexpr std::int64_t most = 64;
+    at::Tensor const mine = at::zeros({most}, at::kByte);
+    text.copy(static_cast<char*>(mine.mutable_data_ptr()), most - 1);
+    at::Tensor const rows = everyone_.gather(mine, "a verdict");
+    for (std::int64_t rank = 0; rank < everyone_.size(); ++rank) {
+      std::string const each = static_cast<char const*>(rows[rank].const_data_ptr());
+      if (!each.empty()) return each;
+    }
+    return {};
+  }
+
+  template <class Next>
+  void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+    all_.at_step(phase.counters().step);
+    if (phase.first) begin_window(phase);
+    at::manual_seed(key(phase, own_.first + trained_++ * own_.stride));
+    gradients_.before(phase.last, phase.gradient_unit());
+    {
+      typename BatchNorms::Part part(batch_norms_, phase.gradient_unit());
+      next();
+      part.take();
+    }
+    gradients_.after();
+  }
+
+  void join(SharedWindow<Context>& phase) {
+    if (trained_ == 0) begin_window(phase);  // it had no micro-batch here
+    if (trained_ > own_.count) refuse_whole_windows();
+    batch_norms_.end_passes();
+    gradients_.begin_rest();
+    has_gradient_ = gradients_.has();
+    std::vector<bool> counts{true};
+    if (all_.size() > 1) counts = exchange_records(phase);
+    if (cut_) agree_with_shards(phase);
+    if constexpr (requires { gradients_.weigh(1.0, 1.0, has_gradient_); }) {
+      double weight = 0;
+      for (MicroBatchRecord const& each : phase.records) weight += each.weight;
+      auto const& scale = phase.run_state().loss_scale;
+      gradients_.weigh(weight, scale ? scale() : 1.0, has_gradient_);
+    }
+    if (sharded_) {
+      sharded_->set_gradients(gradients_.own_sum(counts, *sharded_), has_gradient_);
+    } else {
+      std::vector<at::Tensor> const gradients = gradients_.sum(counts);
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (has_gradient_[i]) parameters_[i].mutable_grad() = gradients[i];
+      }
+    }
+    batch_norms_.join(in_rounds());
+    if (cut_ && !std::exchange(has_compared_gradients_, true)) cut_->require_same_gradients();
+    trained_ = 0;
+    // What draws random numbers until the next window draws the same in every process.
+    at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
+  }
+
+  std::vector<at::Tensor> norms(Parameters const& updated) {
+    if (cut_) return {cut_->norms(BlockNorms::of(cut_->counted(updated), nullptr))};
+    at::Tensor all = BlockNorms::of(updated, sharded_ ? &sharded_->parts() : nullptr);
+    if (sharded_) {
+      // Each number is of one process, and 0 in the others: no order of a sum changes it.
+      if (auto const work = all_.start_sum(all)) all_.complete(work, "the norm of gradients");
+    }
+    return {all};
+  }
+
+  void collect_parts() {
+    if (!sharded_) return;
+    sharded_->reset_gradients();
+    sharded_->collect();
+  }
+
+  /// The sums are of the copies of the module, and the verdicts of all processes.
+  double reduce(Quantity what, double value) {
+    Communicator& all = is_verdict(what) ? everyone_ : all_;
+    at::Tensor const values = all.gather(at::full({1}, value, at::kDouble), "a verdict");
+    double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
+    for (std::int64_t rank = 0; rank < all.size(); ++rank) {
+      double const each = values[rank].template item<double>();
+      if (std::isnan(each)) return each;
+      result = is_verdict(what) ? std::max(result, each) : result + each;
+    }
+    return result;
+  }
+  at::Tensor reduce(Quantity what, at::Tensor value) {
+    Communicator& group = is_verdict(what) ? everyone_ : all_;
+    if (group.size() == 1) return value;
+    at::Tensor mine = value.contiguous().view(-1);
+    at::Tensor all = at::empty({group.size() * mine.numel()}, mine.options());
+    group.collect(all, mine, "a flag");
+    at::Tensor const rows = all.view({group.size(), -1});
+    return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
+  }
+
+ protected:
+  Communicator& all_;       ///< processes that have the same weights
+  Communicator& everyone_;  ///< of a Grid also those that have other shards; otherwise the same
+  Gradients gradients_;
+
+ private:
+  /// Of a Grid: this process has shards of the module, and others of its copy the rest.
+  void cut(FitRun<Context>& phase) {
+    if (!all_.tensor() || all_.tensor()->size() == 1) {
+      require_whole(base_module(phase.module()), name_,
+                    "Set Replicate's member `with` to the `data` of the Grid whose `tensor` the "
+                    "layers have.");
+      return;
+    }
+    std::string const other(not_for_shards(typename Context::policies{}));
+    constexpr bool knows_shards = requires { requires bool(Gradients::knows_shards); };
+    if (shards || !knows_shards || !other.empty()) {
+      refuse_with_shards(shards          ? "Replicate's option Shard"
+                         : !knows_shards ? std::string(name_) + " as it is"
+                                         : "a policy of the kind " + other);
+    }
+    cut_.emplace(*all_.tensor(), phase.parameters(), all_.rank() == 0);
+    has_compared_gradients_ = false;
+    phase.update_parts(&cut_->parts());
+    phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
+      return cut_->whole(mine, which);
+    };
+  }
+
+  [[noreturn]] void refuse_with_shards(std::string const& what) const {
+    throw SettingsError(
+        {.what = "a recipe with " + what + " trains a module that is cut over processes",
+         .where = name_,
+         .why = "it takes each process's shard of a weight for the whole",
+         .fix = "Remove it, or use a Grid with tensor = 1. Optimizers and clipping "
+                "must treat each element by itself: AdamW, Adam, SGD, Adagrad, "
+                "ClipNorm, ClipValue. In a policy of your own that does, write "
+                "`static constexpr bool works_on_parts = true`."});
+  }
+
+  /// What a rank knows alone: it may have got a notice. All ranks of a copy must have the same loss.
+  void agree_with_shards(SharedWindow<Context>& phase) {
+    double loss = 0;
+    for (MicroBatchRecord const& each : phase.records) {
+      if (each.weight != 0) loss += each.loss.template item<double>() * each.weight;
+    }
+    ShardedModule::Verdict const all =
+        cut_->agree({.preempts = phase.preempts, .fails = phase.fails, .loss = loss});
+    phase.preempts = all.preempts;
+    phase.fails = all.fails;
+  }
+
+  void shard(FitRun<Context>& phase) {
+    if constexpr (shards) {
+      if (all_.size() == 1) return;
+      ShardedParameters::Settings settings{.bucket = groups_.bytes};
+      if (groups_.layers != 0) {
+        require_same_module(phase, "the module");  // later their weights are not there
+        settings.layers = layer_weights(base_module(phase.module()), groups_.layers);
+        phase.run_state().held_parts = [this](at::Tensor const& parameter) {
+          return sharded_->held(parameter);
+        };
+      }
+      sharded_.emplace(all_, phase.parameters(), std::move(settings));
+      phase.update_parts(&sharded_->parts());
+      phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
+        return sharded_->whole(mine, which);
+      };
+    }
+  }
+  void unshard(FitRun<Context>& phase) {
+    phase.update_parts(nullptr);
+    phase.run_state().whole_tensor = nullptr;
+    phase.run_state().held_parts = nullptr;
+    if (sharded_) sharded_->release();
+    sharded_.reset();
+    cut_.reset();
+  }
+
+  /// `max_norm` changes rows of the weight in the forward pass, those of a process's own samples.
+  void refuse_renormalised(torch::nn::Module& module) const {
+    for (auto const& each : module.modules()) {
+      auto const* rows = each->template as<torch::nn::EmbeddingImpl>();
+      auto const* bags = each->template as<torch::nn::EmbeddingBagImpl>();
+      if (!(rows != nullptr && rows->options.max_norm()) &&
+          !(bags != nullptr && bags->options.max_norm()))
+        continue;
+      throw ModuleError({.what = "an Embedding has max_norm",
+                         .where = name_,
+                         .why = "its forward pass changes the rows of the samples that one process "
+                                "has, so the weights of processes would differ",
+                         .fix = "Leave max_norm out, or renormalise the rows in the objective."});
+    }
+  }
+
+  void require_same_module(Phase<Context> const& phase, char const* what) {
+    if (cut_) cut_->require_same_copies(base_module(phase.module()), what);
+    if (all_.size() == 1) return;
+    require_same_run(all_, {{what, module_identity(base_module(phase.module()))}});
+  }
+
+  [[noreturn]] void refuse_whole_windows() const {
+    throw SettingsError({.what = "a process has trained " + std::to_string(trained_) +
+                                 " micro-batches of a window, and its share is " +
+                                 std::to_string(own_.count),
+                         .where = name_,
+                         .why = "this caller of the loop does not divide its source",
+                         .fix = "Train with Trainer::fit."});
+  }
+
+  void begin_window(Phase<Context> const& phase) {
+    parameters_.clear();
+    for (at::Tensor const& each : phase.parameters().tensors) {
+      if (each.requires_grad()) parameters_.push_back(each);
+    }
+    if (sharded_) require_sharded();
+    gradients_.begin(parameters_, sharded_ ? &*sharded_ : nullptr);
+    batch_norms_.begin_window();
+    trained_ = 0;
+  }
+
+  void require_sharded() const {
+    if (sharded_->holds(parameters_)) [[likely]]
+      return;
+    throw ModuleError(
+        {.what = "a step trains other parameters than the run began with, or they have moved",
+         .where = "Shard",
+         .why = "requires_grad or the memory of a parameter (set_data, to) has changed, and the "
+                "processes have divided the parameters",
+         .fix = "Do that before fit, or leave Shard out."});
+  }
+
+  /// The one message of a step beside the gradients. Says of each rank whether it has gradients.
+  std::vector<bool> exchange_records(SharedWindow<Context>& phase) {
+    WindowMessage const message(own_.count, parameters_.size());
+    std::vector<MicroBatchRecord>& records = phase.records;
+    std::vector<MicroBatchNumbers> own;
+    bool has_scalars = false;
+    for (MicroBatchRecord const& each : records) {
+      own.push_back({.loss = each.weight == 0 ? 0.0 : each.loss.template item<double>(),
+                     .weight = each.weight,
+                     .samples = each.samples,
+                     .tokens = each.tokens});
+      has_scalars = has_scalars || !each.scalars.empty();
+    }
+    std::string const scalars = written_scalars(records);
+    at::Tensor const rows = gradients_.exchange(
+        message.pack(own, has_gradient_, phase.preempts, phase.fails, has_scalars));
+    has_scalars = false;
+    std::vector<bool> counts;
+    std::vector<WindowMessage::Part> parts;
+    for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
+      WindowMessage::Part const& part = parts.emplace_back(message.unpack(rows[rank]));
+      counts.push_back(part.counts());
+      phase.preempts = phase.preempts || part.preempts;
+      phase.fails = phase.fails || part.fails;
+      has_scalars = has_scalars || part.has_scalars;
+      for (std::size_t i = 0; i < has_gradient_.size(); ++i) {
+        has_gradient_[i] = has_gradient_[i] || part.has_gradient[i];
+      }
+    }
+    std::vector<std::size_t> const places = places_in_window(parts);
+    records.clear();
+    records.resize(places.size());
+    auto place = places.begin();
+    for (WindowMessage::Part const& part : parts) {
+      for (MicroBatchNumbers const& each : part.micro_batches) {
+        MicroBatchRecord& record = records[*place++];
+        record.loss = at::full({}, each.loss, at::TensorOptions(at::kDouble));
+        record.weight = each.weight;
+        record.samples = each.samples;
+        record.tokens = each.tokens;
+      }
+    }
+    if (has_scalars) {
+      read_scalars(gather_texts(all_, scalars, "the scalars of losses"), places, records);
+    }
+    return counts;
+  }
+
+  bool in_rounds() const { return own_.stride != 1; }
+  /// Where the micro-batches of each process are in the window, process by process.
+  std::vector<std::size_t> places_in_window(std::vector<WindowMessage::Part> const& parts) const {
+    std::vector<std::size_t> places;
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      for (std::size_t k = 0; k < parts[rank].micro_batches.size(); ++k) {
+        // Rounds before an incomplete one are complete, so this numbers all without a gap.
+        places.push_back(in_rounds() ? k * parts.size() + rank : places.size());
+      }
+    }
+    return places;
+  }
+
+  /// Of random numbers: a micro-batch draws the same in whatever process it is trained.
+  std::uint64_t key(Phase<Context> const& phase, std::uint64_t micro_batch) const {
+    Counters const& at = phase.counters();
+    std::array<std::uint64_t, 4> const all{phase.settings().seed, at.epoch, at.position,
+                                           micro_batch};
+    return Hash::of(std::as_bytes(std::span(all)));
+  }
+
+  MicroBatches own_;
+  char const* name_;
+  Groups groups_;
+  BatchNorms batch_norms_;
+  std::vector<at::Tensor> parameters_;  // those that are trained, in this window
+  std::vector<bool> has_gradient_;
+  std::optional<ShardedParameters> sharded_;
+  std::optional<ShardedModule> cut_;
+  bool has_compared_gradients_ = false;
+  std::uint64_t trained_ = 0;  // own micro-batches of this window so far
+};
+
+}  // namespace frugal::detail
