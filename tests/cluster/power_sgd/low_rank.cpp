@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: cluster
+// left to clang: power_sgd.cpp has the same templates
 #include <doctest/doctest.h>
 
 #include <frugal/cluster/power_sgd/low_rank.hpp>
