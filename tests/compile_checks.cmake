@@ -112,6 +112,8 @@ frugal_program(reject_probe_plain)
 target_link_libraries(reject_probe_plain PRIVATE frugal::headers)
 if(FRUGAL_WITH_TORCH)
   frugal_torch_program(reject_probe_torch)
+  # Some cases include headers of this component.
+  target_link_libraries(reject_probe_torch PRIVATE $<TARGET_NAME_IF_EXISTS:frugal::cluster>)
 endif()
 
 # One test compiles all cases of a kind, most of them in one unit (reject/unit.py), and writes a

@@ -36,7 +36,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from unit import INCLUDE, Case, compile_source, malformed, proven, proves, why_alone
+from unit import INCLUDE, BrokenUnit, Case, compile_source, malformed, proven, proves, why_alone
 
 
 def build_command(commands: Path, like: str, compiler: str) -> list[str]:
@@ -185,7 +185,11 @@ def main() -> int:
     if options.action == "compile":
         command = build_command(options.commands, options.like, options.compiler)
         # The judge of its case reports a fault: here it would fail the other cases too.
-        groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
+        try:
+            groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
+        except BrokenUnit as broken:
+            print(f"reject: {broken}")
+            return 1
         report(options.kind, cases, groups)
         return 0
     failed = 0

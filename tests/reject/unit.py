@@ -37,6 +37,8 @@ PREPROCESSOR = re.compile(r"^[ \t]*#[ \t]*(?:define|undef|pragma|line)\b", re.MU
 
 # How often the unit is compiled without the cases that broke it, before all are compiled alone.
 ROUNDS = 4
+# Of more cases the unit must prove some.
+MOST_ALONE = 20
 
 # `file:line:column: error: ...`, and `cc1plus: error: ...`, which has no position.
 HEAD = re.compile(
@@ -181,8 +183,21 @@ def proves(case: Case, said: str) -> bool:
     return all(want in said for want in case.expected)
 
 
+class BrokenUnit(Exception):
+    """The unit proves none of many cases. Compiled alone they would take an hour, unnoticed."""
+
+
 def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
     """The cases that one unit, written to `file`, proves; the rest must be compiled alone."""
+    found, error = ask_unit(cases, command, file)
+    if not found and len(cases) > MOST_ALONE:
+        raise BrokenUnit(f"{file} proves none of {len(cases)} cases: {error}")
+    return found
+
+
+def ask_unit(cases: list[Case], command: list[str], file: Path) -> tuple[set[Case], str]:
+    """The cases that the unit proves, and why they are none."""
+    error = "no case may be in it"
     unlimited = "-ferror-limit=0" if is_clang(command) else "-fmax-errors=0"
     flags = [*command, unlimited, "-ftemplate-backtrace-limit=0"]
     inside = [case for case in cases if not why_alone(case)]
@@ -196,9 +211,12 @@ def proven(cases: list[Case], command: list[str], file: Path) -> set[Case]:
         if control.returncode == 0:
             # Any other status is a compiler that was killed or crashed: it proves nothing.
             said = said_to(inside, rejected.stdout) if rejected.returncode == 1 else {}
-            return {case for case in inside if proves(case, said.get(case, ""))}
-        blamed = {case for error in errors_of(control.stdout) for case in owners(error, inside)}
+            proved = {case for case in inside if proves(case, said.get(case, ""))}
+            return proved, rejected.stdout[-2000:]
+        errors = errors_of(control.stdout)
+        error = errors[0].text if errors else control.stdout[-2000:]
+        blamed = {case for each in errors for case in owners(each, inside)}
         if not blamed:
             break
         inside = [case for case in inside if case not in blamed]
-    return set()
+    return set(), error
