@@ -89,7 +89,7 @@ class Communicator {
   Communicator& operator=(Communicator const&) = delete;
   /// The others learn that this rank has left before they find its connections closed.
   ~Communicator() {
-    if (ranks_.empty()) leave_run();
+    if (ranks_.empty() && watch_) watch_->go();
   }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and

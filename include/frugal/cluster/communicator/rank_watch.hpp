@@ -59,7 +59,7 @@ class RankWatch {
   RankWatch& operator=(RankWatch const&) = delete;
   ~RankWatch() {
     thread_->stop();
-    leave_run();
+    go();
   }
 
   /// From here on this rank is needed by the others.
@@ -70,6 +70,13 @@ class RankWatch {
   void leave_run() {
     change([this] {
       if (here_.state != State::failed) here_.state = State::left;
+    });
+    write();
+  }
+  /// This rank takes part in nothing any more.
+  void go() {
+    change([this] {
+      if (here_.state != State::failed) here_.state = State::gone;
     });
     write();
   }
@@ -162,7 +169,7 @@ class RankWatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State { joined, runs, left, failed };
+  enum class State { joined, runs, left, failed, gone };
   static constexpr std::string_view no_store =
       "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
 
@@ -309,7 +316,8 @@ class RankWatch {
       if (place.state == State::failed)
         return name(static_cast<int>(rank)) + " failed at step " + std::to_string(place.step) +
                ": " + place.what;
-      if (place.state == State::left && own == State::runs && static_cast<int>(rank) != rank_) {
+      if (static_cast<int>(rank) != rank_ &&
+          (place.state == State::gone || (place.state == State::left && own == State::runs))) {
         left += (left.empty() ? "" : ", ") + name(static_cast<int>(rank));
       } else if (place.beats == before[rank].beats && static_cast<int>(rank) != rank_) {
         ended += (ended.empty() ? "" : "; ") + name(static_cast<int>(rank)) +
