@@ -124,6 +124,26 @@ TEST_CASE("a file name that leads elsewhere, or is taken, is refused") {
   CHECK(writer.commit().manifest.files.size() == 1);
 }
 
+TEST_CASE("files that other processes have written there are adopted as they were described") {
+  TemporaryFolder folder;
+  CheckpointWriter writer(folder.path(), 500, 1);
+  frugal::FileEntry const entry =
+      CheckpointWriter::write(writer.folder(), "theirs", filling("abc"), 3);
+  CHECK(entry.size == 3);
+  writer.add("a", filling("x"));
+  CHECK_THROWS_AS(writer.adopt(entry, "a"), frugal::StoreError);
+  frugal::FileEntry longer = entry;
+  longer.size = 4;
+  CHECK_THROWS_WITH_AS(writer.adopt(longer, "b"),
+                       doctest::Contains("it has 3 bytes here, and 4 there"), frugal::StoreError);
+  CHECK_THROWS_AS(writer.adopt({.name = "missing", .size = 3, .hash = 0}, "b"), frugal::StoreError);
+  writer.adopt(entry, "b");
+  SavedCheckpoint const saved = writer.commit();
+  frugal::verify(frugal::read_checkpoint(saved.folder));
+  CHECK((names_in(saved.folder) == std::set<std::string>{"a", "b", "manifest.json"}));
+  CHECK(support::text_of(saved.folder / "b") == "abc");
+}
+
 TEST_CASE("commit returns what the next start reads") {
   TemporaryFolder folder;
   RunDirectory run(folder / "demo");

@@ -85,22 +85,45 @@ class CheckpointWriter {
   template <class Fill>
   void add(std::string name, Fill&& fill, std::uint64_t expected = 0) {
     require_open();
-    bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
-                                   [&](FileEntry const& entry) { return entry.name == name; });
-    if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
-      throw StoreError(
-          {.what = "a checkpoint cannot have a file of this name",
-           .where = name,
-           .why = twice ? "it has one already" : "it is not a plain file name",
-           .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
-    }
-    File file = File::create(temporary_ / name);
+    require_free(name);
+    manifest_.files.push_back(
+        write(temporary_, std::move(name), std::forward<Fill>(fill), expected));
+  }
+
+  /// Where the files lie until commit(). Other processes may write files of their own there; adopt()
+  /// makes them part of the checkpoint.
+  std::filesystem::path const& folder() const { return temporary_; }
+  /// Writes one file to such a folder.
+  template <class Fill>
+  static FileEntry write(std::filesystem::path const& folder, std::string name, Fill&& fill,
+                         std::uint64_t expected) {
+    File file = File::create(folder / name);
     file.reserve(expected);
     Sink sink(file);
     std::forward<Fill>(fill)(sink);
     file.sync();
     file.close();
-    manifest_.files.push_back({std::move(name), sink.size(), sink.digest()});
+    return {std::move(name), sink.size(), sink.digest()};
+  }
+  /// Takes a file that lies there, as its writer has described it, under another name. StoreError if it
+  /// is not there, or has another size.
+  FRUGAL_INLINE void adopt(FileEntry entry, std::string const& name) {
+    require_open();
+    require_free(name);
+    std::filesystem::path const from = temporary_ / entry.name;
+    File file = File::open(from);
+    std::uint64_t const size = file.size();
+    file.close();
+    if (size != entry.size) {
+      throw StoreError({.what = "a file that another process has written is not as it was written",
+                        .where = from.string(),
+                        .why = "it has " + std::to_string(size) + " bytes here, and " +
+                               std::to_string(entry.size) + " there",
+                        .fix = "Use a file system that all machines see alike."});
+    }
+    rename_path(from, temporary_ / name);
+    entry.name = name;
+    manifest_.files.push_back(std::move(entry));
   }
 
   /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
@@ -126,6 +149,18 @@ class CheckpointWriter {
   }
 
  private:
+  FRUGAL_INLINE void require_free(std::string const& name) const {
+    bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
+                                   [&](FileEntry const& entry) { return entry.name == name; });
+    if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
+      throw StoreError(
+          {.what = "a checkpoint cannot have a file of this name",
+           .where = name,
+           .why = twice ? "it has one already" : "it is not a plain file name",
+           .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
+    }
+  }
+
   FRUGAL_INLINE std::filesystem::path publish(bool replaces) {
     auto usual = checkpoints_ / name_;
     if (rename_to_free(temporary_, usual)) {

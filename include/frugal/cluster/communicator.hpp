@@ -18,6 +18,7 @@
 #include <frugal/cluster/communicator/local_address.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
+#include <frugal/cluster/communicator/store_board.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 
@@ -177,12 +178,13 @@ class Communicator {
     complete(data(mine)->_allgather_base(all, mine), what);
   }
 
-  /// A tensor in host memory from one rank to rank 0, which knows its size. The first rank has more of
-  /// these than the others, so they do not count as exchanges.
-  void send_to_first(at::Tensor const& tensor, char const* what) {
+  /// A tensor in host memory from one rank to another one, which knows its size. Some ranks have more of
+  /// these than others, so they do not count as exchanges.
+  void send(at::Tensor const& tensor, int rank, char const* what) {
     std::vector<at::Tensor> one{tensor};
-    complete(control_->send(one, 0, 0), what, /*counts=*/false);
+    complete(control_->send(one, rank, 0), what, /*counts=*/false);
   }
+  void send_to_first(at::Tensor const& tensor, char const* what) { send(tensor, 0, what); }
   void receive(at::Tensor const& into, int rank, char const* what) {
     std::vector<at::Tensor> one{into};
     complete(control_->recv(one, rank, 0), what, /*counts=*/false);
@@ -253,6 +255,16 @@ class Communicator {
       if (watch_) verdict = watch_->find() + " (" + verdict + ")";
     }
     refuse("complete " + std::string(what), waited_since(begun) + verdict);
+  }
+
+  /// What the ranks leave for each other while they write a checkpoint; all make it at the same moments.
+  /// Null in a world of one.
+  std::shared_ptr<SaveBoard> save_board() {
+    if (size() == 1) return nullptr;
+    return std::make_shared<detail::StoreBoard>(
+        c10::make_intrusive<c10d::PrefixStore>("saves/" + std::to_string(save_boards_++),
+                                               store_->clone()),
+        watch_, static_cast<unsigned>(rank()), static_cast<unsigned>(size()));
   }
 
   /// Before the process ends: this rank is not watched any more.
@@ -381,6 +393,7 @@ class Communicator {
   std::vector<int> ranks_;  ///< of a group: those of the world
   int size_of_world_ = 0;   ///< of a group: of the world
   bool counts_ = true;
+  unsigned save_boards_ = 0;  ///< made so far
   std::shared_ptr<Communicator> everyone_, tensor_;
   c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;
 };

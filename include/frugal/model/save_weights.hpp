@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -17,9 +16,9 @@
 
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
-#include <frugal/base/json_writer.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
@@ -160,7 +159,7 @@ class WeightsWriter {
     std::error_code ignored;
     if (!std::filesystem::exists(folder_ / weights_index_file, ignored)) return files;
     try {
-      for (auto const& [name, file] : WeightIndex::read(folder_ / weights_index_file).weight_map) {
+      for (auto const& [name, file] : TensorIndex::read(folder_ / weights_index_file).weight_map) {
         files.insert(file);
       }
     } catch (FormatError const&) {  // it is replaced as well, and what it named stays
@@ -170,10 +169,7 @@ class WeightsWriter {
 
   /// "model-00002-of-00003.safetensors".
   FRUGAL_INLINE std::string name_of(std::size_t shard) const {
-    if (shards_.size() == 1) return weights_file;
-    char text[64];
-    std::snprintf(text, sizeof text, "model-%05zu-of-%05zu.safetensors", shard + 1, shards_.size());
-    return text;
+    return shards_.size() == 1 ? weights_file : shard_name(weights_file, shard, shards_.size());
   }
 
   FRUGAL_INLINE void write(Shard const& shard, std::filesystem::path const& path) const {
@@ -192,14 +188,13 @@ class WeightsWriter {
   }
 
   FRUGAL_INLINE std::string index_text() const {
-    JsonWriter out;
-    out.object(JsonLayout::lines);
-    out.key("metadata").object().add("total_size", saved_.total_size).end();
-    out.key("weight_map").object();
+    TensorIndex index{.total_size = saved_.total_size};
     for (std::size_t i = 0; i < shards_.size(); ++i) {
-      for (auto const& [name, tensor] : shards_[i].tensors) out.add(name, name_of(i));
+      for (auto const& [name, tensor] : shards_[i].tensors) {
+        index.weight_map.emplace(name, name_of(i));
+      }
     }
-    return out.str("\n");
+    return index.text();
   }
 
   std::filesystem::path folder_;

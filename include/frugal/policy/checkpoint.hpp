@@ -276,6 +276,7 @@ class Checkpoint<Options...>::State {
                             .fix = "Do what its own error says, and start all again."});
       }
       saver_.follow(run, std::move(recipe), moves, text);
+      saver_.share(run, [] {});
     } else {
       try {
         begin_here();
@@ -284,6 +285,7 @@ class Checkpoint<Options...>::State {
         throw;
       }
       phase.from_first(saver_.beginning(run));
+      saver_.share(run, {});
     }
   }
 
@@ -334,8 +336,8 @@ class Checkpoint<Options...>::State {
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.read_losses();
     if (follows_) {
-      give_parts(run);
-      return;
+      if (saver_.is_shared()) return saver_.save_part(run);
+      return give_parts(run);
     }
     // Any save includes the weights of the last improvement: a second save of these would evict
     // another checkpoint.
@@ -347,7 +349,7 @@ class Checkpoint<Options...>::State {
     if constexpr (!options::async) settle_best();
   }
 
-  /// The part of a save in a process that is not the first: what it holds goes to that one.
+  /// The part of a save in a process that is not the first, if that one writes all.
   static void give_parts(RunState& run) {
     StateDict scratch;
     StateWriter writer(scratch, CopyTarget::live);

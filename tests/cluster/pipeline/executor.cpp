@@ -92,8 +92,7 @@ template <class Schedule>
 std::string idle(int size) {
   torch::manual_seed(1);
   torch::nn::Sequential net;
-  for (int i = 0; i < size * Schedule::chunks; ++i)
-    net->push_back(Sleep(stage_time));
+  for (int i = 0; i < size * Schedule::chunks; ++i) net->push_back(Sleep(stage_time));
   fr::TensorDataset train(at::ones({3 * window, 4}), at::ones({3 * window}, at::kLong),
                           {.batch = 1});
   fr::Trainer trainer{net,

@@ -152,6 +152,11 @@ class RankWatch {
     linger();
     return found;
   }
+  /// Likewise, in a thread beside the one that ends for it.
+  std::string seen_verdict() {
+    std::scoped_lock const lock(mutex_);
+    return verdict_;
+  }
   /// Finds one, after an exchange has failed here.
   std::string find() {
     change([this] { here_.noticed = true; });

@@ -254,9 +254,11 @@ class ReplicateState {
     cut_.emplace(*all_.tensor(), phase.parameters(), all_.rank() == 0);
     has_compared_gradients_ = false;
     phase.update_parts(&cut_->parts());
-    phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
-      return cut_->whole(mine, which);
+    RunState& run = phase.run_state();
+    run.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
+      return cut_->whole(mine, which, run.saves_side_by_side);
     };
+    run.save_board = everyone_.save_board();
   }
 
   [[noreturn]] void refuse_with_shards(std::string const& what) const {
@@ -295,14 +297,17 @@ class ReplicateState {
       }
       sharded_.emplace(all_, phase.parameters(), std::move(settings));
       phase.update_parts(&sharded_->parts());
-      phase.run_state().whole_tensor = [this](at::Tensor const& mine, TensorPart const& which) {
-        return sharded_->whole(mine, which);
+      RunState& run = phase.run_state();
+      run.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
+        return sharded_->whole(mine, which, run.saves_side_by_side);
       };
+      run.save_board = everyone_.save_board();
     }
   }
   void unshard(FitRun<Context>& phase) {
     phase.update_parts(nullptr);
     phase.run_state().whole_tensor = nullptr;
+    phase.run_state().save_board = nullptr;
     phase.run_state().held_parts = nullptr;
     if (sharded_) sharded_->release();
     sharded_.reset();

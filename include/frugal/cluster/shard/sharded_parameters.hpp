@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -65,7 +66,7 @@ class ShardedParameters {
         at::Tensor const& view = group.flat.views()[k];
         view.copy_(trained_[t]);
         parts_.of[i] = TensorPart::of(view, own.first, own.count, i);
-        places_[i] = {&group, k};
+        places_[i] = {.group = &group, .index = k};
         bool const is_layer = std::ranges::any_of(
             settings.layers, [&](at::Tensor const& each) { return each.is_same(trained_[t]); });
         if (is_layer) {
@@ -78,6 +79,7 @@ class ShardedParameters {
         parts_.parameters.tensors[i] = group.flat.layout().slice(k, all.rank(), part);
       }
     });
+    choose_keepers();
   }
   ShardedParameters(ShardedParameters const&) = delete;
   ShardedParameters& operator=(ShardedParameters const&) = delete;
@@ -164,24 +166,27 @@ class ShardedParameters {
     }
   }
 
-  /// In the first process, the tensor of which each process has a part; undefined in the others. All
-  /// call it at the same moments.
-  at::Tensor whole(at::Tensor const& mine, TensorPart const& which) {
+  /// The tensor of which each process has a part, in the first process, or `side_by_side` in one that has
+  /// much of it; undefined in the others. All call it at the same moments.
+  at::Tensor whole(at::Tensor const& mine, TensorPart const& which, bool side_by_side = false) {
     at::NoGradGuard const no_gradients;
-    at::Tensor const host = mine.cpu().contiguous();
-    if (all_.rank() != 0) {
-      if (which.count != 0) all_.send_to_first(host, "a part of the run's state");
+    constexpr char const* what = "a part of the run's state";
+    std::size_t const k = places_[which.parameter].index;
+    FlatLayout const& layout = places_[which.parameter].group->flat.layout();
+    int const keeper = side_by_side ? places_[which.parameter].keeper : 0;
+    if (all_.rank() != keeper) {
+      if (which.count != 0) all_.send(mine.cpu().contiguous(), keeper, what);
       return {};
     }
+    at::Tensor const host = mine.cpu().contiguous();
     at::Tensor whole = at::empty_strided(which.sizes, which.strides, host.options());
     at::Tensor const elements = in_memory_order(whole);
     elements.narrow(0, which.first, which.count).copy_(host);
-    auto const& [group, k] = places_[which.parameter];
-    for (int rank = 1; rank < all_.size(); ++rank) {
-      FlatLayout::Range const range = group->flat.layout().range(k, rank);
-      if (range.count == 0) continue;
+    for (int rank = 0; rank < all_.size(); ++rank) {
+      FlatLayout::Range const range = layout.range(k, rank);
+      if (rank == keeper || range.count == 0) continue;
       at::Tensor part = at::empty({range.count}, host.options());
-      all_.receive(part, rank, "a part of the run's state");
+      all_.receive(part, rank, what);
       elements.narrow(0, range.first, range.count).copy_(part);
     }
     return whole;
@@ -192,7 +197,30 @@ class ShardedParameters {
   struct Place {
     FlatGroups::Group* group = nullptr;
     std::size_t index = 0;  ///< in the group
+    int keeper = 0;
   };
+
+  /// Which process keeps each parameter in a checkpoint: of those with more than half of its largest part,
+  /// the one that keeps the least so far.
+  void choose_keepers() {
+    std::vector<std::int64_t> kept(static_cast<std::size_t>(all_.size()));
+    for (Place& place : places_) {
+      if (place.group == nullptr) continue;
+      FlatLayout const& layout = place.group->flat.layout();
+      std::vector<std::int64_t> counts;
+      for (int rank = 0; rank < all_.size(); ++rank) {
+        counts.push_back(layout.range(place.index, rank).count);
+      }
+      std::int64_t const most = *std::ranges::max_element(counts);
+      std::size_t least = counts.size();
+      for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+        if (2 * counts[rank] < most) continue;
+        if (least == counts.size() || kept[rank] < kept[least]) least = rank;
+      }
+      place.keeper = static_cast<int>(least);
+      kept[least] += std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    }
+  }
 
   Communicator& all_;
   FlatGroups flats_;

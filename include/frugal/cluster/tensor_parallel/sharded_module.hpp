@@ -76,20 +76,26 @@ class ShardedModule {
   ParameterParts const& parts() const { return parts_; }
   Communicator& group() const { return group_; }
 
-  /// In the first process the whole of a tensor; undefined in the others. All of them call it.
-  at::Tensor whole(at::Tensor const& mine, TensorPart const& which) const {
+  /// The whole of a tensor, in the first process, or `side_by_side` in one after the other; undefined in
+  /// the others. All of them call it.
+  at::Tensor whole(at::Tensor const& mine, TensorPart const& which, bool side_by_side) {
     if (!gives_) return {};
     constexpr char const* what = "a shard of the run's state";
+    int const keeper = side_by_side ? next_keeper_++ % group_.size() : 0;
     at::Tensor const own = in_memory_order(mine.detach()).cpu();
-    if (group_.rank() != 0) {
-      group_.send_to_first(own, what);
+    if (group_.rank() != keeper) {
+      group_.send(own, keeper, what);
       return {};
     }
     at::Tensor whole = at::empty_strided(which.sizes, which.strides, own.options());
     at::Tensor const elements = in_memory_order(whole);
-    elements.narrow(0, which.first, which.count).copy_(own);
-    for (int rank = 1; rank < group_.size(); ++rank) {
-      group_.receive(elements.narrow(0, rank * which.count, which.count), rank, what);
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      at::Tensor const part = elements.narrow(0, rank * which.count, which.count);
+      if (rank == keeper) {
+        part.copy_(own);
+      } else {
+        group_.receive(part, rank, what);
+      }
     }
     return whole;
   }
@@ -193,6 +199,7 @@ class ShardedModule {
 
   Communicator& group_;
   bool gives_;
+  int next_keeper_ = 0;  ///< of the tensors of a checkpoint
   ParameterParts parts_;
 };
 

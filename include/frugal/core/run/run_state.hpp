@@ -35,6 +35,7 @@
 #include <frugal/core/run/run_status.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/speed.hpp>
+#include <frugal/core/state/save_board.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_part.hpp>
@@ -78,6 +79,11 @@ struct RunState {
   /// Where processes hold parts of the States' tensors: makes them whole for a checkpoint. Then all
   /// of them call persist() when one saves.
   WholeTensor whole_tensor{};
+  /// Then: what they leave for each other while they write one. Null: the first process writes all.
+  std::shared_ptr<SaveBoard> save_board{};
+  /// Set by the policy that saves: a process keeps the tensors of which it has the largest part, and writes
+  /// them, instead of the first one.
+  bool saves_side_by_side = false;
   /// Whether `parameters` are those of a part of the module, and other processes have the others'.
   bool has_other_parameters = false;
   /// Where processes hold parts of weights.

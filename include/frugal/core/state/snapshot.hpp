@@ -60,6 +60,8 @@ class Snapshot {
   StateDict run;     ///< of Part::states or Part::slots, and of Part::generators
   /// Include the snapshots that policies keep, as a checkpoint does.
   bool with_kept = false;
+  /// Leave out tensors that this process has whole, which another one saves.
+  bool parts_alone = false;
 
   Snapshot() = default;
   // A copy would share tensors, which the next take() overwrites.
@@ -159,7 +161,7 @@ class Snapshot {
         writer.part(name, held->mine, held->which);
       } else if (auto const part = part_of(tensor)) {
         writer.part(name, tensor, *part);
-      } else {
+      } else if (!parts_alone) {
         writer(name, tensor);
       }
     });
@@ -193,6 +195,7 @@ class Snapshot {
     run.values.clear();
     StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;
+    writer.parts_alone = parts_alone;
     if (with_kept) writer.whole = from.whole_tensor;
     if (holds(parts_, Part::states)) {
       from.persist(writer);

@@ -36,6 +36,8 @@ class StateWriter {
 
   bool of_a_snapshot = false;  ///< see Snapshot::persist
   WholeTensor whole{};  ///< makes tensors whole that this process has in part, as checkpoints need
+  /// Of other tensors only that they are there: another process saves them.
+  bool parts_alone = false;
 
   /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
   explicit StateWriter(StateDict& memory, CopyTarget copies = CopyTarget::on_device,
@@ -53,11 +55,14 @@ class StateWriter {
   /// Takes a tensor in host memory that nothing else changes or keeps, without a copy.
   FRUGAL_INLINE void give(std::string const& name, at::Tensor tensor) {
     put_text(path_(name), "tensor");
-    memory_.tensors[path_(name)] = std::move(tensor);
+    if (!parts_alone) memory_.tensors[path_(name)] = std::move(tensor);
   }
   FRUGAL_INLINE void part(std::string const& name, at::Tensor const& mine,
                           TensorPart const& which) {
-    put_tensor(path_(name), whole && mine.defined() ? whole(mine, which) : mine);
+    if (!whole || !mine.defined()) return put_tensor(path_(name), mine);
+    put_text(path_(name), "tensor");
+    at::Tensor const all = whole(mine, which);
+    if (all.defined()) keep(memory_.tensors[path_(name)], all.detach());
   }
 
   /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
@@ -134,7 +139,7 @@ class StateWriter {
     put_absent(path);
     if (!value.defined()) return;
     put_text(path, "tensor");
-    keep(memory_.tensors[path], value.detach());
+    if (!parts_alone) keep(memory_.tensors[path], value.detach());
   }
 
   FRUGAL_INLINE void keep(at::Tensor& kept, at::Tensor const& value) {

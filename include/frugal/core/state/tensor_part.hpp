@@ -72,7 +72,7 @@ struct HeldPart {
 /// What a process has of a parameter, if that is a part.
 using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
 
-/// Makes a tensor whole of the parts that the processes hold, in the one that saves; in the others,
+/// Makes a tensor whole of the parts that the processes hold, in the one that saves it; in the others,
 /// which call it at the same moments, the result is undefined.
 using WholeTensor = std::function<at::Tensor(at::Tensor const&, TensorPart const&)>;
 

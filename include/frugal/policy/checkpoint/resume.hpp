@@ -19,7 +19,7 @@
 #include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
-#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/generators.hpp>
@@ -46,7 +46,7 @@
 namespace frugal::detail {
 
 /// Throws the first difference between a module and a file of weights.
-FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, Safetensors const& file,
+FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, TensorFiles const& file,
                                         bool half) {
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
     auto const view = file.find(name);
@@ -145,7 +145,7 @@ FRUGAL_INLINE void require_generators(StateDict const& memory, c10::Device devic
   }
 }
 
-FRUGAL_INLINE at::Tensor state_tensor(Safetensors const& file, TensorView const& view) {
+FRUGAL_INLINE at::Tensor state_tensor(TensorFiles const& file, TensorView const& view) {
   at::Tensor tensor = tensor_in_file(view);
   if (!tensor.defined()) {
     refuse_file(file.name(), "tensor '" + std::string(view.name) +
@@ -156,7 +156,7 @@ FRUGAL_INLINE at::Tensor state_tensor(Safetensors const& file, TensorView const&
 }
 
 /// Takes the averages that the state has out of their file.
-FRUGAL_INLINE void read_averages(StateDict& memory, Safetensors const& file) {
+FRUGAL_INLINE void read_averages(StateDict& memory, TensorFiles const& file) {
   for (auto each = memory.values.lower_bound(std::string(averages_path));
        each != memory.values.end() && each->first.starts_with(averages_path); ++each) {
     std::string const name = each->first.substr(averages_path.size());
@@ -195,7 +195,7 @@ FRUGAL_INLINE void require_counters(Counters const& counters, std::filesystem::p
 FRUGAL_INLINE std::string first_bad_in(SavedCheckpoint const& checkpoint,
                                        FiniteState const& finite) {
   auto const look = [&](char const* name, auto const& covers) -> std::string {
-    Safetensors const file = Safetensors::open(file_of(checkpoint, name));
+    TensorFiles const file = TensorFiles::open(tensors_of(checkpoint, name));
     for (std::size_t i = 0; i < file.size(); ++i) {
       std::string const tensor(file[i].name);
       if (!covers(tensor)) continue;
@@ -231,20 +231,20 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
   }
   std::vector<SlotChange> const slots = changed_slots(state, recipe);
   require_recipe(slots, rules, state_path);
-  Safetensors const weights = Safetensors::open(file_of(checkpoint, "model.safetensors"));
+  TensorFiles const weights = TensorFiles::open(tensors_of(checkpoint, "model.safetensors"));
   require_same_tensors(run.root, weights, !state.weights.empty());
   std::vector<std::string> const other_data =
       changed_data(run.data, state.data, rules.changed_data, state_path);
 
-  Safetensors const tensors = Safetensors::open(file_of(checkpoint, "optimizer.safetensors"));
+  TensorFiles const tensors = TensorFiles::open(tensors_of(checkpoint, "optimizer.safetensors"));
   StateDict memory;
   memory.values = state.values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     memory.tensors.emplace(tensors[i].name, state_tensor(tensors, tensors[i]));
   }
-  std::optional<Safetensors> averages;  // lies in the file, as `tensors` does
-  if (has_file(checkpoint, averages_file)) {
-    averages.emplace(Safetensors::open(checkpoint.folder / averages_file));
+  std::optional<TensorFiles> averages;  // lies in the file, as `tensors` does
+  if (has_tensors(checkpoint, averages_file)) {
+    averages.emplace(TensorFiles::open(tensors_of(checkpoint, averages_file)));
     read_averages(memory, *averages);
   }
   auto const saved_on = forget_other_generators(memory, run.settings.device);

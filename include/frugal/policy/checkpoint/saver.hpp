@@ -33,6 +33,7 @@
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/start.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
@@ -96,9 +97,10 @@ class Saver {
   }
   /// In a process that is not the first of a run: resumes as the first one did, from the folder of a
   /// checkpoint or with the weights of a file, or begins if it is empty. Such a process writes
-  /// nothing, and holds no lock.
+  /// nothing but its part of each save, and holds no lock.
   FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves, std::string const& beginning) {
     recipe_ = std::move(recipe);
+    snapshot_.begin(run.root);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
     if (beginning.empty()) return;
     if (beginning.starts_with(with_weights)) {
@@ -115,6 +117,23 @@ class Saver {
                      .changed = loaded.differences},
                     loaded.seconds);
   }
+
+  /// In all processes of a run that hold parts of what is saved, after begin() and follow(): whether each
+  /// writes its part. Otherwise the first one gets them all.
+  FRUGAL_INLINE void share(RunState& run, std::function<void()> wake) {
+    if (!run.save_board) return;
+    SharedSave shared(run.save_board);
+    run.saves_side_by_side = shared.all_see(run.settings.run_dir / "checkpoints");
+    if (run.saves_side_by_side) {
+      shared_.emplace(std::move(shared));
+      if (options_.async && !writer_) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
+    } else if (directory_) {
+      run.warn("Checkpoint: the processes do not all see " + run.settings.run_dir.string() +
+               ", so the first one gets the parts of all, and writes them");
+    }
+  }
+  /// Whether a process that is not the first has a part to write: see save_part().
+  bool is_shared() const { return shared_.has_value(); }
 
   void beat(RunState const& run) const { heartbeat_->beat({run.counters.step, run.seconds()}); }
 
@@ -150,6 +169,7 @@ class Saver {
     begins();
     abandoned_ = false;
     advise_of_leftovers(run);
+    if (shared_) shared_->next();
     snapshot_.take(run, recipe_);
     if (writer_) {
       writer_->submit([this] { write(); });
@@ -160,6 +180,19 @@ class Saver {
     std::chrono::duration<double> const stall = Clock::now() - start;
     cost_ = {.stall = stall.count(), .write = writer_ ? writer_->seconds() : 0.0};
     return cost_;
+  }
+
+  /// In a process that is not the first: writes its part of a save. What fails is the first one's to
+  /// report.
+  FRUGAL_INLINE void save_part(RunState& run) {
+    if (writer_) writer_->wait();  // the snapshot is still being written from
+    shared_->next();
+    snapshot_.take(run, recipe_);
+    if (writer_) {
+      writer_->submit([this] { snapshot_.write(*shared_); });
+    } else {
+      snapshot_.write(*shared_);
+    }
   }
 
   /// Throws or reports what the writing thread has thrown since the last call.
@@ -316,7 +349,7 @@ class Saver {
 
   FRUGAL_INLINE void take_weights(RunState& run, std::filesystem::path const& file) {
     took_weights_ = file.string();
-    LoadedWeights const loaded = copy_weights(run.root, Safetensors::open(file), run.held_parts);
+    LoadedWeights const loaded = copy_weights(run.root, TensorFiles::open(file), run.held_parts);
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
       run.warn("weights of " + file.string() + ": '" + name + "' is not in the file");
@@ -327,7 +360,11 @@ class Saver {
   }
 
   FRUGAL_INLINE void write() {
-    snapshot_.write(*directory_);
+    if (shared_) {
+      snapshot_.write(*directory_, *shared_);
+    } else {
+      snapshot_.write(*directory_);
+    }
     retain(*directory_, options_.retention,
            [this](SavedCheckpoint& checkpoint) { former_.take_from(checkpoint); });
   }
@@ -389,6 +426,7 @@ class Saver {
   bool abandoned_ = false;  ///< the run has gone back since the last save
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;
+  std::optional<SharedSave> shared_;          ///< with the other processes of the run
   std::unique_ptr<BackgroundWriter> writer_;  // last: what it uses outlives it
 };
 

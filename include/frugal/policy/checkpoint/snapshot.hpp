@@ -3,17 +3,22 @@
 
 #include <torch/nn/module.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <frugal/checkpoint/commit.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
+#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
@@ -24,6 +29,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
@@ -48,6 +54,7 @@ class StoredSnapshot {
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
   FRUGAL_INLINE void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
+    state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
@@ -80,6 +87,69 @@ class StoredSnapshot {
   /// Writes the copy, in any thread; no step has to wait. NonFiniteWeightsError before anything is
   /// written.
   FRUGAL_INLINE SavedCheckpoint write(RunDirectory& directory) {
+    begin_write(directory);
+    CheckpointWriter writer = directory.begin(at_.step);
+    for (TensorFile const& each : files()) {
+      SafetensorsWriter const file = each.writer();
+      writer.add(each.name, [&](auto& sink) { file.write(sink); }, file.size());
+    }
+    return finish(directory, writer);
+  }
+
+  /// Likewise with the other processes of the run, in the first one.
+  FRUGAL_INLINE SavedCheckpoint write(RunDirectory& directory, SharedSave& shared) {
+    std::optional<CheckpointWriter> writer;
+    {
+      SharedSave::Beginning beginning(shared);  // the others wait for it
+      begin_write(directory);
+      writer.emplace(directory.begin(at_.step));
+      beginning.announce(writer->folder());
+    }
+    PartReport const own = write_part(writer->folder(), 0);
+    std::vector<PartReport> reports = shared.reports();
+    reports.insert(reports.begin(), own);
+    for (PartReport const& each : reports) {
+      if (!each.bad.empty()) throw non_finite_weights(each.bad, at_, at_.step);
+    }
+    shared.require_written(reports);
+    seal(*writer, reports);
+    return finish(directory, *writer);
+  }
+  /// In a process that is not the first.
+  FRUGAL_INLINE void write(SharedSave& shared) {
+    std::filesystem::path const folder = shared.folder();
+    if (folder.empty()) return;  // the first process has failed
+    PartReport report;
+    try {
+      if (auto const bad = finite_.first_bad(state_.module, state_.run)) {
+        report.bad = *bad;
+      } else {
+        report = write_part(folder, shared.rank());
+      }
+    } catch (std::exception const& error) {
+      report.error = error.what();
+    }
+    state_.run.tensors.clear();
+    state_.module.tensors.clear();
+    shared.report(report);
+  }
+
+ private:
+  /// The tensors of one file.
+  struct TensorFile {
+    std::string name;
+    std::vector<TensorView> tensors{};
+    SafetensorsWriter::Metadata about{};
+
+    FRUGAL_INLINE SafetensorsWriter writer() const {
+      SafetensorsWriter::Metadata all = about;
+      // "pt": the format key that tools of PyTorch's users look for.
+      all.emplace("format", "pt");
+      return SafetensorsWriter(tensors, all, name);
+    }
+  };
+
+  FRUGAL_INLINE void begin_write(RunDirectory const& directory) const {
     require_finite();
     directory.require_lock();  // before the files below are looked for where they no longer are
     // Files that the checkpoint refers to must be on disk before it is. A file that was moved, such
@@ -88,29 +158,36 @@ class StoredSnapshot {
       std::error_code ignored;
       if (std::filesystem::is_regular_file(file, ignored)) File::open(file).sync();
     }
-    CheckpointWriter writer = directory.begin(at_.step);
-    std::vector<TensorView> weights;
-    std::vector<TensorView> averaged;
-    std::vector<TensorView> rest;
+  }
+
+  FRUGAL_INLINE std::vector<TensorFile> files() const {
+    TensorFile weights{.name = "model.safetensors"};
+    TensorFile averaged{.name = averages_file};
+    TensorFile rest{.name = "optimizer.safetensors"};
     for (auto const& [name, tensor] : state_.module.tensors) {
-      weights.push_back(stored_view(name, tensor));
-      if (averages_.empty()) continue;
-      auto const average = averages_.find(name);
-      averaged.push_back(average == averages_.end()
-                             ? weights.back()
-                             : stored_view(name, state_.run.tensors.at(average->second)));
+      weights.tensors.push_back(stored_view(name, tensor));
+      if (!averages_.empty() && !averages_.contains(name)) {
+        averaged.tensors.push_back(weights.tensors.back());
+      }
+    }
+    for (auto const& [name, path] : averages_) {
+      auto const average = state_.run.tensors.find(path);
+      if (average == state_.run.tensors.end()) continue;  // another process has it
+      averaged.tensors.push_back(stored_view(name, average->second));
     }
     for (auto const& [path, tensor] : state_.run.tensors) {
-      if (!path.starts_with(averages_path)) rest.push_back(stored_view(path, tensor));
+      if (!path.starts_with(averages_path)) rest.tensors.push_back(stored_view(path, tensor));
     }
-    SafetensorsWriter::Metadata about;
-    if (!fixed_.empty()) about.emplace(fixed_key, fixed_);
-    add_tensors(writer, "model.safetensors", std::move(weights), about);
-    add_tensors(writer, "optimizer.safetensors", std::move(rest));
-    if (!averages_.empty()) {
-      about.emplace(validated_key, validated_ ? "true" : "false");
-      add_tensors(writer, averages_file, std::move(averaged), about);
-    }
+    if (!fixed_.empty()) weights.about.emplace(fixed_key, fixed_);
+    averaged.about = weights.about;
+    averaged.about.emplace(validated_key, validated_ ? "true" : "false");
+    std::vector<TensorFile> all{std::move(weights), std::move(rest)};
+    if (!averages_.empty()) all.push_back(std::move(averaged));
+    return all;
+  }
+
+  /// What is not in the others' files, and the manifest.
+  FRUGAL_INLINE SavedCheckpoint finish(RunDirectory& directory, CheckpointWriter& writer) {
     header_.values = std::move(state_.run.values);
     std::string const text = header_.text();
     writer.add(StateFile::file_name, [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
@@ -123,32 +200,75 @@ class StoredSnapshot {
     return saved;
   }
 
- private:
+  FRUGAL_INLINE PartReport write_part(std::filesystem::path const& folder, unsigned rank) const {
+    PartReport report;
+    for (TensorFile const& each : files()) {
+      if (rank != 0 && each.tensors.empty()) continue;
+      PartReport::Part& part = report.parts.emplace_back();
+      part.of = each.name;
+      for (TensorView const& tensor : each.tensors) {
+        part.tensors.emplace_back(tensor.name);
+        part.bytes += tensor.bytes.size();
+      }
+      SafetensorsWriter const file = each.writer();
+      part.file = CheckpointWriter::write(
+          folder, "rank-" + std::to_string(rank) + "-" + each.name,
+          [&](auto& sink) { file.write(sink); }, file.size());
+    }
+    return report;
+  }
+
+  /// Makes the files of all processes those of the checkpoint: one file, if only one process has tensors
+  /// of this kind, and otherwise several and their index.
+  FRUGAL_INLINE static void seal(CheckpointWriter& writer, std::vector<PartReport> const& reports) {
+    for (PartReport::Part const& first : reports.front().parts) {
+      std::vector<PartReport::Part const*> parts;
+      for (PartReport const& report : reports) {
+        for (PartReport::Part const& each : report.parts) {
+          if (each.of == first.of && !each.tensors.empty()) parts.push_back(&each);
+        }
+      }
+      if (parts.empty()) parts.push_back(&first);
+      if (first.tensors.empty() && parts.front() != &first) {
+        std::filesystem::remove(writer.folder() / first.file.name);
+      }
+      if (parts.size() == 1) {
+        writer.adopt(parts.front()->file, first.of);
+        continue;
+      }
+      TensorIndex index;
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        std::string const name = shard_name(first.of, i, parts.size());
+        writer.adopt(parts[i]->file, name);
+        index.total_size += parts[i]->bytes;
+        for (std::string const& tensor : parts[i]->tensors) index.weight_map.emplace(tensor, name);
+      }
+      std::string const text = index.text();
+      writer.add(
+          first.of + std::string(TensorIndex::ending),
+          [&](auto& sink) { sink.write(bytes_of(text)); }, text.size());
+    }
+  }
+
   /// The averages' paths in the state, by the names of the module's tensors: both names of a tied
   /// tensor have its average.
   FRUGAL_INLINE void note_averages(RunState& run) {
     averages_.clear();
     validated_ = run.averaged != 0;
-    auto const first = state_.run.tensors.lower_bound(std::string(averages_path));
-    if (first == state_.run.tensors.end() || !first->first.starts_with(averages_path)) return;
+    // By the values: another process may have the tensor.
+    auto const& values = state_.run.values;
+    auto const first = values.lower_bound(std::string(averages_path));
+    if (first == values.end() || !first->first.starts_with(averages_path)) return;
     std::map<at::TensorImpl const*, std::string> paths;
     visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
       std::string path = std::string(averages_path) + name;
-      if (state_.run.tensors.contains(path)) {
+      auto const value = values.find(path);
+      if (value != values.end() && !std::holds_alternative<std::monostate>(value->second)) {
         paths.emplace(tensor.unsafeGetTensorImpl(), std::move(path));
       }
       auto const average = paths.find(tensor.unsafeGetTensorImpl());
       if (average != paths.end()) averages_.emplace(name, average->second);
     });
-  }
-
-  FRUGAL_INLINE static void add_tensors(CheckpointWriter& writer, std::string const& name,
-                                        std::vector<TensorView> views,
-                                        SafetensorsWriter::Metadata about = {}) {
-    // "pt": the format key that tools of PyTorch's users look for.
-    about.emplace("format", "pt");
-    SafetensorsWriter const file(std::move(views), about, name);
-    writer.add(name, [&](auto& sink) { file.write(sink); }, file.size());
   }
 
   FRUGAL_INLINE void require_finite() const {

@@ -19,7 +19,8 @@
 #include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
-#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
+#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
@@ -68,7 +69,7 @@ namespace detail {
 
 /// Names of the file's tensors that the module lacks, in the file's order.
 FRUGAL_INLINE std::vector<std::string> names_not_in(torch::nn::Module& module,
-                                                    Safetensors const& file) {
+                                                    TensorFiles const& file) {
   std::set<std::string> known;
   visit_all_tensors(module,
                     [&](std::string const& name, at::Tensor const&) { known.insert(name); });
@@ -113,20 +114,33 @@ FRUGAL_INLINE bool has_file(SavedCheckpoint const& checkpoint, std::string_view 
                              [&](FileEntry const& entry) { return entry.name == name; });
 }
 
-/// The file with these weights of a checkpoint. StoreError if it has no averages and they are asked
-/// for.
+/// Where a checkpoint has the tensors of this name, "model.safetensors": in that file, or in those of an
+/// index, if several processes have written them.
+FRUGAL_INLINE std::filesystem::path tensors_of(SavedCheckpoint const& checkpoint,
+                                               std::string const& name) {
+  std::string const index = name + std::string(TensorIndex::ending);
+  return file_of(checkpoint, has_file(checkpoint, index) ? index : name);
+}
+/// Whether it has any.
+FRUGAL_INLINE bool has_tensors(SavedCheckpoint const& checkpoint, std::string const& name) {
+  return has_file(checkpoint, name) ||
+         has_file(checkpoint, name + std::string(TensorIndex::ending));
+}
+
+/// The file with these weights of a checkpoint, or the index of several. StoreError if it has no averages
+/// and they are asked for.
 FRUGAL_INLINE std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which) {
-  auto const trained = file_of(checkpoint, "model.safetensors");
+  auto const trained = tensors_of(checkpoint, "model.safetensors");
   if (which == Weights::trained) return trained;
-  if (!has_file(checkpoint, averages_file)) {
+  if (!has_tensors(checkpoint, averages_file)) {
     if (which == Weights::validated) return trained;
     throw StoreError({.what = "the checkpoint has no file of averaged weights",
                       .where = checkpoint.folder.string(),
                       .why = "its recipe had no Average, or no average yet",
                       .fix = "Give Weights::validated."});
   }
-  auto const averaged = checkpoint.folder / averages_file;
-  bool const validated = Safetensors::open(averaged).metadata(validated_key) == "true";
+  auto const averaged = tensors_of(checkpoint, averages_file);
+  bool const validated = TensorFiles::open(averaged).metadata(validated_key) == "true";
   return which == Weights::averaged || validated ? averaged : trained;
 }
 
@@ -150,21 +164,22 @@ FRUGAL_INLINE SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
                     .fix = "Give the folder of a run or of a checkpoint."});
 }
 
-/// The file of weights at a path: a .safetensors file, a checkpoint's folder, or a run's folder, of
-/// which it takes the newest complete checkpoint. StoreError without one.
+/// The file of weights at a path, or the index of several: a .safetensors file, a checkpoint's folder,
+/// or a run's folder, of which it takes the newest complete checkpoint. StoreError without one.
 FRUGAL_INLINE std::filesystem::path weights_in(std::filesystem::path const& path, Weights which) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
   // The files of a checkpoint, copied without the manifest.
-  auto const trained = path / "model.safetensors";
-  if (!std::filesystem::exists(path / Manifest::file_name, ignored) &&
-      std::filesystem::exists(trained, ignored)) {
+  if (!std::filesystem::exists(path / Manifest::file_name, ignored)) {
     SavedCheckpoint copied{.folder = path, .manifest = {}};
-    copied.manifest.files.push_back({.name = "model.safetensors"});
-    if (std::filesystem::exists(path / averages_file, ignored)) {
-      copied.manifest.files.push_back({.name = averages_file});
+    for (std::string const name : {"model.safetensors", averages_file}) {
+      for (std::string const& each : {name, name + std::string(TensorIndex::ending)}) {
+        if (std::filesystem::exists(path / each, ignored)) {
+          copied.manifest.files.push_back({.name = each});
+        }
+      }
     }
-    return weights_of(copied, which);
+    if (has_tensors(copied, "model.safetensors")) return weights_of(copied, which);
   }
   return weights_of(checkpoint_at(path), which);
 }
@@ -179,7 +194,7 @@ FRUGAL_INLINE std::filesystem::path weights_in(std::filesystem::path const& path
 
 /// StateError if a name fits and a shape does not, if no name does, or if the names of one tied
 /// tensor have different values. `held`: the parts of a run whose processes have parts of weights.
-FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, Safetensors const& file,
+FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, TensorFiles const& file,
                                          HeldParts const& held = {}) {
   at::NoGradGuard const no_gradients;
   LoadedWeights loaded;

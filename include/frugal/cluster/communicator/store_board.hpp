@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/rank_watch.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
+#include <frugal/core/state/save_board.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// The processes' board in their store.
+class StoreBoard final : public SaveBoard {
+ public:
+  /// `store` must be this object's own: it is used while others wait in theirs.
+  StoreBoard(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<RankWatch> watch, unsigned rank,
+             unsigned count)
+      : SaveBoard(rank, count), store_(std::move(store)), watch_(std::move(watch)) {}
+
+  void post(std::string const& key, std::string const& text) override {
+    asked([&] { store_->set(key, text); });
+  }
+  std::string await(std::string const& key) override {
+    std::chrono::milliseconds pause(1);
+    while (!is_there(key)) {
+      if (std::string const verdict = watch_->seen_verdict(); !verdict.empty()) refuse(verdict);
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, std::chrono::milliseconds(50));
+    }
+    std::string text;
+    asked([&] { text = store_->get_to_str(key); });
+    return text;
+  }
+  void forget(std::string const& key) override {
+    asked([&] { store_->deleteKey(key); });
+  }
+
+ private:
+  bool is_there(std::string const& key) {
+    bool there = false;
+    asked([&] { there = store_->check({key}); });
+    return there;
+  }
+  template <class Ask>
+  void asked(Ask&& ask) {
+    try {
+      ask();
+    } catch (std::exception const& error) {
+      refuse(std::string("the store does not answer: ") + first_line(error));
+    }
+  }
+  [[noreturn]] void refuse(std::string const& why) const {
+    throw ClusterError(
+        {.what = "the processes could not write a checkpoint together",
+         .where = "rank " + std::to_string(rank()) + " of " + std::to_string(count()),
+         .why = why,
+         .fix = "Read the output of the rank that is named, and start all again."});
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<RankWatch> watch_;
+};
+
+}  // namespace frugal::detail

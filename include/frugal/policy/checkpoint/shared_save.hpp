@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json_writer.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/commit.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/state/save_board.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+/// What a process has written of a checkpoint that several write side by side.
+struct PartReport {
+  struct Part {
+    std::string of{};                    ///< the file of which it is a part: "model.safetensors"
+    FileEntry file{};                    ///< as it is called until the checkpoint is whole
+    std::vector<std::string> tensors{};  ///< by name
+    std::uint64_t bytes = 0;             ///< of the tensors
+  };
+
+  std::vector<Part> parts{};
+  std::string bad{};    ///< a tensor that is not finite; then nothing is written
+  std::string error{};  ///< why nothing is written
+
+  FRUGAL_INLINE std::string text() const {
+    JsonWriter out;
+    out.object().add("format", format).add("bad", bad).add("error", error).key("parts").array();
+    for (Part const& each : parts) {
+      out.object().add("of", each.of).add("name", each.file.name).add("size", each.file.size);
+      out.add("xxh3", hex_of(each.file.hash)).add("bytes", each.bytes).key("tensors").array();
+      for (std::string const& name : each.tensors) out.value(name);
+      out.end().end();
+    }
+    return out.str();
+  }
+  FRUGAL_INLINE static PartReport parse(std::string_view text, unsigned rank) {
+    JsonFields const fields({.what = "what a process says of its part of a checkpoint is damaged",
+                             .where = "rank " + std::to_string(rank),
+                             .why = "",
+                             .fix = "Use one version of frugal in all processes."});
+    Json const all = fields.parse(text, format);
+    PartReport report{.bad = fields.text(all, "bad"), .error = fields.text(all, "error")};
+    for (Json const& each : fields.array(all, "parts")) {
+      Part part{.of = fields.text(each, "of"),
+                .file = {.name = fields.text(each, "name"),
+                         .size = fields.number(each, "size"),
+                         .hash = fields.hash(each, "xxh3")},
+                .bytes = fields.number(each, "bytes")};
+      for (Json const& name : fields.array(each, "tensors")) part.tensors.push_back(name.text());
+      report.parts.push_back(std::move(part));
+    }
+    return report;
+  }
+
+ private:
+  static constexpr char const* format = "frugal part of a checkpoint";
+};
+
+/// The saves that the processes of a run write side by side: the first one makes the folder, each writes
+/// its files there and reports them, and the first one makes them a checkpoint.
+class SharedSave {
+ public:
+  explicit SharedSave(std::shared_ptr<SaveBoard> board) : board_(std::move(board)) {}
+
+  unsigned rank() const { return board_->rank(); }
+
+  /// Whether all processes see the same folder of checkpoints. `checkpoints`: as this process names it.
+  /// All call it.
+  FRUGAL_INLINE bool all_see(std::filesystem::path checkpoints) {
+    checkpoints_ = std::move(checkpoints);
+    if (rank() != 0) {
+      std::string const text = board_->await("file");
+      std::size_t const end = text.find('\n');
+      bool const sees = sees_file(checkpoints_ / text.substr(0, end), text.substr(end + 1));
+      board_->post("sees/" + std::to_string(rank()), sees ? "yes" : "no");
+      return board_->await("all see") == "yes";
+    }
+    std::string const name = temporary_name("seen"), owner = LockOwner::here().text();
+    std::error_code failure;
+    try {
+      write_whole_file(checkpoints_ / name, owner, Durable::yes);
+    } catch (StoreError const&) {
+      failure = std::make_error_code(std::errc::io_error);  // the first save will say why
+    }
+    board_->post("file", name + '\n' + owner);
+    bool all = !failure;
+    for (unsigned other = 1; other < board_->count(); ++other) {
+      all = board_->await("sees/" + std::to_string(other)) == "yes" && all;
+    }
+    std::filesystem::remove(checkpoints_ / name, failure);
+    board_->post("all see", all ? "yes" : "no");
+    return all;
+  }
+
+  /// A save begins. In the thread of the loop, in all processes.
+  void next() { ++save_; }
+
+  /// In the first process: where the others write. Without announce() they learn that there is no save.
+  class Beginning {
+   public:
+    explicit Beginning(SharedSave& save) : save_(save) {}
+    Beginning(Beginning const&) = delete;
+    Beginning& operator=(Beginning const&) = delete;
+    ~Beginning() {
+      if (!announced_) quietly([&] { save_.board_->post(save_.key("folder"), ""); });
+    }
+    FRUGAL_INLINE void announce(std::filesystem::path const& folder) {
+      announced_ = true;
+      save_.board_->post(save_.key("folder"), folder.filename().string());
+    }
+
+   private:
+    SharedSave& save_;
+    bool announced_ = false;
+  };
+
+  /// In the other processes, in the folder of checkpoints: empty if there is no save.
+  FRUGAL_INLINE std::filesystem::path folder() {
+    std::string const name = board_->await(key("folder"));
+    return name.empty() ? std::filesystem::path() : checkpoints_ / name;
+  }
+  void report(PartReport const& report) { board_->post(key(rank()), report.text()); }
+
+  /// In the first process, those of the others. Waits until all have written.
+  FRUGAL_INLINE std::vector<PartReport> reports() {
+    std::vector<PartReport> all;
+    for (unsigned other = 1; other < board_->count(); ++other) {
+      all.push_back(PartReport::parse(board_->await(key(other)), other));
+      board_->forget(key(other));
+    }
+    board_->forget(key("folder"));
+    return all;
+  }
+  /// StoreError if one has written nothing.
+  FRUGAL_INLINE void require_written(std::vector<PartReport> const& reports) const {
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      if (reports[rank].error.empty()) continue;
+      throw StoreError({.what = "a process could not write its part of the checkpoint",
+                        .where = "rank " + std::to_string(rank),
+                        .why = reports[rank].error.substr(0, reports[rank].error.rfind('.')),
+                        .fix = "Do what its error says."});
+    }
+  }
+
+ private:
+  /// A file system of several machines may show a new file late.
+  FRUGAL_INLINE static bool sees_file(std::filesystem::path const& path, std::string const& text) {
+    constexpr int tries = 20;
+    for (int i = 0; i < tries; ++i) {
+      if (i != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      try {
+        if (read_whole_file(path) == text) return true;
+      } catch (StoreError const&) {
+        continue;
+      }
+    }
+    return false;
+  }
+
+  std::string key(std::string const& what) const { return std::to_string(save_) + "/" + what; }
+  std::string key(unsigned rank) const { return key(std::to_string(rank)); }
+
+  std::shared_ptr<SaveBoard> board_;
+  std::filesystem::path checkpoints_;
+  std::uint64_t save_ = 0;
+};
+
+}  // namespace frugal::detail
