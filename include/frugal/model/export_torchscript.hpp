@@ -27,6 +27,7 @@
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -272,7 +273,8 @@ c10::IValue as_ivalue(Output output) {
 ///
 /// Cost    the module's tensors once more, and four forward passes.
 /// Errors  ModuleError if the trace depends on the example's data, or on the size of its batch
-///         (TorchscriptOptions::dynamic_batch), or cannot be made.
+///         (TorchscriptOptions::dynamic_batch), or cannot be made, and for a module of which other
+///         processes have a part.
 ///
 ///     export_torchscript(net, torch::rand({1, 1, 28, 28})).save("net.pt");
 ///     export_torchscript(bert, std::tuple{ids, mask}).save("bert.pt");
@@ -281,6 +283,7 @@ template <class Module, class... Inputs>
 torch::jit::Module export_torchscript(Module& module, std::tuple<Inputs...> const& example,
                                       TorchscriptOptions const& options = {}) {
   torch::nn::Module& root = base_module(module);
+  detail::require_one_process(root, "export_torchscript");
   detail::EvaluationMode const mode(root);
   at::NoGradGuard const no_gradients;
   auto const run = [&module]<std::size_t... I>(std::index_sequence<I...>,

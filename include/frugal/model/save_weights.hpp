@@ -65,6 +65,7 @@ class WeightsWriter {
            .why = "it is not a floating-point type",
            .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
+    require_undivided(module, "save_weights");
     std::vector<std::string> names;
     if (whole == nullptr) {
       require_whole(

@@ -5,7 +5,9 @@
 
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/model.hpp>
 
+#include "support/files.hpp"
 #include "support/ranks.hpp"
 
 #include <cstdint>
@@ -167,6 +169,13 @@ TEST_CASE("a divided module: a second fit, an evaluation in all processes, and w
     std::int64_t own = 0;
     for (at::Tensor const& each : net->parameters()) own += each.numel();
     if (held != own || own == 0 || own >= 55) refusals[0] = "it holds " + std::to_string(held);
+    support::TemporaryFolder const folder;
+    CHECK_THROWS_WITH_AS(
+        fr::save_weights(*net, folder.path()),
+        doctest::Contains("this process has the layers of its own stages alone (save_weights)"),
+        fr::ModuleError);
+    CHECK_THROWS_AS(fr::export_torchscript(net, at::ones({1, 4})), fr::ModuleError);
+    fr::save_weights(*whole[rank], folder.path());
     try {
       std::ignore = net->forward(at::ones({1, 4}));
     } catch (fr::ModuleError const& error) {

@@ -27,6 +27,7 @@
 #include <frugal/cluster/pipeline/cuts.hpp>
 #include <frugal/cluster/pipeline/links.hpp>
 #include <frugal/core/libtorch/recompute/chain.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/recompute/divided_list.hpp>
 
@@ -292,6 +293,8 @@ struct LayerList {
       release(*children[i].value());
       container().unregister_module(children[i].key());
     }
+    if (divided->processes().size() == 1) return;
+    for (at::Tensor const& each : root.parameters()) note_divided(each);
   }
 
  private:

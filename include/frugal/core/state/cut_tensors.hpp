@@ -22,7 +22,9 @@ namespace detail {
 /// The cut tensors of the process.
 struct CutTensors {
   TensorMap<std::optional<TensorPart>> map{};
+  TensorMap<bool> of_divided{};  ///< see note_divided
   std::atomic<bool> any = false;
+  std::atomic<bool> any_divided = false;
 
   FRUGAL_INLINE static CutTensors& all() {
     static auto* const made = new CutTensors;  // never destroyed: threads may outlive main()
@@ -49,6 +51,12 @@ FRUGAL_INLINE std::optional<TensorPart> part_of(at::Tensor const& tensor) {
 }
 
 namespace detail {
+
+/// Notes a tensor of a module whose other layers are in other processes, in all calls and fits.
+FRUGAL_INLINE void note_divided(at::Tensor const& tensor) {
+  CutTensors::all().of_divided.change(tensor, [](bool& is) { is = true; });
+  CutTensors::all().any_divided = true;
+}
 
 /// The sizes of a tensor as checkpoints and files of weights have it.
 FRUGAL_INLINE std::vector<std::int64_t> whole_sizes(at::Tensor const& tensor) {
@@ -86,6 +94,29 @@ FRUGAL_INLINE void require_whole(torch::nn::Module const& module, std::string co
   };
   look(module.named_parameters());
   look(module.named_buffers());
+}
+
+/// ModuleError for a module whose other layers are in other processes: what `where` makes would lack
+/// them.
+FRUGAL_INLINE void require_undivided(torch::nn::Module const& module, std::string const& where) {
+  CutTensors const& all = CutTensors::all();
+  if (!all.any_divided) return;
+  for (auto const& item : module.named_parameters()) {
+    if (!all.of_divided.find(item.value())) continue;
+    throw ModuleError({.what = "this process has the layers of its own stages alone",
+                       .where = where,
+                       .why = "Pipeline has divided the module, and other processes have the other "
+                              "layers",
+                       .fix = "Call gather_stages(module, whole) in all processes, and use "
+                              "`whole`."});
+  }
+}
+
+/// Both, for what needs the module as one process has it.
+FRUGAL_INLINE void require_one_process(torch::nn::Module const& module, std::string const& where) {
+  require_undivided(module, where);
+  require_whole(module, where,
+                "Copy the weights into a module of LibTorch's own layers, with whole_state().");
 }
 
 }  // namespace detail
