@@ -170,6 +170,7 @@ run --parameters 1.3e9 --device H100 --devices 8 --price-per-node 32 --spot-per-
 cost --hours 72 --devices 8 --runs 24 --price-per-device 4
 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --lever spot:price:0.35795 --lever BF16:hours:0.66667 --write levers.json
 allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
+ranks --micro-batch-s 0.1333 --update-s 0.004 --micro-batches 64 --parameters 1.24e8 --gbit-per-s 10 --steps 20000 --price-per-device 1.2 --runs 12 --most 16
 memory --parameters 1.3e9
 checkpoint --save-s 15 --lifetime-h 24
 spot --hours 72 --price-per-device 4 --spot-per-device 1.6 --preemptions-per-h 0.1 --json
@@ -188,6 +189,8 @@ fit_parameters 7.828e+09 optimal --compute 1e21
 fit_over_budget 2.651 optimal --compute 1e21
 saved 6.898e+05 levers --cost-per-run 37748 --hours 72 --devices 8 --runs 24 --lever spot:price:0.35795 --lever BF16:hours:0.66667
 efficiency 0.2368 allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850 --samples 32
+cost_4 71.37 ranks --micro-batch-s 0.1333 --update-s 0.004 --micro-batches 64 --parameters 1.24e8 --gbit-per-s 10 --steps 20000 --price-per-device 1.2
+efficiency_8 0.6197 ranks --micro-batch-s 0.1333 --update-s 0.004 --micro-batches 64 --parameters 1.24e8 --gbit-per-s 10 --steps 20000
 daly_interval 1570 checkpoint --save-s 60 --lifetime-h 6
 on_demand_cost 640.5 spot --hours 10 --devices 12 --price-per-node 32 --spot-per-device 1 --preemptions-per-h 0
 spot_cost 8.007 spot --hours 10 --devices 4 --offer g4dn.xlarge --spot-per-node 0.2 --preemptions-per-h 0
@@ -205,6 +208,8 @@ optimal --compute 1e21 --utilisation 0.5
 optimal --money 10 --device nothing
 optimal --money 10 --offer p4d.24xlarge --device H100
 cost --hours 1 --price-per-device -4
+ranks --micro-batch-s 0.1 --micro-batches 64 --parameters 1e8 --gbit-per-s 10 --steps 0
+ranks --micro-batch-s 0.1 --micro-batches 64 --parameters 1e8 --gbit-per-s 10 --steps 10 --exact --bf16
 cost --hours 1 --price-per-device 4 --devices-per-node 4
 cost --hours 1 --cost-per-run 0 --devices 0
 run --parameters 1e9 --device H100 --overlap 0.5

@@ -8,6 +8,7 @@
 //   frugal_plan cost --hours 72 --devices 8 --runs 24 --price-per-device 4
 //   frugal_plan levers --cost-per-run 37748 --hours 72 --devices 8 --lever spot:price:0.358
 //   frugal_plan allreduce --devices 8 --parameters 1.3e9 --gbit-per-s 600 --samples-per-s 850
+//   frugal_plan ranks --micro-batch-s 0.133 --micro-batches 64 --parameters 1.24e8 --gbit-per-s 10 --steps 20000
 //   frugal_plan memory --parameters 1.3e9 --optimizer AdamW
 //   frugal_plan checkpoint --save-s 15 --lifetime-h 24
 //   frugal_plan spot --hours 72 --price-per-device 4 --spot-per-device 1.6 --preemptions-per-h 0.1
@@ -15,6 +16,7 @@
 // --prices FILE reads your own devices and prices; --json writes JSON.
 #include <frugal/error.hpp>
 #include <frugal/report/plan/price_file.hpp>
+#include <frugal/report/plan/rank_plan.hpp>
 #include <frugal/report/plan/run_plan.hpp>
 #include <frugal/report/plan/tables.hpp>
 
@@ -444,6 +446,48 @@ Subcommand all_reduce(CLI::App& all) {
           }};
 }
 
+Subcommand ranks(CLI::App& all) {
+  struct Options {
+    plan::RankInputs job;
+    double micro_batch = 0, update = 0, parameters = 0, bytes = 4, gigabits = 0, latency = 50e-6;
+    bool exact = false;
+    PriceOptions price;
+  };
+  auto const in = std::make_shared<Options>();
+  auto* const app =
+      all.add_subcommand("ranks", "time, efficiency and cost by the number of processes");
+  app->add_option("--micro-batch-s", in->micro_batch,
+                  "seconds of forward and backward of one, measured")
+      ->required();
+  app->add_option("--micro-batches", in->job.micro_batches, "of a step in all processes together")
+      ->required();
+  app->add_option("--update-s", in->update, "seconds of clipping and the optimizer, a step");
+  app->add_option("--parameters", in->parameters, "with gradients")->required();
+  app->add_option("--bytes", in->bytes, "of a gradient as it is computed")->capture_default_str();
+  app->add_option("--gbit-per-s", in->gigabits, "of the slowest link")->required();
+  app->add_option("--latency-s", in->latency, "of a message")->capture_default_str();
+  app->add_option("--steps", in->job.steps, "of the run")->required();
+  auto* const exact = app->add_flag("--exact", in->exact, "Replicate<Exact> in place of Ring");
+  app->add_flag("--bf16", in->job.bf16, "Wire<BF16>")->excludes(exact);
+  app->add_flag("--shard", in->job.shards_states, "Shard<States>");
+  app->add_option("--runs", in->job.runs, "to do on the same processes")->capture_default_str();
+  app->add_option("--most", in->job.most, "processes of the last row")->capture_default_str();
+  in->price.add_to(*app, false);
+  return {app, [in](plan::PriceTable const& table) {
+            plan::RankInputs job = in->job;
+            plan::detail::require_positive("parameters", in->parameters);
+            plan::detail::require_positive("bytes", in->bytes);
+            plan::detail::require_positive("gbit per second", in->gigabits);
+            job.micro_batch = plan::Seconds(in->micro_batch);
+            job.update = plan::Seconds(in->update);
+            job.gradients = plan::gigabytes(in->parameters * in->bytes);
+            job.link = fr::tcp_link(in->gigabits, in->latency);
+            if (in->exact) job.sum = plan::GradientSum::exact;
+            job.price = in->price.on_demand(table);
+            return plan::plan_of(plan::plan_ranks(job));
+          }};
+}
+
 Subcommand memory(CLI::App& all) {
   struct Options {
     plan::MemoryInputs memory;
@@ -567,6 +611,7 @@ int main(int argc, char** argv) {
       cost(app),
       levers(app),
       all_reduce(app),
+      ranks(app),
       memory(app),
       checkpoint(app),
       spot(app),

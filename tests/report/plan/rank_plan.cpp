@@ -51,6 +51,21 @@ TEST_CASE("steps, efficiency, hours and dollars, by hand") {
   CHECK(row(plan, 16).at.efficiency == Approx(16 / (16 * 2.875)));
 }
 
+TEST_CASE("the sections of a plan have the numbers of each row, by its processes") {
+  RankInputs two_runs = job;
+  two_runs.runs = 2;
+  Plan const plan = plan_of(plan_ranks(two_runs));
+  CHECK(plan.sections.size() == 6);  // the advice, and 1, 2, 4, 8, 16
+  CHECK(plan["ranks"] == 2);
+  CHECK(plan["step_4"] == Approx(5.5));
+  CHECK(plan["efficiency_4"] == Approx(16 / 22.0));
+  CHECK(plan["cost_4"] == Approx(11));
+  CHECK(plan["all_runs_2"] == Approx(4));  // side by side on one process each
+  CHECK(plan["all_costs_2"] == Approx(16));
+  CHECK(plan.sections[5].title == "16 ranks, simulated");
+  CHECK(std::isnan(plan_of(plan_ranks(job))["all_runs_2"]));
+}
+
 TEST_CASE("80 % goes, 60 % takes a lever, less takes fewer ranks") {
   RankPlan const plan = plan_ranks(job);
   CHECK(row(plan, 2).scaling() == Scaling::good);  // 16 / 18

@@ -248,4 +248,30 @@ inline std::ostream& operator<<(std::ostream& out, RankPlan const& plan) {
   return out << plan.recommendation() << '\n';
 }
 
+/// The same as the sections of a plan: the recommendation, and each number of processes.
+inline Plan plan_of(RankPlan const& plan) {
+  Plan out;
+  PlanSection& advice = out.add("What to take");
+  advice.rows = {{"ranks", plan.best().ranks, Unit::count}, {"runs", plan.runs, Unit::count}};
+  advice.notes.push_back(plan.recommendation());
+  for (RankRow const& row : plan.rows) {
+    std::string const of = detail::general(row.ranks, 15);
+    PlanSection& section =
+        out.add(detail::ranks_text(row.ranks) + (row.is_simulated ? ", simulated" : ""));
+    section.rows = {{"step_" + of, row.at.step().value(), Unit::seconds},
+                    {"communication_" + of, row.at.communication.value(), Unit::seconds},
+                    {"waits_" + of, row.at.exposed.value(), Unit::seconds},
+                    {"efficiency_" + of, row.at.efficiency, Unit::share, detail::verdict_of(row)},
+                    {"hours_" + of, row.hours, Unit::hours}};
+    if (row.cost) section.rows.push_back({"cost_" + of, row.cost->value(), Unit::usd});
+    if (plan.runs == 1) continue;
+    RunsOnRanks const& side = row.side_by_side;
+    section.rows.push_back({"all_runs_" + of, side.hours, Unit::hours,
+                            detail::general(side.at_once, 15) + " at once on " +
+                                detail::ranks_text(side.ranks) + " each"});
+    if (side.cost) section.rows.push_back({"all_costs_" + of, side.cost->value(), Unit::usd});
+  }
+  return out;
+}
+
 }  // namespace frugal::plan
