@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +18,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/pipeline/cuts.hpp>
@@ -109,18 +108,13 @@ class PipelineState {
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
     phase.run_state().has_other_parameters = all_->size() > 1;
-    all_->enter_run();
-    try {
-      all_->connect_links();
-      next();
-      all_->leave_run();
-    } catch (ClusterError const&) {
-      all_->leave_run();
-      throw;  // of all ranks, or of another one
-    } catch (std::exception const& error) {
-      all_->fail(error);
-      throw;
-    }
+    as_run(
+        *all_,
+        [&] {
+          all_->connect_links();
+          next();
+        },
+        [] {});
   }
 
   bool is_first() const { return all_->rank() == 0; }
@@ -175,20 +169,9 @@ class PipelineState {
   }
   void collect_parts() {}
 
-  double reduce(Quantity what, double value) {
-    at::Tensor const values = all_->gather(at::full({1}, value, at::kDouble), "a verdict");
-    double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
-    for (std::int64_t rank = 0; rank < all_->size(); ++rank) {
-      double const each = values[rank].template item<double>();
-      if (std::isnan(each)) return each;
-      result = is_verdict(what) ? std::max(result, each) : result + each;
-    }
-    return result;
-  }
+  double reduce(Quantity what, double value) { return joined_number(*all_, what, value); }
   at::Tensor reduce(Quantity what, at::Tensor value) {
-    if (all_->size() == 1) return value;
-    at::Tensor const rows = all_->gather(value.cpu().contiguous().view(-1), "a flag");
-    return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.options());
+    return joined_numbers(*all_, what, value.cpu()).to(value.device());
   }
 
  private:

@@ -5,13 +5,10 @@
 #include <ATen/Context.h>
 #include <torch/nn/modules/embedding.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +19,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/agreement/written_scalars.hpp>
 #include <frugal/cluster/batch_norm/statistics.hpp>
@@ -94,25 +92,18 @@ class ReplicateState {
 
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
-    all_.enter_run();
-    try {
-      // Here and not in the first window, where one may take long and another wait without a name for it.
-      if (phase.settings().device.is_cpu()) all_.connect_links();
-      cut(phase);
-      shard(phase);
-      next();
-      if (sharded_) sharded_->give_back();
-      unshard(phase);
-      all_.leave_run();
-    } catch (ClusterError const&) {
-      unshard(phase);
-      all_.leave_run();
-      throw;  // of all ranks, or of another one
-    } catch (std::exception const& error) {
-      all_.fail(error);
-      unshard(phase);
-      throw;
-    }
+    as_run(
+        all_,
+        [&] {
+          // Here and not in the first window, where one may take long and another wait without a name
+          // for it.
+          if (phase.settings().device.is_cpu()) all_.connect_links();
+          cut(phase);
+          shard(phase);
+          next();
+          if (sharded_) sharded_->give_back();
+        },
+        [&] { unshard(phase); });
   }
 
   bool is_first() const { return everyone_.rank() == 0; }
@@ -210,24 +201,10 @@ class ReplicateState {
 
   /// The sums are of the copies of the module, and the verdicts of all processes.
   double reduce(Quantity what, double value) {
-    Communicator& all = is_verdict(what) ? everyone_ : all_;
-    at::Tensor const values = all.gather(at::full({1}, value, at::kDouble), "a verdict");
-    double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
-    for (std::int64_t rank = 0; rank < all.size(); ++rank) {
-      double const each = values[rank].template item<double>();
-      if (std::isnan(each)) return each;
-      result = is_verdict(what) ? std::max(result, each) : result + each;
-    }
-    return result;
+    return joined_number(is_verdict(what) ? everyone_ : all_, what, value);
   }
   at::Tensor reduce(Quantity what, at::Tensor value) {
-    Communicator& group = is_verdict(what) ? everyone_ : all_;
-    if (group.size() == 1) return value;
-    at::Tensor mine = value.contiguous().view(-1);
-    at::Tensor all = at::empty({group.size() * mine.numel()}, mine.options());
-    group.collect(all, mine, "a flag");
-    at::Tensor const rows = all.view({group.size(), -1});
-    return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
+    return joined_numbers(is_verdict(what) ? everyone_ : all_, what, value);
   }
 
  protected:

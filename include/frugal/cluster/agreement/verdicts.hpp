@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+// What processes that train together ask each other outside of the gradients. All of them call each.
+
+/// The sum of one number of each process, or the largest if it is a verdict. NaN if one is.
+inline double joined_number(Communicator& all, Quantity what, double value) {
+  at::Tensor const values = all.gather(at::full({1}, value, at::kDouble), "a verdict");
+  double result = is_verdict(what) ? -std::numeric_limits<double>::infinity() : 0;
+  for (std::int64_t rank = 0; rank < all.size(); ++rank) {
+    double const each = values[rank].item<double>();
+    if (std::isnan(each)) return each;
+    result = is_verdict(what) ? std::max(result, each) : result + each;
+  }
+  return result;
+}
+
+/// Likewise of each element, on the tensor's device.
+inline at::Tensor joined_numbers(Communicator& all, Quantity what, at::Tensor const& value) {
+  if (all.size() == 1) return value;
+  at::Tensor mine = value.contiguous().view(-1);
+  at::Tensor rows = at::empty({all.size() * mine.numel()}, mine.options());
+  all.collect(rows, mine, "a flag");
+  rows = rows.view({all.size(), -1});
+  return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
+}
+
+/// Calls `body` as a run in which the others need this process, and then `end`. They learn of an error.
+template <class Body, class End>
+void as_run(Communicator& all, Body&& body, End&& end) {
+  all.enter_run();
+  try {
+    body();
+    end();
+    all.leave_run();
+  } catch (ClusterError const&) {
+    end();
+    all.leave_run();
+    throw;  // of all processes, or of another one
+  } catch (std::exception const& error) {
+    all.fail(error);
+    end();
+    throw;
+  }
+}
+
+}  // namespace frugal::detail
