@@ -230,7 +230,7 @@ class StoredSnapshot {
       }
       if (parts.empty()) parts.push_back(&first);
       if (first.tensors.empty() && parts.front() != &first) {
-        std::filesystem::remove(writer.folder() / first.file.name);
+        try_remove_tree(writer.folder() / first.file.name);
       }
       if (parts.size() == 1) {
         writer.adopt(parts.front()->file, first.of);
