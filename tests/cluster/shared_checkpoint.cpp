@@ -5,6 +5,7 @@
 
 #include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/cluster.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 
@@ -13,6 +14,7 @@
 #include "support/rank_processes.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -41,7 +43,8 @@ torch::nn::Sequential network() {
                                torch::nn::Linear(256, 192), torch::nn::Linear(192, 5));
 }
 
-/// In rank 1 alone: makes its part of the weights infinite after a step, or takes its disk away.
+/// In rank 1 alone: makes its part of the weights infinite after a step, takes its disk away, or has it
+/// killed by its next write.
 struct Harm {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Harm";
@@ -61,6 +64,10 @@ struct Harm {
     void on_step(fr::Step<Context>& phase) {
       if (phase.counters().step != step) return disk.reset();
       if (what == "disk") disk = std::make_unique<support::FullDisk>();
+      if (what == "killed") {
+        disk = std::make_unique<support::FullDisk>();
+        std::signal(SIGXFSZ, SIG_DFL);
+      }
       if (what != "infinite") return;
       at::NoGradGuard const no_gradients;
       for (at::Tensor const& each : phase.parts()->parameters.tensors) {
@@ -97,6 +104,35 @@ std::string train(std::filesystem::path const& folder, Replicate const& replicat
   }
 }
 
+/// Three tensors that are cut, so that processes take turns in keeping them.
+std::string train_grid(std::filesystem::path const& folder, std::string const& name) {
+  fr::Grid const grid = fr::Grid::join(fr::World::from_environment(), {.tensor = 2});
+  torch::manual_seed(3);
+  torch::nn::Sequential net(fr::ColumnLinear(64, 96, grid.tensor), torch::nn::Tanh(),
+                            fr::RowLinear(96, 5, grid.tensor));
+  fr::TensorDataset train(torch::randn({6 * 16, 64}), torch::randint(0, 5, {6 * 16}), {.batch = 4});
+  fr::Checkpoint<fr::Every<3>> going_on{.on_failure = fr::OnFailure::Continue};
+  bool const harmed = name == "grid, harmed" && grid.tensor->rank() == 1;
+  try {
+    fr::Trainer trainer{net,
+                        fr::CrossEntropy{},
+                        fr::Settings{.run_dir = folder, .epochs = name == "grid, on" ? 2UL : 1UL},
+                        fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                        fr::Accumulate<4>{},
+                        fr::Replicate<fr::Exact>{.with = grid.data},
+                        going_on,
+                        Harm{.what = harmed ? "disk" : ""}};
+    fr::Report const report = trainer.fit(train);
+    fr::NamedTensors const whole = fr::whole_state(*net, *grid.tensor);
+    frugal::detail::TensorHash hash;
+    for (auto const& [tensor, value] : whole) hash.add(value);
+    return std::to_string(report.steps) + " steps, " + std::to_string(hash.digest()) + "; " +
+           std::to_string(report.warnings.size()) + " warnings";
+  } catch (std::exception const& error) {
+    return error.what();
+  }
+}
+
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   std::filesystem::path folder = std::getenv("FRUGAL_TEST_FOLDER");
@@ -120,6 +156,10 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     rank_processes::answer(train(second ? folder / "of-1" : folder, divided, saves));
   } else if (name == "infinite") {
     rank_processes::answer(train(folder, divided, saves, Harm{.what = second ? "infinite" : ""}));
+  } else if (name == "killed") {
+    rank_processes::answer(train(folder, divided, saves, Harm{.what = second ? "killed" : ""}));
+  } else if (name.starts_with("grid")) {
+    rank_processes::answer(train_grid(folder, name));
   } else {
     fr::Checkpoint<fr::Every<3>> going_on{};
     if (name == "disk, going on") going_on.on_failure = fr::OnFailure::Continue;
@@ -261,6 +301,41 @@ TEST_CASE("a part that is not finite is no checkpoint") {
   CAPTURE(answers[0]);
   CHECK(answers[0].find("the weights are not finite (tensor '") != std::string::npos);
   CHECK((files_in(folder / "run" / "checkpoints") == std::set<std::string>{"step-00000000"}));
+}
+
+TEST_CASE("a process that is killed while it writes is named, also where all wait for its part") {
+  support::TemporaryFolder const folder;
+  std::vector<std::string> const answers = rank_processes::run(
+      "killed", 2, {"FRUGAL_TEST_FOLDER=" + (folder / "run").string()}, /*may_be_silent=*/1);
+  CAPTURE(answers[0]);
+  CHECK(answers[1].empty());
+  CHECK(answers[0].find("the processes could not write a checkpoint together") !=
+        std::string::npos);
+  CHECK(answers[0].find("rank 1 (") != std::string::npos);
+  CHECK(answers[0].find(") has ended; last seen") != std::string::npos);
+  // The next start removes what it has left.
+  CHECK(run("parts", 4, folder / "run").front() == run("whole", 1, folder / "whole").front());
+}
+
+TEST_CASE("in a Grid a save after one that failed has the tensors of its own step") {
+  support::TemporaryFolder const folder;
+  std::string const whole = run("grid", 2, folder / "whole").front();
+  CHECK(whole.find("6 steps, ") != std::string::npos);
+  std::vector<std::string> const answers = run("grid, harmed", 2, folder / "run");
+  CAPTURE(answers[0]);
+  CHECK(answers[0].starts_with(whole.substr(0, whole.find(';'))));
+  CHECK(answers[0] != whole);  // the warning of the first process
+  CHECK((files_in(folder / "run" / "checkpoints") ==
+         std::set<std::string>{"step-00000000", "step-00000006"}));
+  for (std::string const file : {"model.safetensors", "optimizer.safetensors"}) {
+    CAPTURE(file);
+    CHECK(tensors_in(checkpoint_of(folder / "run", 6), file) ==
+          tensors_in(checkpoint_of(folder / "whole", 6), file));
+  }
+  std::string const on = run("grid, on", 2, folder / "whole").front();
+  CHECK(on.find("12 steps, ") != std::string::npos);
+  // The warning stays.
+  CHECK(run("grid, on", 2, folder / "run").front().starts_with(on.substr(0, on.find(';'))));
 }
 
 }  // namespace frugal_test::cluster_shared_checkpoint

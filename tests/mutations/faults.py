@@ -1131,8 +1131,8 @@ FAULTS = (
         name="folder-not-seen",
         breaks="A process writes its part of a checkpoint into a folder that the first one does not see.",
         file="include/frugal/policy/checkpoint/shared_save.hpp",
-        old="      all = board_->await(\"sees/\" + std::to_string(other)) == \"yes\" && all;\n",
-        new="      board_->await(\"sees/\" + std::to_string(other));\n",
+        old="      all = board_->await(other, \"sees/\" + std::to_string(other)) == \"yes\" && all;\n",
+        new="      board_->await(other, \"sees/\" + std::to_string(other));\n",
         check=test("^cluster: shared_checkpoint$"),
     ),
     Fault(

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,10 @@ class TensorFiles {
     }
     TensorIndex const index = TensorIndex::read(path);
     for (std::string const& file : index.files()) {
-      all.add(Safetensors::open(path.parent_path() / file));
+      std::filesystem::path const place = path.parent_path() / file;
+      std::error_code ignored;
+      if (!std::filesystem::exists(place, ignored)) index.refuse("there is no " + place.string());
+      all.add(Safetensors::open(place));
       Safetensors const& opened = all.files_.back();
       for (std::size_t i = 0; i < opened.size(); ++i) {
         auto const listed = index.weight_map.find(std::string(opened[i].name));

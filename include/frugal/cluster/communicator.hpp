@@ -264,7 +264,7 @@ class Communicator {
     return std::make_shared<detail::StoreBoard>(
         c10::make_intrusive<c10d::PrefixStore>("saves/" + std::to_string(save_boards_++),
                                                store_->clone()),
-        watch_, static_cast<unsigned>(rank()), static_cast<unsigned>(size()));
+        watch_, static_cast<unsigned>(rank()), static_cast<unsigned>(size()), limits_.collective);
   }
 
   /// Before the process ends: this rank is not watched any more.

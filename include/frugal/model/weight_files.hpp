@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +12,7 @@
 
 #include <frugal/base/mapped_file.hpp>
 #include <frugal/checkpoint/manifest.hpp>
-#include <frugal/checkpoint/safetensors.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/error.hpp>
@@ -28,43 +27,13 @@ inline constexpr char const* weights_file = "model.safetensors";
 inline constexpr char const* weights_index_file = "model.safetensors.index.json";
 inline constexpr char const* torch_weights_file = "pytorch_model.bin";
 
+/// The tensors of a file of safetensors, or of all those that an index names.
 FRUGAL_INLINE StoredWeights open_safetensors(std::filesystem::path const& path) {
-  auto const file = std::make_shared<Safetensors const>(Safetensors::open(path));
+  auto const files = std::make_shared<TensorFiles const>(TensorFiles::open(path));
   StoredWeights weights(path.string());
-  for (std::size_t i = 0; i < file->size(); ++i) weights.add(stored_weight((*file)[i]));
-  weights.fixed = file->metadata(fixed_key).value_or("");
-  weights.keep(file);
-  return weights;
-}
-
-/// The tensors of all shards. FormatError for a shard that is missing, and for a tensor that only one
-/// of index and shard has.
-FRUGAL_INLINE StoredWeights open_shards(std::filesystem::path const& path) {
-  TensorIndex const index = TensorIndex::read(path);
-  std::map<std::string, std::shared_ptr<Safetensors const>> shards;
-  StoredWeights weights(path.string());
-  for (auto const& [name, file] : index.weight_map) {
-    auto const [shard, added] = shards.try_emplace(file);
-    if (added) {
-      std::filesystem::path const place = path.parent_path() / file;
-      std::error_code ignored;
-      if (!std::filesystem::exists(place, ignored)) index.refuse("there is no " + place.string());
-      shard->second = std::make_shared<Safetensors const>(Safetensors::open(place));
-    }
-    auto const view = shard->second->find(name);
-    if (!view) index.refuse(file + " does not have '" + name + "'");
-    weights.add(stored_weight(*view));
-  }
-  for (auto& [file, shard] : shards) {
-    if (weights.fixed.empty()) weights.fixed = shard->metadata(fixed_key).value_or("");
-    for (std::size_t i = 0; i < shard->size(); ++i) {
-      auto const listed = index.weight_map.find(std::string((*shard)[i].name));
-      if (listed == index.weight_map.end() || listed->second != file) {
-        index.refuse("it does not list '" + std::string((*shard)[i].name) + "' of " + file);
-      }
-    }
-    weights.keep(std::move(shard));
-  }
+  for (std::size_t i = 0; i < files->size(); ++i) weights.add(stored_weight((*files)[i]));
+  weights.fixed = files->metadata(fixed_key).value_or("");
+  weights.keep(files);
   return weights;
 }
 
@@ -97,7 +66,7 @@ FRUGAL_INLINE StoredWeights open_weights(std::filesystem::path const& path, Weig
     return std::filesystem::exists(path / name, ignored);
   };
   auto const open = [&](std::filesystem::path const& file) {
-    return file.string().ends_with(TensorIndex::ending) ? open_shards(file)
+    return file.string().ends_with(TensorIndex::ending) ? open_safetensors(file)
                                                         : open_weight_file(file, within);
   };
   std::error_code ignored;

@@ -72,6 +72,7 @@ class RankWatch {
       if (here_.state != State::failed) here_.state = State::left;
     });
     write();
+    if (!seen_verdict().empty()) linger();
   }
   /// This rank takes part in nothing any more.
   void go() {
@@ -156,6 +157,26 @@ class RankWatch {
   std::string seen_verdict() {
     std::scoped_lock const lock(mutex_);
     return verdict_;
+  }
+  /// In such a thread, which waits for another rank: a verdict if one has ended or failed, and otherwise
+  /// nothing. Takes two and a half beats.
+  std::string find_ended() {
+    try {
+      std::vector<Place> const before = read();
+      std::this_thread::sleep_for(times_.beat * 5 / 2);
+      std::string const ended = ended_of(before, read());
+      return ended.empty() ? std::string() : agree(ended);
+    } catch (std::exception const&) {
+      return std::string(no_store);
+    }
+  }
+  /// In such a thread: gives all the verdict that a rank has not done `what` for so long.
+  std::string accuse(int rank, std::string const& what) {
+    try {
+      return agree(name(rank) + " has not " + what);
+    } catch (std::exception const&) {
+      return std::string(no_store);
+    }
   }
   /// Finds one, after an exchange has failed here.
   std::string find() {
@@ -307,30 +328,36 @@ class RankWatch {
     return store_->compareSet("verdict", std::string(), text);
   }
 
-  std::string judge(std::vector<Place> const& before, std::vector<Place> const& now) const {
-    auto const where = [&](Place const& place) {
-      return "at step " + std::to_string(place.step) + (place.waits ? " in " : " after ") +
-             (place.what.empty() ? "its start" : place.what);
-    };
+  static std::string where(Place const& place) {
+    return "at step " + std::to_string(place.step) + (place.waits ? " in " : " after ") +
+           (place.what.empty() ? "its start" : place.what);
+  }
+  /// Which ranks have failed, ended or left; empty without.
+  std::string ended_of(std::vector<Place> const& before, std::vector<Place> const& now) const {
     State const own = now[static_cast<std::size_t>(rank_)].state;
     std::string ended, left;
-    std::uint64_t most = 0;
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
       Place const& place = now[rank];
-      most = std::max(most, place.exchanges);
       if (place.state == State::failed)
         return name(static_cast<int>(rank)) + " failed at step " + std::to_string(place.step) +
                ": " + place.what;
-      if (static_cast<int>(rank) != rank_ &&
-          (place.state == State::gone || (place.state == State::left && own == State::runs))) {
+      if (static_cast<int>(rank) == rank_) continue;
+      if (place.state == State::gone || (place.state == State::left && own == State::runs)) {
         left += (left.empty() ? "" : ", ") + name(static_cast<int>(rank));
-      } else if (place.beats == before[rank].beats && static_cast<int>(rank) != rank_) {
+      } else if (place.beats == before[rank].beats) {
         ended += (ended.empty() ? "" : "; ") + name(static_cast<int>(rank)) +
                  " has ended; last seen " + where(place);
       }
     }
-    if (!ended.empty()) return ended;
-    if (!left.empty()) return left + " left the run before the others";
+    if (!ended.empty() || left.empty()) return ended;
+    return left + " left the run before the others";
+  }
+
+  std::string judge(std::vector<Place> const& before, std::vector<Place> const& now) const {
+    if (std::string ended = ended_of(before, now); !ended.empty()) return ended;
+    State const own = now[static_cast<std::size_t>(rank_)].state;
+    std::uint64_t most = 0;
+    for (Place const& place : now) most = std::max(most, place.exchanges);
     // A rank that waits for one that hangs, alone or in a group of a few, may have made as few exchanges.
     auto const is_behind = [&](Place const& place) { return place.exchanges != most; };
     bool const any = std::ranges::any_of(now, is_behind);

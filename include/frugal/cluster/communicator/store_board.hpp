@@ -22,18 +22,35 @@ class StoreBoard final : public SaveBoard {
  public:
   /// `store` must be this object's own: it is used while others wait in theirs.
   StoreBoard(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<RankWatch> watch, unsigned rank,
-             unsigned count)
-      : SaveBoard(rank, count), store_(std::move(store)), watch_(std::move(watch)) {}
+             unsigned count, std::chrono::milliseconds limit)
+      : SaveBoard(rank, count), store_(std::move(store)), watch_(std::move(watch)), limit_(limit) {}
 
   void post(std::string const& key, std::string const& text) override {
     asked([&] { store_->set(key, text); });
   }
-  std::string await(std::string const& key) override {
+  std::string await(unsigned rank, std::string const& key) override {
+    using Clock = std::chrono::steady_clock;
+    auto const begun = Clock::now();
+    auto looked = begun;
     std::chrono::milliseconds pause(1);
     while (!is_there(key)) {
       if (std::string const verdict = watch_->seen_verdict(); !verdict.empty()) refuse(verdict);
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, std::chrono::milliseconds(50));
+      // No exchange breaks where all wait here.
+      if (Clock::now() - looked > std::chrono::seconds(2)) {
+        std::string const ended = watch_->find_ended();
+        if (is_there(key)) break;
+        if (!ended.empty()) refuse(ended);
+        looked = Clock::now();
+      }
+      if (Clock::now() - begun > limit_) {
+        refuse(watch_->accuse(
+            static_cast<int>(rank),
+            "written its part of a checkpoint for " +
+                seconds_text(
+                    std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun))));
+      }
     }
     std::string text;
     asked([&] { text = store_->get_to_str(key); });
@@ -67,6 +84,7 @@ class StoreBoard final : public SaveBoard {
 
   c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<RankWatch> watch_;
+  std::chrono::milliseconds limit_;  ///< of a wait
 };
 
 }  // namespace frugal::detail

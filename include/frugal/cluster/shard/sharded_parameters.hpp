@@ -200,7 +200,7 @@ class ShardedParameters {
     int keeper = 0;
   };
 
-  /// Which process keeps each parameter in a checkpoint: of those with more than half of its largest part,
+  /// Which process keeps each parameter in a checkpoint: of those with half of its largest part or more,
   /// the one that keeps the least so far.
   void choose_keepers() {
     std::vector<std::int64_t> kept(static_cast<std::size_t>(all_.size()));

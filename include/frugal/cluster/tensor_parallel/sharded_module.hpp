@@ -4,8 +4,10 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +59,7 @@ class ShardedModule {
  public:
   /// `gives`: whether this copy of the module is that which checkpoints save.
   ShardedModule(Communicator& group, Parameters const& parameters, bool gives)
-      : group_(group), gives_(gives) {
+      : group_(group), gives_(gives), kept_(static_cast<std::size_t>(group.size())) {
     parts_.parameters = parameters;
     for (at::Tensor const& each : parameters.tensors) {
       parts_.of.push_back(part_of(each));
@@ -76,13 +78,13 @@ class ShardedModule {
   ParameterParts const& parts() const { return parts_; }
   Communicator& group() const { return group_; }
 
-  /// The whole of a tensor, in the first process, or `side_by_side` in one after the other; undefined in
-  /// the others. All of them call it.
+  /// The whole of a tensor, in the first process, or `side_by_side` in the one that keeps the least so
+  /// far; undefined in the others. All of them call it.
   at::Tensor whole(at::Tensor const& mine, TensorPart const& which, bool side_by_side) {
     if (!gives_) return {};
     constexpr char const* what = "a shard of the run's state";
-    int const keeper = side_by_side ? next_keeper_++ % group_.size() : 0;
     at::Tensor const own = in_memory_order(mine.detach()).cpu();
+    int const keeper = side_by_side ? next_keeper(static_cast<std::int64_t>(own.nbytes())) : 0;
     if (group_.rank() != keeper) {
       group_.send(own, keeper, what);
       return {};
@@ -191,6 +193,11 @@ class ShardedModule {
   }
 
  private:
+  int next_keeper(std::int64_t bytes) {
+    auto const least = std::ranges::min_element(kept_);
+    *least += bytes;
+    return static_cast<int>(least - kept_.begin());
+  }
   static std::string hash_of(at::Tensor const& tensor) {
     TensorHash hash;
     hash.add(tensor.detach());
@@ -199,7 +206,7 @@ class ShardedModule {
 
   Communicator& group_;
   bool gives_;
-  int next_keeper_ = 0;  ///< of the tensors of a checkpoint
+  std::vector<std::int64_t> kept_;  ///< bytes of checkpoints, by rank
   ParameterParts parts_;
 };
 

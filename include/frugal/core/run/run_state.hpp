@@ -81,8 +81,8 @@ struct RunState {
   WholeTensor whole_tensor{};
   /// Then: what they leave for each other while they write one. Null: the first process writes all.
   std::shared_ptr<SaveBoard> save_board{};
-  /// Set by the policy that saves: a process keeps the tensors of which it has the largest part, and writes
-  /// them, instead of the first one.
+  /// Set by the policy that saves: one of the processes that have parts of a tensor keeps and writes it,
+  /// instead of the first one.
   bool saves_side_by_side = false;
   /// Whether `parameters` are those of a part of the module, and other processes have the others'.
   bool has_other_parameters = false;

@@ -19,8 +19,8 @@ class SaveBoard {
   unsigned count() const { return count_; }
 
   virtual void post(std::string const& key, std::string const& text) = 0;
-  /// Waits until a process has posted it. ClusterError if one has ended.
-  virtual std::string await(std::string const& key) = 0;
+  /// Waits until this process has posted it. ClusterError if one has ended, or takes too long.
+  virtual std::string await(unsigned rank, std::string const& key) = 0;
   /// Removes what all have read.
   virtual void forget(std::string const& key) = 0;
 

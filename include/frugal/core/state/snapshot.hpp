@@ -62,6 +62,8 @@ class Snapshot {
   bool with_kept = false;
   /// Leave out tensors that this process has whole, which another one saves.
   bool parts_alone = false;
+  /// Names in `module` and paths in `run` of tensors that another process keeps.
+  std::vector<std::string> module_elsewhere{}, run_elsewhere{};
 
   Snapshot() = default;
   // A copy would share tensors, which the next take() overwrites.
@@ -154,6 +156,8 @@ class Snapshot {
     module.values.clear();
     StateWriter writer(module, copies, floats);
     if (with_kept) writer.whole = from.whole_tensor;
+    module_elsewhere.clear();
+    writer.elsewhere = &module_elsewhere;
     device_.reset();
     detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
@@ -196,6 +200,8 @@ class Snapshot {
     StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;
     writer.parts_alone = parts_alone;
+    run_elsewhere.clear();
+    writer.elsewhere = &run_elsewhere;
     if (with_kept) writer.whole = from.whole_tensor;
     if (holds(parts_, Part::states)) {
       from.persist(writer);

@@ -38,6 +38,8 @@ class StateWriter {
   WholeTensor whole{};  ///< makes tensors whole that this process has in part, as checkpoints need
   /// Of other tensors only that they are there: another process saves them.
   bool parts_alone = false;
+  std::vector<std::string>* elsewhere =
+      nullptr;  ///< gets the paths of tensors that another one keeps
 
   /// `floats`: the type in which floating-point tensors are stored, or Undefined for their own.
   explicit StateWriter(StateDict& memory, CopyTarget copies = CopyTarget::on_device,
@@ -62,7 +64,16 @@ class StateWriter {
     if (!whole || !mine.defined()) return put_tensor(path_(name), mine);
     put_text(path_(name), "tensor");
     at::Tensor const all = whole(mine, which);
-    if (all.defined()) keep(memory_.tensors[path_(name)], all.detach());
+    if (!all.defined()) {
+      if (elsewhere != nullptr) elsewhere->push_back(path_(name));
+      return;
+    }
+    bool const rounds = floats_ != at::ScalarType::Undefined && all.is_floating_point();
+    if (all.is_same(mine) || rounds) {
+      keep(memory_.tensors[path_(name)], all.detach());
+    } else {
+      memory_.tensors[path_(name)] = all.detach().contiguous();  // nobody else has it
+    }
   }
 
   /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing

@@ -73,7 +73,7 @@ struct HeldPart {
 using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
 
 /// Makes a tensor whole of the parts that the processes hold, in the one that saves it; in the others,
-/// which call it at the same moments, the result is undefined.
+/// which call it at the same moments, the result is undefined. It is new, or the part itself.
 using WholeTensor = std::function<at::Tensor(at::Tensor const&, TensorPart const&)>;
 
 }  // namespace frugal

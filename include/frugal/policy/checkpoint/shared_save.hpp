@@ -87,11 +87,11 @@ class SharedSave {
   FRUGAL_INLINE bool all_see(std::filesystem::path checkpoints) {
     checkpoints_ = std::move(checkpoints);
     if (rank() != 0) {
-      std::string const text = board_->await("file");
+      std::string const text = board_->await(0, "file");
       std::size_t const end = text.find('\n');
       bool const sees = sees_file(checkpoints_ / text.substr(0, end), text.substr(end + 1));
       board_->post("sees/" + std::to_string(rank()), sees ? "yes" : "no");
-      return board_->await("all see") == "yes";
+      return board_->await(0, "all see") == "yes";
     }
     std::string const name = temporary_name("seen"), owner = LockOwner::here().text();
     std::error_code failure;
@@ -103,7 +103,7 @@ class SharedSave {
     board_->post("file", name + '\n' + owner);
     bool all = !failure;
     for (unsigned other = 1; other < board_->count(); ++other) {
-      all = board_->await("sees/" + std::to_string(other)) == "yes" && all;
+      all = board_->await(other, "sees/" + std::to_string(other)) == "yes" && all;
     }
     std::filesystem::remove(checkpoints_ / name, failure);
     board_->post("all see", all ? "yes" : "no");
@@ -134,7 +134,7 @@ class SharedSave {
 
   /// In the other processes, in the folder of checkpoints: empty if there is no save.
   FRUGAL_INLINE std::filesystem::path folder() {
-    std::string const name = board_->await(key("folder"));
+    std::string const name = board_->await(0, key("folder"));
     return name.empty() ? std::filesystem::path() : checkpoints_ / name;
   }
   void report(PartReport const& report) { board_->post(key(rank()), report.text()); }
@@ -143,7 +143,7 @@ class SharedSave {
   FRUGAL_INLINE std::vector<PartReport> reports() {
     std::vector<PartReport> all;
     for (unsigned other = 1; other < board_->count(); ++other) {
-      all.push_back(PartReport::parse(board_->await(key(other)), other));
+      all.push_back(PartReport::parse(board_->await(other, key(other)), other));
       board_->forget(key(other));
     }
     board_->forget(key("folder"));

@@ -37,8 +37,9 @@
 
 namespace frugal::detail {
 
-/// The complete state of a run at one moment, in host memory: the contents of a checkpoint. Kept
-/// between saves, so that only the first one allocates.
+/// The complete state of a run at one moment, in host memory: the contents of a checkpoint, or this
+/// process's share of it. Kept between saves, so that only the first one allocates; not where processes
+/// have parts.
 ///
 /// Nothing that is not finite is written: its resumed run could only end again, and the checkpoints
 /// before it would be pruned.
@@ -54,6 +55,11 @@ class StoredSnapshot {
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
   FRUGAL_INLINE void take(RunState& run, Slots const& recipe) {
     state_.with_kept = true;
+    if (run.whole_tensor) {
+      // Another process may keep a tensor this time.
+      state_.run.tensors.clear();
+      state_.module.tensors.clear();
+    }
     state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
     state_.take(run, Part::resumable, copies_, weights_);
@@ -105,13 +111,21 @@ class StoredSnapshot {
       writer.emplace(directory.begin(at_.step));
       beginning.announce(writer->folder());
     }
-    PartReport const own = write_part(writer->folder(), 0);
-    std::vector<PartReport> reports = shared.reports();
-    reports.insert(reports.begin(), own);
+    std::vector<PartReport> reports(1);
+    std::exception_ptr failure;
+    try {
+      reports.front() = write_part(writer->folder(), 0);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // Also after a failure: the others still write into the folder, which goes with the writer.
+    for (PartReport& each : shared.reports()) reports.push_back(std::move(each));
+    if (failure) std::rethrow_exception(failure);
     for (PartReport const& each : reports) {
       if (!each.bad.empty()) throw non_finite_weights(each.bad, at_, at_.step);
     }
     shared.require_written(reports);
+    require_each_once(reports);
     seal(*writer, reports);
     return finish(directory, *writer);
   }
@@ -121,11 +135,10 @@ class StoredSnapshot {
     if (folder.empty()) return;  // the first process has failed
     PartReport report;
     try {
-      if (auto const bad = finite_.first_bad(state_.module, state_.run)) {
-        report.bad = *bad;
-      } else {
-        report = write_part(folder, shared.rank());
-      }
+      require_finite();
+      report = write_part(folder, shared.rank());
+    } catch (NonFiniteWeightsError const&) {
+      report.bad = finite_.first_bad(state_.module, state_.run).value_or("");
     } catch (std::exception const& error) {
       report.error = error.what();
     }
@@ -216,6 +229,36 @@ class StoredSnapshot {
           [&](auto& sink) { file.write(sink); }, file.size());
     }
     return report;
+  }
+
+  /// StoreError unless the files of all processes have each tensor of the state once.
+  FRUGAL_INLINE void require_each_once(std::vector<PartReport> const& reports) const {
+    std::map<std::string, std::map<std::string, int>> files;  // by file and tensor
+    for (PartReport const& report : reports) {
+      for (PartReport::Part const& part : report.parts) {
+        for (std::string const& tensor : part.tensors) ++files[part.of][tensor];
+      }
+    }
+    auto const refuse = [](std::string const& file, std::string const& tensor, int times) {
+      throw StoreError({.what = "the processes' parts of a checkpoint do not fit together",
+                        .where = file + ", tensor '" + tensor + "'",
+                        .why = std::to_string(times) + " processes have written it",
+                        .fix = "Please report this: it is a fault of frugal."});
+    };
+    for (auto const& [file, tensors] : files) {
+      for (auto const& [tensor, times] : tensors) {
+        if (times != 1) refuse(file, tensor, times);
+      }
+    }
+    for (std::string const& name : state_.module_elsewhere) {
+      if (!files["model.safetensors"].contains(name)) refuse("model.safetensors", name, 0);
+    }
+    for (std::string const& path : state_.run_elsewhere) {
+      bool const averages = path.starts_with(averages_path);
+      std::string const file = averages ? averages_file : "optimizer.safetensors";
+      std::string const name = averages ? path.substr(averages_path.size()) : path;
+      if (!files[file].contains(name)) refuse(file, name, 0);
+    }
   }
 
   /// Makes the files of all processes those of the checkpoint: one file, if only one process has tensors
