@@ -1219,8 +1219,8 @@ FAULTS = (
         name="overflow-of-one-shard",
         breaks="A gradient that is infinite in one shard skips the step in the processes that have this shard alone.",
         file="include/frugal/cluster/replicate/state.hpp",
-        old="Communicator& group = is_verdict(what) ? everyone_ : all_;",
-        new="Communicator& group = all_;",
+        old="return joined_numbers(is_verdict(what) ? everyone_ : all_, what, value);",
+        new="return joined_numbers(all_, what, value);",
         check=test("^cluster: tensor_parallel$"),
     ),
     Fault(

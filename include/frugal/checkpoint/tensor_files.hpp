@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,17 +36,20 @@ class TensorFiles {
       std::error_code ignored;
       if (!std::filesystem::exists(place, ignored)) index.refuse("there is no " + place.string());
       all.add(Safetensors::open(place));
-      Safetensors const& opened = all.files_.back();
-      for (std::size_t i = 0; i < opened.size(); ++i) {
-        auto const listed = index.weight_map.find(std::string(opened[i].name));
-        if (listed == index.weight_map.end() || listed->second != file) {
-          index.refuse("it does not list '" + std::string(opened[i].name) + "' of " + file);
-        }
-      }
     }
-    if (all.size() != index.weight_map.size()) {
-      for (auto const& [name, file] : index.weight_map) {
-        if (!all.find(name)) index.refuse(file + " does not have '" + name + "'");
+    std::map<std::string, Safetensors const*> opened;
+    std::size_t at = 0;
+    for (std::string const& file : index.files()) opened.emplace(file, &all.files_[at++]);
+    for (auto const& [name, file] : index.weight_map) {
+      if (!opened.at(file)->find(name)) index.refuse(file + " does not have '" + name + "'");
+    }
+    for (auto const& [file, tensors] : opened) {
+      for (std::size_t i = 0; i < tensors->size(); ++i) {
+        std::string const name((*tensors)[i].name);
+        auto const listed = index.weight_map.find(name);
+        if (listed == index.weight_map.end() || listed->second != file) {
+          index.refuse("it does not list '" + name + "' of " + file);
+        }
       }
     }
     return all;
