@@ -849,7 +849,7 @@ FAULTS = (
     Fault(
         name="tensor-of-another-shard",
         breaks="A shard has a tensor that the index lists in another one, and nobody says which counts.",
-        file="include/frugal/model/weight_files.hpp",
+        file="include/frugal/checkpoint/tensor_files.hpp",
         old="listed == index.weight_map.end() || listed->second != file",
         new="listed == index.weight_map.end()",
         check=test("^model: weight_files$"),
