@@ -122,7 +122,7 @@ struct rounds {
 }  // namespace option
 
 /// What the rounds hand on.
-struct Draw {
+struct RoundsSoFar {
   std::uint64_t rewind = 0;
   std::optional<NamePatterns> where{};
   std::vector<at::Tensor> masks{};  ///< of the round; empty in the first
@@ -148,7 +148,7 @@ struct TicketRound {
   static constexpr bool capturable = true;
 
   int number = 0;  ///< 0 is the run of the whole network
-  std::shared_ptr<detail::Draw> draw{};
+  std::shared_ptr<detail::RoundsSoFar> draw{};
 
   template <class Context>
   class State {
@@ -206,7 +206,7 @@ struct TicketRound {
 
    private:
     int number_;
-    std::shared_ptr<detail::Draw> draw_;
+    std::shared_ptr<detail::RoundsSoFar> draw_;
   };
 };
 
@@ -246,7 +246,7 @@ struct LotteryTicket {
   template <class Make, class Train, class Valid>
   Tickets draw(Make&& make, Train&& train, Valid&& valid) const {
     detail::require_fraction_of_round(fraction);
-    auto const shared = std::make_shared<detail::Draw>();
+    auto const shared = std::make_shared<detail::RoundsSoFar>();
     shared->rewind = Back::step;
     if constexpr (!std::is_void_v<Which>) shared->where = NamePatterns(Which{});
     Tickets all;
