@@ -221,9 +221,7 @@ class RandomKills {
     auto const left = temporaries_in(job.folder);
     require(left.empty(), "a temporary is left: " + (left.empty() ? "" : left.front()));
     auto const count = frugal::RunDirectory(job.folder, frugal::Access::read).list().whole.size();
-    // One more if a kill came after the last save and before it removed an older one: a start that has
-    // nothing to save removes none.
-    require(count <= (job.async ? 3U : 4U), "more checkpoints than are to be kept");
+    require(count <= (job.async ? 2U : 3U), "more checkpoints than are to be kept");
   }
 
   nlohmann::json reference_seconds() const {

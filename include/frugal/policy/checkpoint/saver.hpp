@@ -220,6 +220,8 @@ class Saver {
   /// Waits for the disk, and records in the report whether this moment is saved.
   FRUGAL_INLINE void finish(RunState& run) {
     settle(run);
+    // A run that was killed after its last save, and before it removed an older one, has one too many.
+    if (!std::exchange(has_pruned_, true)) prune();
     advise_of_leftovers(run);
     run.status.unsaved = has_saved(run) ? std::string() : failure_;
     beat(run);
@@ -365,6 +367,10 @@ class Saver {
     } else {
       snapshot_.write(*directory_);
     }
+    prune();
+    has_pruned_ = true;
+  }
+  FRUGAL_INLINE void prune() {
     retain(*directory_, options_.retention,
            [this](SavedCheckpoint& checkpoint) { former_.take_from(checkpoint); });
   }
@@ -421,6 +427,7 @@ class Saver {
   std::string returned_to_;     ///< the checkpoint of this run that it has returned to
   std::optional<Moment> saved_;
   bool failed_ = false;      ///< a save, since take_failed()
+  bool has_pruned_ = false;  ///< after a save of this fit, or at its end
   FormerValidation former_;  ///< of this run's checkpoints
   std::set<std::filesystem::path> passed_over_;
   bool abandoned_ = false;  ///< the run has gone back since the last save
