@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this recipe needs the whole module: Checkpoint, Rollback, Recompute, Activations, Lora, Freeze and others. The compiler's note names the policy. Remove it or Pipeline, or write `static constexpr bool knows_stages = true` in a policy of your own that is right with a part of the module.
+// expect: frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and others. The compiler's note names the policy. Remove it or Pipeline, or write `static constexpr bool knows_stages = true` in a policy of your own that is right with a part of the module.
 #include <frugal/cluster/pipeline/knows_stages.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/rollback.hpp>
 
 using namespace frugal;
 
@@ -27,7 +28,7 @@ struct Divides {
 template <class... Ps>
 constexpr bool stands = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
-static_assert(stands<Divides, ClipNorm<>>);
+static_assert(stands<Divides, ClipNorm<>, Checkpoint<>>);
 #ifdef FRUGAL_REJECT
-static_assert(stands<Divides, Checkpoint<>>);
+static_assert(stands<Divides, Rollback<>>);
 #endif

@@ -18,6 +18,7 @@ struct Notice {
   };
   using listens = frugal::list<frugal::query::stop_requested>;
   static constexpr bool knows_ranks = true;
+  static constexpr bool knows_stages = true;
 
   std::uint64_t step = 0;  ///< after which; 0: none
 

@@ -299,7 +299,7 @@ class Checkpoint<Options...>::State {
 
   /// Whether processes hold parts of what is saved, so that all of them take part in a save.
   bool saves_together(CheckpointPhase<Context> const& phase) const {
-    return in_ranks && phase.run_state().whole_tensor;
+    return in_ranks && phase.run_state().saves_together();
   }
   /// What the first process answers, if all take part.
   bool agree(CheckpointPhase<Context>& phase, bool here) {

@@ -15,6 +15,7 @@
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -28,9 +29,14 @@ namespace frugal::detail {
 class FiniteState {
  public:
   /// Call it when the fit begins, before a resume. A constant that is not finite from the start,
-  /// such as a mask of -infinity, is left out; a parameter that is trained never is.
-  FRUGAL_INLINE void begin(torch::nn::Module& module) {
+  /// such as a mask of -infinity, is left out; a parameter that is trained never is. So are tensors of
+  /// other processes that are not trained: their values are not known here.
+  FRUGAL_INLINE void begin(torch::nn::Module& module, TensorPlaces const& places = {}) {
     constants_.clear();
+    for (auto const& [name, tensor] : places.tensors) {
+      if (tensor.place == PlacedTensor::Place::elsewhere && !tensor.trained)
+        constants_.insert(name);
+    }
     visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
       if (!tensor.requires_grad() && first_non_finite({tensor})) constants_.insert(name);
     });

@@ -115,6 +115,28 @@ TEST_CASE("a module with several lists of layers, or none, is refused") {
                        doctest::Contains("no Sequential and no ModuleList"), fr::ModuleError);
 }
 
+/// The weight of a layer of the list is used outside as well.
+struct TiedImpl : torch::nn::Module {
+  Sequential layers{register_module("layers", Sequential(Linear(4, 4), Tanh(), Linear(4, 4)))};
+  torch::Tensor weight{register_parameter("weight", layers->ptr<torch::nn::LinearImpl>(0)->weight)};
+  torch::Tensor forward(torch::Tensor const& x) {
+    return torch::nn::functional::linear(layers->forward(x), weight);
+  }
+};
+TORCH_MODULE(Tied);
+
+TEST_CASE("a weight of the list that is used outside is refused: other processes have freed it") {
+  check(ranks::run(2,
+                   [](std::shared_ptr<fr::Communicator> const& with) {
+                     fr::Trainer trainer{filled(Tied()), fr::CrossEntropy{},
+                                         fr::Optimize<fr::SGD>{.lr = 0.1}, fr::Accumulate<4>{},
+                                         fr::Pipeline<>{.with = with}};
+                     auto train = data();
+                     std::ignore = trainer.fit(train);
+                   }),
+        "share a parameter or buffer, or a stage and a layer outside of the list");
+}
+
 struct WithNormImpl : torch::nn::Module {
   Sequential layers{register_module("layers", five(0))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(3))};

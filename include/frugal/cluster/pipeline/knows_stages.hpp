@@ -13,16 +13,18 @@ namespace frugal::detail {
 FRUGAL_DIAGNOSTIC(
     knows_no_stages,
     "frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this "
-    "recipe needs the whole module: Checkpoint, Rollback, Recompute, Activations, Lora, Freeze and "
+    "recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and "
     "others. The compiler's note names the policy. Remove it or Pipeline, or write `static "
     "constexpr "
     "bool knows_stages = true` in a policy of your own that is right with a part of the module.");
 
-/// Kinds that treat each parameter by itself, or see losses and norms of all stages.
-using kinds_with_stages = list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer,
-                               kinds::schedule, kinds::validate, kinds::pipeline, kinds::average,
-                               kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory,
-                               kinds::skip_non_finite, kinds::stop_after>;
+/// Kinds that treat each parameter by itself, or see losses and norms of all stages, and whose States
+/// save what belongs to a parameter under its name: see TensorPlaces.
+using kinds_with_stages =
+    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
+         kinds::validate, kinds::pipeline, kinds::average, kinds::checkpoint, kinds::early_stop,
+         kinds::flush_denormals, kinds::keep_host_memory, kinds::skip_non_finite, kinds::spot,
+         kinds::stop_after>;
 
 template <class P>
 constexpr bool says_knows_stages() {

@@ -28,6 +28,7 @@
 #include <frugal/cluster/pipeline/links.hpp>
 #include <frugal/core/libtorch/recompute/chain.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/recompute/divided_list.hpp>
 
@@ -59,6 +60,7 @@ class DividedLayers {
     std::string name{};
     std::vector<std::int64_t> sizes{};
     at::ScalarType type = at::kFloat;
+    bool trained = true;
     int stage = every_process;
   };
   static constexpr int every_process = -1;
@@ -77,6 +79,21 @@ class DividedLayers {
   }
   std::size_t layers() const { return begins_.back(); }
   std::vector<Part>& parts() { return parts_; }
+  /// For a run in several processes.
+  TensorPlaces places() const {
+    using Place = PlacedTensor::Place;
+    TensorPlaces all;
+    for (Part const& each : parts_) {
+      Place const place = each.stage == every_process ? Place::everywhere
+                          : is_own(each.stage)        ? Place::here
+                                                      : Place::elsewhere;
+      all.tensors.emplace(
+          each.name,
+          PlacedTensor{
+              .place = place, .sizes = each.sizes, .type = each.type, .trained = each.trained});
+    }
+    return all;
+  }
 
   /// The layers' output for an input: one stage of it if the executor asks for that, otherwise all
   /// stages, one after the other, in all processes at once.
@@ -286,7 +303,7 @@ struct LayerList {
     auto const children = container().named_children();
     std::vector<int> stages;
     for (std::size_t i = 0; i < children.size(); ++i) stages.push_back(divided->stage_of(i));
-    divided->parts() = parts_of(root, children, stages);
+    divided->parts() = parts_of(root, children, stages, divided->processes().size() > 1);
     stand_in(divided, stages);
     for (std::size_t i = 0; i < children.size(); ++i) {
       if (divided->is_own(stages[i])) continue;
@@ -315,10 +332,10 @@ struct LayerList {
     }
   }
 
-  /// The tensors of the whole module. ModuleError for one that two stages share.
-  static std::vector<DividedLayers::Part> parts_of(torch::nn::Module& root,
-                                                   Children const& children,
-                                                   std::vector<int> const& stages) {
+  /// The tensors of the whole module. ModuleError for one that two stages share, or, of several
+  /// processes, a stage and a layer outside of the list.
+  std::vector<DividedLayers::Part> parts_of(torch::nn::Module& root, Children const& children,
+                                            std::vector<int> const& stages, bool several) const {
     std::unordered_map<c10::TensorImpl const*, int> stage_of;
     auto const note = [&](at::Tensor const& tensor, int stage) {
       if (!tensor.defined()) return;
@@ -333,10 +350,13 @@ struct LayerList {
     auto const add = [&](auto const& item) {
       if (!item.value().defined()) return;
       auto const place = stage_of.find(item.value().unsafeGetTensorImpl());
+      bool const outside = !name.empty() && !item.key().starts_with(name + ".");
+      if (several && outside && place != stage_of.end()) refuse_shared();
       parts.push_back(
           {.name = item.key(),
            .sizes = item.value().sizes().vec(),
            .type = item.value().scalar_type(),
+           .trained = item.value().requires_grad(),
            .stage = place == stage_of.end() ? DividedLayers::every_process : place->second});
     };
     for (auto const& item : root.named_parameters()) add(item);
@@ -381,9 +401,10 @@ struct LayerList {
   }
 
   [[noreturn]] static void refuse_shared() {
-    throw ModuleError({.what = "two stages share a parameter or buffer",
+    throw ModuleError({.what = "two stages share a parameter or buffer, or a stage and a layer "
+                               "outside of the list",
                        .where = "Pipeline",
-                       .why = "each would update its own copy",
+                       .why = "each process would update its own copy",
                        .fix = "Put the layers that share it into one stage with Pipeline::layers, "
                               "or register it outside of the list: all processes have that, and "
                               "add up its gradients."});

@@ -107,14 +107,21 @@ class PipelineState {
 
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
-    phase.run_state().has_other_parameters = all_->size() > 1;
+    RunState& run = phase.run_state();
+    bool const several = all_->size() > 1;
+    run.has_other_parameters = several;
+    if (several) run.places = layers_->places();
+    run.save_board = all_->save_board();
     as_run(
         *all_,
         [&] {
           all_->connect_links();
           next();
         },
-        [] {});
+        [&] {
+          run.places = {};
+          run.save_board = nullptr;
+        });
   }
 
   bool is_first() const { return all_->rank() == 0; }

@@ -39,6 +39,7 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_part.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -88,6 +89,8 @@ struct RunState {
   bool has_other_parameters = false;
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
+  /// Where each process has other layers of the module. Then all of them call persist() when one saves.
+  TensorPlaces places{};
   /// What a window's gradients are multiplied by until on_gradients; empty: by nothing. Set by the
   /// policy that scales losses, in on_fit_begin. May wait for a device.
   std::function<double()> loss_scale{};
@@ -123,6 +126,10 @@ struct RunState {
     return judged.validations != 0 && judged.micro_batch == counters.micro_batch &&
            judged.averaged == averaged;
   }
+
+  /// Whether all processes of the run take part when it is saved, because each holds something that no other
+  /// process has.
+  bool saves_together() const { return whole_tensor || !places.empty(); }
 
   /// A policy has changed the weights outside of a step: no validation has measured them, and no
   /// save contains them.

@@ -19,6 +19,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -165,7 +166,7 @@ class Snapshot {
         writer.part(name, held->mine, held->which);
       } else if (auto const part = part_of(tensor)) {
         writer.part(name, tensor, *part);
-      } else if (!parts_alone) {
+      } else if (!parts_alone || from.places.is(PlacedTensor::Place::here, name)) {
         writer(name, tensor);
       }
     });
@@ -200,6 +201,7 @@ class Snapshot {
     StateWriter writer(run, copies);
     writer.of_a_snapshot = !with_kept;
     writer.parts_alone = parts_alone;
+    writer.places = &from.places;
     run_elsewhere.clear();
     writer.elsewhere = &run_elsewhere;
     if (with_kept) writer.whole = from.whole_tensor;

@@ -15,6 +15,7 @@
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_part.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -38,6 +39,9 @@ class StateWriter {
   WholeTensor whole{};  ///< makes tensors whole that this process has in part, as checkpoints need
   /// Of other tensors only that they are there: another process saves them.
   bool parts_alone = false;
+  /// Then, of a module that is divided: tensors that this process alone has are saved, and those that
+  /// belong to no tensor of the module.
+  TensorPlaces const* places = nullptr;
   std::vector<std::string>* elsewhere =
       nullptr;  ///< gets the paths of tensors that another one keeps
 
@@ -57,7 +61,7 @@ class StateWriter {
   /// Takes a tensor in host memory that nothing else changes or keeps, without a copy.
   FRUGAL_INLINE void give(std::string const& name, at::Tensor tensor) {
     put_text(path_(name), "tensor");
-    if (!parts_alone) memory_.tensors[path_(name)] = std::move(tensor);
+    if (saves(path_(name))) memory_.tensors[path_(name)] = std::move(tensor);
   }
   FRUGAL_INLINE void part(std::string const& name, at::Tensor const& mine,
                           TensorPart const& which) {
@@ -150,7 +154,14 @@ class StateWriter {
     put_absent(path);
     if (!value.defined()) return;
     put_text(path, "tensor");
-    if (!parts_alone) keep(memory_.tensors[path], value.detach());
+    if (saves(path)) keep(memory_.tensors[path], value.detach());
+  }
+
+  FRUGAL_INLINE bool saves(std::string const& path) const {
+    if (!parts_alone) return true;
+    if (places == nullptr || places->empty()) return false;
+    PlacedTensor const* const named = places->find(path);
+    return named == nullptr || named->place == PlacedTensor::Place::here;
   }
 
   FRUGAL_INLINE void keep(at::Tensor& kept, at::Tensor const& value) {

@@ -29,6 +29,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/changed_data.hpp>
@@ -47,21 +48,31 @@ namespace frugal::detail {
 
 /// Throws the first difference between a module and a file of weights.
 FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, TensorFiles const& file,
-                                        bool half) {
-  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+                                        bool half, TensorPlaces const& places) {
+  auto const require = [&](std::string const& name, at::ScalarType type, at::IntArrayRef sizes,
+                           std::string const& here) {
     auto const view = file.find(name);
     if (!view) refuse_checkpoint(file.name(), "it has no tensor '" + name + "'");
     at::Tensor const saved = tensor_in_file(*view);
-    bool const same_type = saved.defined() && (saved.scalar_type() == tensor.scalar_type() ||
-                                               (half && tensor.is_floating_point()));
-    if (!same_type || saved.sizes() != whole_sizes(tensor)) {
+    bool const same_type =
+        saved.defined() && (saved.scalar_type() == type || (half && at::isFloatingType(type)));
+    if (!same_type || saved.sizes() != sizes) {
       refuse_checkpoint(file.name(), "'" + name + "' is " +
                                          (saved.defined() ? type_and_shape(saved)
                                                           : std::string(dtype_name(view->dtype))) +
-                                         " there and " + type_and_shape(tensor) + " here");
+                                         " there and " + here);
     }
+  };
+  visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
+    require(name, tensor.scalar_type(), whole_sizes(tensor), type_and_shape(tensor) + " here");
   });
-  if (auto const names = names_not_in(module, file); !names.empty()) {
+  for (auto const& [name, tensor] : places.tensors) {
+    if (tensor.place != PlacedTensor::Place::elsewhere) continue;
+    at::Tensor const like =
+        at::empty(tensor.sizes, at::TensorOptions().dtype(tensor.type).device(at::kMeta));
+    require(name, tensor.type, tensor.sizes, type_and_shape(like) + " in another process");
+  }
+  if (auto const names = names_not_in(module, file, places); !names.empty()) {
     refuse_checkpoint(file.name(),
                       "it has a tensor '" + names.front() + "', and this module has none");
   }
@@ -85,6 +96,16 @@ FRUGAL_INLINE std::string forget_other_generators(StateDict& memory, c10::Device
     each = other ? memory.values.erase(each) : std::next(each);
   }
   return saved_on;
+}
+
+/// Keeps what States of this process have saved, of a run whose processes have different layers.
+FRUGAL_INLINE void forget_elsewhere(StateDict& memory, TensorPlaces const& places) {
+  if (places.empty()) return;
+  auto const is_elsewhere = [&](auto const& entry) {
+    return places.is(PlacedTensor::Place::elsewhere, entry.first);
+  };
+  std::erase_if(memory.values, is_elsewhere);
+  std::erase_if(memory.tensors, is_elsewhere);
 }
 
 /// Throws at the first slot that differs and must not.
@@ -232,7 +253,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
   std::vector<SlotChange> const slots = changed_slots(state, recipe);
   require_recipe(slots, rules, state_path);
   TensorFiles const weights = TensorFiles::open(tensors_of(checkpoint, "model.safetensors"));
-  require_same_tensors(run.root, weights, !state.weights.empty());
+  require_same_tensors(run.root, weights, !state.weights.empty(), run.places);
   std::vector<std::string> const other_data =
       changed_data(run.data, state.data, rules.changed_data, state_path);
 
@@ -247,6 +268,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     averages.emplace(TensorFiles::open(tensors_of(checkpoint, averages_file)));
     read_averages(memory, *averages);
   }
+  forget_elsewhere(memory, run.places);
   auto const saved_on = forget_other_generators(memory, run.settings.device);
   require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
@@ -282,7 +304,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     refuse_value(state_path, *unread, "it has '" + *unread + "', ",
                  "for which this recipe has no place");
   }
-  copy_weights(run.root, weights, run.held_parts);
+  copy_weights(run.root, weights, run.held_parts, run.places);
   if (!loaded.differences.empty()) {
     run.warn("the checkpoint has another recipe; this run keeps what fits: " +
              joined(loaded.differences));

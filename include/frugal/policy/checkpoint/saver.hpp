@@ -69,7 +69,7 @@ class Saver {
   FRUGAL_INLINE void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake) {
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
-    snapshot_.begin(run.root);
+    snapshot_.begin(run);
     directory_ = std::make_unique<RunDirectory>(run.settings.run_dir, lock_run_folder(run));
     for (std::string const& note : directory_->notes()) run.warn(note);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
@@ -100,7 +100,7 @@ class Saver {
   /// nothing but its part of each save, and holds no lock.
   FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves, std::string const& beginning) {
     recipe_ = std::move(recipe);
-    snapshot_.begin(run.root);
+    snapshot_.begin(run);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
     if (beginning.empty()) return;
     if (beginning.starts_with(with_weights)) {
@@ -127,6 +127,12 @@ class Saver {
     if (run.saves_side_by_side) {
       shared_.emplace(std::move(shared));
       if (options_.async && !writer_) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
+    } else if (!run.places.empty()) {
+      throw ClusterError(
+          {.what = "the processes do not all see the run's folder",
+           .where = "Checkpoint, " + run.settings.run_dir.string(),
+           .why = "each writes the layers that it has, and reads them when it resumes",
+           .fix = "Give all of them one folder on a file system that they share."});
     } else if (directory_) {
       run.warn("Checkpoint: the processes do not all see " + run.settings.run_dir.string() +
                ", so the first one gets the parts of all, and writes them");
@@ -351,7 +357,8 @@ class Saver {
 
   FRUGAL_INLINE void take_weights(RunState& run, std::filesystem::path const& file) {
     took_weights_ = file.string();
-    LoadedWeights const loaded = copy_weights(run.root, TensorFiles::open(file), run.held_parts);
+    LoadedWeights const loaded =
+        copy_weights(run.root, TensorFiles::open(file), run.held_parts, run.places);
     run.record({"weights", {{"from", file.string()}}});
     for (std::string const& name : loaded.missing) {
       run.warn("weights of " + file.string() + ": '" + name + "' is not in the file");

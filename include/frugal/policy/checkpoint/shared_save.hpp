@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,8 +23,10 @@
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/state/save_board.hpp>
+#include <frugal/core/state/state_dict.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
 
 namespace frugal::detail {
 
@@ -37,12 +40,21 @@ struct PartReport {
   };
 
   std::vector<Part> parts{};
+  /// Of a run whose processes have different layers: values of the State, and hashes of common tensors:
+  /// see divided_state.hpp.
+  std::map<std::string, StateDict::Value> values{};
+  std::map<std::string, std::uint64_t> common{};
   std::string bad{};    ///< a tensor that is not finite; then nothing is written
   std::string error{};  ///< why nothing is written
 
   FRUGAL_INLINE std::string text() const {
     JsonWriter out;
-    out.object().add("format", format).add("bad", bad).add("error", error).key("parts").array();
+    out.object().add("format", format).add("bad", bad).add("error", error);
+    StateFile state;
+    state.values = values;
+    out.add("state", state.text()).key("common").object();
+    for (auto const& [path, hash] : common) out.add(path, hex_of(hash));
+    out.end().key("parts").array();
     for (Part const& each : parts) {
       out.object().add("of", each.of).add("name", each.file.name).add("size", each.file.size);
       out.add("xxh3", hex_of(each.file.hash)).add("bytes", each.bytes).key("tensors").array();
@@ -58,6 +70,12 @@ struct PartReport {
                              .fix = "Use one version of frugal in all processes."});
     Json const all = fields.parse(text, format);
     PartReport report{.bad = fields.text(all, "bad"), .error = fields.text(all, "error")};
+    report.values =
+        StateFile::parse(fields.text(all, "state"), "rank " + std::to_string(rank)).values;
+    Json const& common = fields.member(all, "common");
+    for (Json const& each : fields.object(all, "common")) {
+      report.common.emplace(each.name(), fields.hash(common, each.name().c_str()));
+    }
     for (Json const& each : fields.array(all, "parts")) {
       Part part{.of = fields.text(each, "of"),
                 .file = {.name = fields.text(each, "name"),

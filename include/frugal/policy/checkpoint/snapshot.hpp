@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -25,8 +23,10 @@
 #include <frugal/core/state/snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/policy/checkpoint/divided_state.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/shared_save.hpp>
@@ -49,7 +49,7 @@ class StoredSnapshot {
   StoredSnapshot(CopyTarget copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
   /// Call it when the fit begins, before a resume.
-  void begin(torch::nn::Module& module) { finite_.begin(module); }
+  void begin(RunState const& run) { finite_.begin(run.root, run.places); }
   FiniteState const& finite() const { return finite_; }
 
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
@@ -62,6 +62,7 @@ class StoredSnapshot {
     }
     state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
+    places_ = run.places;
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
@@ -114,7 +115,7 @@ class StoredSnapshot {
     std::vector<PartReport> reports(1);
     std::exception_ptr failure;
     try {
-      reports.front() = write_part(writer->folder(), 0);
+      reports.front().parts = write_part(writer->folder(), 0);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -125,6 +126,7 @@ class StoredSnapshot {
       if (!each.bad.empty()) throw non_finite_weights(each.bad, at_, at_.step);
     }
     shared.require_written(reports);
+    join(reports);
     require_each_once(reports);
     seal(*writer, reports);
     return finish(directory, *writer);
@@ -136,7 +138,8 @@ class StoredSnapshot {
     PartReport report;
     try {
       require_finite();
-      report = write_part(folder, shared.rank());
+      if (!places_.empty()) report_own_state(state_.run, places_, report);
+      report.parts = write_part(folder, shared.rank());
     } catch (NonFiniteWeightsError const&) {
       report.bad = finite_.first_bad(state_.module, state_.run).value_or("");
     } catch (std::exception const& error) {
@@ -213,11 +216,12 @@ class StoredSnapshot {
     return saved;
   }
 
-  FRUGAL_INLINE PartReport write_part(std::filesystem::path const& folder, unsigned rank) const {
-    PartReport report;
+  FRUGAL_INLINE std::vector<PartReport::Part> write_part(std::filesystem::path const& folder,
+                                                         unsigned rank) const {
+    std::vector<PartReport::Part> parts;
     for (TensorFile const& each : files()) {
       if (rank != 0 && each.tensors.empty()) continue;
-      PartReport::Part& part = report.parts.emplace_back();
+      PartReport::Part& part = parts.emplace_back();
       part.of = each.name;
       for (TensorView const& tensor : each.tensors) {
         part.tensors.emplace_back(tensor.name);
@@ -228,7 +232,17 @@ class StoredSnapshot {
           folder, "rank-" + std::to_string(rank) + "-" + each.name,
           [&](auto& sink) { file.write(sink); }, file.size());
     }
-    return report;
+    return parts;
+  }
+
+  /// Makes the State that of all processes, if these have different layers.
+  FRUGAL_INLINE void join(std::vector<PartReport> const& reports) {
+    for (std::string& path : join_states(state_.run, places_, reports)) {
+      state_.run_elsewhere.push_back(std::move(path));
+    }
+    for (auto const& [name, tensor] : places_.tensors) {
+      if (tensor.place == PlacedTensor::Place::elsewhere) state_.module_elsewhere.push_back(name);
+    }
   }
 
   /// StoreError unless the files of all processes have each tensor of the state once.
@@ -340,7 +354,8 @@ class StoredSnapshot {
   std::optional<std::uint64_t> judged_step_;  ///< of the last save with metrics
   bool replaces_ = true;
   bool has_parts_of_others_ = false;
-  std::string fixed_;  ///< the identity of the tensors that are not in it
+  TensorPlaces places_;  ///< of the module's tensors, if processes have different ones
+  std::string fixed_;    ///< the identity of the tensors that are not in it
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages
 };

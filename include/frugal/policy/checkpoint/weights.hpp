@@ -26,6 +26,7 @@
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -67,10 +68,12 @@ struct LoadedWeights {
 
 namespace detail {
 
-/// Names of the file's tensors that the module lacks, in the file's order.
+/// Names of the file's tensors that the module lacks, in all processes, in the file's order.
 FRUGAL_INLINE std::vector<std::string> names_not_in(torch::nn::Module& module,
-                                                    TensorFiles const& file) {
+                                                    TensorFiles const& file,
+                                                    TensorPlaces const& places = {}) {
   std::set<std::string> known;
+  for (auto const& [name, tensor] : places.tensors) known.insert(name);
   visit_all_tensors(module,
                     [&](std::string const& name, at::Tensor const&) { known.insert(name); });
   std::vector<std::string> names;
@@ -193,9 +196,11 @@ FRUGAL_INLINE std::filesystem::path weights_in(std::filesystem::path const& path
 }
 
 /// StateError if a name fits and a shape does not, if no name does, or if the names of one tied
-/// tensor have different values. `held`: the parts of a run whose processes have parts of weights.
+/// tensor have different values. `held`: the parts of a run whose processes have parts of weights;
+/// `places`: of one whose processes have different layers.
 FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, TensorFiles const& file,
-                                         HeldParts const& held = {}) {
+                                         HeldParts const& held = {},
+                                         TensorPlaces const& places = {}) {
   at::NoGradGuard const no_gradients;
   LoadedWeights loaded;
   loaded.file = file.name();
@@ -226,7 +231,14 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, TensorFiles 
   for (auto& [name, tensor] : names) {
     (filled.contains(tensor) ? loaded.matched : loaded.missing).push_back(std::move(name));
   }
-  if (pairs.empty()) {
+  bool fits_others = false;
+  for (auto const& [name, tensor] : places.tensors) {
+    if (tensor.place != PlacedTensor::Place::elsewhere) continue;
+    bool const has = file.find(name).has_value();
+    (has ? loaded.matched : loaded.missing).push_back(name);
+    fits_others = fits_others || has;
+  }
+  if (pairs.empty() && !fits_others) {
     refuse_weights(file.name(), "no tensor there has the name of a tensor here");
   }
   // Copy only after every tensor fits.
@@ -237,7 +249,7 @@ FRUGAL_INLINE LoadedWeights copy_weights(torch::nn::Module& module, TensorFiles 
       tensor.copy_(own_part(saved, tensor));
     }
   }
-  loaded.unexpected = names_not_in(module, file);
+  loaded.unexpected = names_not_in(module, file, places);
   return loaded;
 }
 

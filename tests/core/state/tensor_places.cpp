@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_places.hpp>
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace frugal_test::state_tensor_places {
+
+namespace fr = frugal;
+using Place = fr::PlacedTensor::Place;
+
+fr::TensorPlaces places() {
+  fr::TensorPlaces all;
+  all.tensors["0.weight"] = {.place = Place::here, .sizes = {2, 3}, .type = at::kFloat};
+  all.tensors["1.weight"] = {.place = Place::elsewhere, .sizes = {4}, .type = at::kFloat};
+  all.tensors["head.weight"] = {.place = Place::everywhere, .sizes = {5}, .type = at::kFloat};
+  return all;
+}
+
+TEST_CASE("a path names a tensor as a scope, as its last word, or as a whole") {
+  fr::TensorPlaces const all = places();
+  CHECK(all.is(Place::here, "policies/Optimize/0.weight/exp_avg"));
+  CHECK(all.is(Place::here, "policies/Average/weights/0.weight"));
+  CHECK(all.is(Place::here, "0.weight"));
+  CHECK(all.is(Place::elsewhere, "policies/Optimize/1.weight/step"));
+  CHECK(all.is(Place::everywhere, "policies/Optimize/head.weight/step"));
+  for (std::string const path : {"", "/", "policies/Optimize/10.weight/step", "0.weights",
+                                 "policies/x0.weight", "generators/cpu"}) {
+    CAPTURE(path);
+    CHECK(all.find(path) == nullptr);
+    CHECK(!all.is(Place::everywhere, path));
+  }
+  CHECK(fr::TensorPlaces{}.empty());
+  CHECK(fr::TensorPlaces{}.find("0.weight") == nullptr);
+}
+
+TEST_CASE("a process that is not the first saves its own tensors, and those of no layer") {
+  fr::TensorPlaces const all = places();
+  fr::StateDict state;
+  fr::StateWriter writer(state);
+  writer.parts_alone = true;
+  writer.places = &all;
+  at::Tensor const tensor = at::ones({2});
+  for (std::string const name : {"0.weight", "head.weight", "cpu"}) writer(name, tensor);
+  writer.give("1.weight", tensor);
+  CHECK(state.tensors.contains("0.weight"));
+  CHECK(state.tensors.contains("cpu"));
+  CHECK(!state.tensors.contains("head.weight"));
+  CHECK(!state.tensors.contains("1.weight"));
+  CHECK(state.values.size() == 4);
+
+  fr::StateDict none;
+  fr::StateWriter others(none);  // of a module that is not divided
+  others.parts_alone = true;
+  others("0.weight", tensor);
+  CHECK(none.tensors.empty());
+}
+
+}  // namespace frugal_test::state_tensor_places
