@@ -10,6 +10,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include "support/at_start.hpp"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -38,6 +40,10 @@ constexpr unsigned time_limit = 900;  // seconds
   std::exit(1);
 }
 
+void begin() {
+  for (auto* const each : frugal_test::support::at_start()) each();
+}
+
 /// In the new process: never returns.
 [[noreturn]] void run_file(std::string const& output, std::string const& file) {
   int const descriptor = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -47,6 +53,7 @@ constexpr unsigned time_limit = 900;  // seconds
   // These processes die with the parent.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(time_limit);
+  begin();
   std::string const filter = "--source-file=" + file;
   char const* const arguments[] = {"test", filter.c_str()};
   int const code = doctest::Context(2, arguments).run();
@@ -120,5 +127,6 @@ int main(int argc, char** argv) {
   if (argc > 3 && std::string_view(argv[1]).starts_with(each)) {
     return run_each(argv[1] + each.size(), argc - 2, argv + 2);
   }
+  begin();
   return doctest::Context(argc, argv).run();
 }

@@ -5,10 +5,14 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 
+#include "support/at_start.hpp"
+
 #include <cstdio>
 
 int main(int argc, char** argv) {
   constexpr int not_run = 77;
+  // A process that has used CUDA cannot be forked.
+  for (auto* const each : frugal_test::support::at_start()) each();
   if (c10::cuda::device_count() == 0) {
     std::puts("no GPU found");
     return not_run;

@@ -109,7 +109,9 @@ class SharedSave {
       std::size_t const end = text.find('\n');
       bool const sees = sees_file(checkpoints_ / text.substr(0, end), text.substr(end + 1));
       board_->post("sees/" + std::to_string(rank()), sees ? "yes" : "no");
-      return board_->await(0, "all see") == "yes";
+      bool const all = board_->await(0, "all see") == "yes";
+      if (!all) board_->post("knows/" + std::to_string(rank()), "");
+      return all;
     }
     std::string const name = temporary_name("seen"), owner = LockOwner::here().text();
     std::error_code failure;
@@ -125,6 +127,10 @@ class SharedSave {
     }
     std::filesystem::remove(checkpoints_ / name, failure);
     board_->post("all see", all ? "yes" : "no");
+    // The first process may end at once, and the board with it.
+    for (unsigned other = 1; other < board_->count() && !all; ++other) {
+      board_->await(other, "knows/" + std::to_string(other));
+    }
     return all;
   }
 
