@@ -19,7 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <source_location>
@@ -74,8 +74,23 @@ class Forks {
       std::getline(in, count), std::getline(in, folder), std::getline(in, file);
       std::vector<std::string> variables;
       for (std::string line; std::getline(in, line);) variables.push_back(line);
+      // Pipes, because a rank whose disk is full could write to no file.
+      std::vector<int> outputs;
       for (int rank = 0; rank < std::stoi(count); ++rank) {
-        if (::fork() == 0) be_rank(std::to_string(rank), folder, file, variables);
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0) std::_Exit(1);
+        ::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+        if (::fork() == 0) be_rank(std::to_string(rank), ends[1], file, variables);
+        ::close(ends[1]);
+        outputs.push_back(ends[0]);
+      }
+      for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
+        std::ofstream said(folder + "/" + std::to_string(rank));
+        for (ssize_t part = 1; part > 0;) {
+          part = ::read(outputs[rank], buffer.data(), buffer.size());
+          if (part > 0) said.write(buffer.data(), part);
+        }
+        ::close(outputs[rank]);
       }
       while (::wait(nullptr) > 0) {
       }
@@ -83,13 +98,11 @@ class Forks {
     }
   }
 
-  [[noreturn]] static void be_rank(std::string const& rank, std::string const& folder,
-                                   std::string const& file,
+  [[noreturn]] static void be_rank(std::string const& rank, int output, std::string const& file,
                                    std::vector<std::string> const& variables) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::alarm(patience);
-    int const output = ::open((folder + "/" + rank).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (output < 0 || ::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) std::_Exit(1);
+    if (::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) std::_Exit(1);
     ::setenv("RANK", rank.c_str(), 1);
     for (std::string const& each : variables) {
       std::size_t const end = each.find('=');

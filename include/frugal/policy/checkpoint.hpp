@@ -275,8 +275,8 @@ class Checkpoint<Options...>::State {
                             .why = text.substr(failed_to_begin.size()),
                             .fix = "Do what its own error says, and start all again."});
       }
-      saver_.follow(run, std::move(recipe), moves, text);
       saver_.share(run, [] {});
+      saver_.follow(run, std::move(recipe), moves, text);
     } else {
       try {
         begin_here();

@@ -145,7 +145,7 @@ struct EarlyStop {
       double const value = measured[Metric::name];
       bool const first = best_weights_.empty() && !std::isnan(value);
       if (first || Metric::improves(value, best_weights_.value(), min_delta_)) {
-        take_best(*run_, value);
+        take_best(phase, value);
       }
       return measured;
     }
@@ -179,13 +179,16 @@ struct EarlyStop {
 
    private:
     /// Weights that are not finite are no best ones: a metric may not read all of them.
-    void take_best(RunState& run, double value) {
+    void take_best(ValidationRun<Context> const& phase, double value) {
+      RunState& run = *run_;
       auto const bad = finite_.first_bad_weight(run.root);
-      if (!bad) return best_weights_.take(run, value);
+      if (phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) == 0)
+        return best_weights_.take(run, value);
       if (std::exchange(has_advised_, true)) return;
       run.warn("EarlyStop: the weights of the best validation at step " +
-               std::to_string(run.counters.step) + " are not finite (tensor '" + *bad +
-               "'), so they are not kept for restore_best");
+               std::to_string(run.counters.step) + " are not finite (" +
+               (bad ? "tensor '" + *bad + "'" : "in another process") +
+               "), so they are not kept for restore_best");
     }
 
     /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.

@@ -65,7 +65,10 @@ class SkippedWindows {
       return false;
     }
     phase.skip_step();
-    if (host_knows(flag)) buffers_.put_back();
+    // If processes have different layers, a bad buffer of one puts back those of all.
+    if (host_knows(flag)) {
+      buffers_.put_back(phase.reduce(Quantity::overflow, buffers_.is_bad() ? 1.0 : 0.0) != 0);
+    }
     ++in_a_row_;
     return true;
   }

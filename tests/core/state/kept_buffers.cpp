@@ -33,14 +33,14 @@ TEST_CASE("what became NaN is put back with its group, and what is finite stays"
   kept.take();
   module.mean.add_(1);
   module.count.add_(1);
-  kept.put_back();
+  kept.put_back(kept.is_bad());
   CHECK(at::equal(module.mean, before + 1));
 
   kept.take();
   module.mean[0][1] = not_a_number;
   module.scale.fill_(3);
   module.count.add_(1);
-  kept.put_back();
+  kept.put_back(kept.is_bad());
   CHECK(at::equal(module.mean, before + 1));
   CHECK(module.scale.item<double>() == 1);
   CHECK(module.count.item<std::int64_t>() == 2);
@@ -71,7 +71,7 @@ TEST_CASE("a module without such buffers costs nothing, and takes and puts back 
   kept.begin(*linear);
   CHECK(kept.empty());
   kept.take();
-  kept.put_back();
+  kept.put_back(kept.is_bad());
   kept.put_back(at::ones({}));
 }
 

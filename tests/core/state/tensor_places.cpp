@@ -16,9 +16,9 @@ using Place = fr::PlacedTensor::Place;
 
 fr::TensorPlaces places() {
   fr::TensorPlaces all;
-  all.tensors["0.weight"] = {.place = Place::here, .sizes = {2, 3}, .type = at::kFloat};
-  all.tensors["1.weight"] = {.place = Place::elsewhere, .sizes = {4}, .type = at::kFloat};
-  all.tensors["head.weight"] = {.place = Place::everywhere, .sizes = {5}, .type = at::kFloat};
+  all.tensors["0.weight"] = {.place = Place::here, .sizes = {2, 3}};
+  all.tensors["1.weight"] = {.place = Place::elsewhere, .sizes = {4}};
+  all.tensors["head.weight"] = {.place = Place::everywhere, .sizes = {5}};
   return all;
 }
 
@@ -35,6 +35,13 @@ TEST_CASE("a path names a tensor as a scope, as its last word, or as a whole") {
     CHECK(all.find(path) == nullptr);
     CHECK(!all.is(Place::everywhere, path));
   }
+  // Items of a list, and a tensor of all processes that is called as a scope is.
+  CHECK(all.is(Place::here, "policies/Mine/0.weight.12"));
+  CHECK(all.find("policies/Mine/weights.12") == nullptr);
+  fr::TensorPlaces named = places();
+  named.tensors["weights"] = {.place = Place::everywhere};
+  CHECK(named.is(Place::elsewhere, "policies/Average/weights/1.weight"));
+  CHECK(named.is(Place::everywhere, "policies/Average/weights/2.weight"));
   CHECK(fr::TensorPlaces{}.empty());
   CHECK(fr::TensorPlaces{}.find("0.weight") == nullptr);
 }

@@ -34,19 +34,19 @@ fr::StateDict state(int layer) {
   all.tensors["policies/Optimize/" + name + "/exp_avg"] = at::full({2}, layer);
   all.values["policies/EarlyStop/since"] = std::int64_t{4};
   all.values["policies/EarlyStop/best"] = std::numeric_limits<double>::quiet_NaN();
-  all.values["policies/Meter/dispensable"] = true;
   all.values["policies/Meter/seconds"] = 0.5 * layer;
-  all.values["policies/Checkpoint/failures"] = std::uint64_t{0} + static_cast<unsigned>(layer);
   all.values["run/epoch_loss"] = 1.0 * layer;
   all.values["generators/cpu"] = std::string("tensor");
-  all.tensors["generators/cpu"] = at::arange(5);
+  all.tensors["generators/cpu"] = at::arange(5 + layer);
   return all;
 }
+
+std::vector<std::string> const scopes{"EarlyStop", "Optimize"};
 
 /// As it arrives: by way of its text.
 std::vector<PartReport> reports_of(fr::StateDict other) {
   PartReport report;
-  fr::detail::report_own_state(other, places(false), report);
+  fr::detail::report_own_state(other, places(false), scopes, report);
   CHECK(other.tensors.size() == 1);  // those that its files have
   return {PartReport{}, PartReport::parse(report.text(), 1)};
 }
@@ -54,36 +54,42 @@ std::vector<PartReport> reports_of(fr::StateDict other) {
 TEST_CASE(
     "the first process gets the values of the others' layers, and keeps its own of the rest") {
   fr::StateDict run = state(0);
-  auto const tensors = fr::detail::join_states(run, places(true), reports_of(state(1)));
+  auto const tensors = fr::detail::join_states(run, places(true), scopes, reports_of(state(1)));
   CHECK((tensors == std::vector<std::string>{"policies/Optimize/1.weight/exp_avg"}));
   CHECK(std::get<double>(run.values.at("policies/Optimize/0.weight/step")) == 3);
   CHECK(std::get<double>(run.values.at("policies/Optimize/1.weight/step")) == 4);
   CHECK(std::get<double>(run.values.at("policies/Meter/seconds")) == 0);
   CHECK(std::get<double>(run.values.at("run/epoch_loss")) == 0);
-  CHECK(std::get<std::uint64_t>(run.values.at("policies/Checkpoint/failures")) == 0);
   CHECK(run.values.size() == state(0).values.size() + 2);
   CHECK(run.tensors.size() == 2);
 }
 
-TEST_CASE("a number or a tensor of no layer that differs is refused, with its path and rank") {
-  auto const refused = [](fr::StateDict other, std::string const& path) {
-    fr::StateDict run = state(0);
+TEST_CASE("what belongs to no layer and differs is refused, with its policy and rank") {
+  auto const refused = [](fr::StateDict run, fr::StateDict other) {
     auto const reports = reports_of(std::move(other));
-    CHECK_THROWS_WITH_AS(fr::detail::join_states(run, places(true), reports),
-                         doctest::Contains((path + ", rank 1").c_str()), fr::StateError);
+    CHECK_THROWS_WITH_AS(fr::detail::join_states(run, places(true), scopes, reports),
+                         doctest::Contains("the State of EarlyStop differs between the processes "
+                                           "(rank 1)"),
+                         fr::StateError);
   };
-  fr::StateDict number = state(1);
-  number.values["policies/EarlyStop/since"] = std::int64_t{5};
-  refused(number, "policies/EarlyStop/since");
-  fr::StateDict negative = state(1);
-  negative.values["policies/EarlyStop/since"] = std::int64_t{-4};
-  refused(negative, "policies/EarlyStop/since");
-  fr::StateDict tensor = state(1);
-  tensor.tensors["generators/cpu"] = at::arange(5) + 1;
-  refused(tensor, "generators/cpu");
-  fr::StateDict more = state(1);
+  std::string const path = "policies/EarlyStop/since";
+  fr::StateDict number = state(1), negative = state(1), tensor = state(1), more = state(1);
+  number.values[path] = std::int64_t{5};
+  refused(state(0), number);
+  negative.values[path] = std::int64_t{-4};
+  refused(state(0), negative);
+  tensor.values["policies/EarlyStop/sums"] = std::string("tensor");
+  tensor.tensors["policies/EarlyStop/sums"] = at::arange(5);
+  fr::StateDict first = state(0);
+  first.values["policies/EarlyStop/sums"] = std::string("tensor");
+  first.tensors["policies/EarlyStop/sums"] = at::arange(5) + 1;
+  refused(first, tensor);
+  // One that the other one lacks, and the other way round.
   more.values["policies/EarlyStop/more"] = true;
-  refused(more, "policies/EarlyStop/more");
+  refused(state(0), more);
+  fr::StateDict more_here = state(0);
+  more_here.values["policies/EarlyStop/more"] = true;
+  refused(more_here, state(1));
 }
 
 }  // namespace frugal_test::checkpoint_divided_state

@@ -88,9 +88,7 @@ class DividedLayers {
                           : is_own(each.stage)        ? Place::here
                                                       : Place::elsewhere;
       all.tensors.emplace(
-          each.name,
-          PlacedTensor{
-              .place = place, .sizes = each.sizes, .type = each.type, .trained = each.trained});
+          each.name, PlacedTensor{.place = place, .sizes = each.sizes, .trained = each.trained});
     }
     return all;
   }

@@ -40,12 +40,17 @@ class PipelineState {
   static constexpr int window = traits_of<Context>::batches;
 
  public:
-  using transient = void;
-
   PipelineState(std::shared_ptr<Communicator> all, int chunks, std::vector<int> layers)
       : all_(std::move(all)), chunks_(all_->size() == 1 ? 1 : chunks), given_(std::move(layers)) {}
 
   DividedLayers& layers() const { return *layers_; }
+
+  /// A mark: a recipe without Pipeline draws other random numbers, so it does not go on with such a run.
+  template <class Archive>
+  void persist(Archive& archive) {
+    bool draws_by_layer = true;
+    archive("draws_by_layer", draws_by_layer);
+  }
 
   void on_module(ModuleSetup<Context> const& phase) {
     torch::nn::Module& root = base_module(phase.module());

@@ -345,7 +345,7 @@ class Engine {
     using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
     if constexpr (detail::persists<State>) {
       constexpr bool dispensable = requires { typename State::dispensable; };
-      scopes.push_back({scope_of(I), dispensable});
+      scopes.push_back({scope_of(I), dispensable, infos[I].once_per_run});
     }
   }
 

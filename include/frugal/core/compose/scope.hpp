@@ -36,7 +36,8 @@ FRUGAL_INLINE std::vector<std::string> first_scopes(std::span<PolicyInfo const> 
 /// The scope of a state that is saved.
 struct SavedScope {
   std::string name;
-  bool dispensable = false;  ///< a recipe may lack it
+  bool dispensable = false;   ///< a recipe may lack it
+  bool once_per_run = false;  ///< of a kind that is called in the first process alone
 };
 
 inline bool is_among(std::vector<std::string> const& scopes, std::string const& scope) {

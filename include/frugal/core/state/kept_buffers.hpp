@@ -58,10 +58,15 @@ class KeptBuffers {
       at::_foreach_copy_(each.buffers, parts(at::where(bad, kept, now), each.buffers));
     }
   }
-  /// The same for a window of which the host knows that it is skipped.
-  FRUGAL_INLINE void put_back() {
+  /// Whether one is not finite. Waits for the device.
+  FRUGAL_INLINE bool is_bad() const {
     at::NoGradGuard const no_gradients;
-    if (!first_non_finite(buffers_)) return;
+    return first_non_finite(buffers_).has_value();
+  }
+  /// Puts them back if one of any process was bad.
+  FRUGAL_INLINE void put_back(bool bad) {
+    if (!bad) return;
+    at::NoGradGuard const no_gradients;
     for (Group const& each : groups_) {
       at::_foreach_copy_(each.buffers, parts(each.kept, each.buffers));
     }

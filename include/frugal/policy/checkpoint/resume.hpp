@@ -4,9 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -49,28 +51,31 @@ namespace frugal::detail {
 /// Throws the first difference between a module and a file of weights.
 FRUGAL_INLINE void require_same_tensors(torch::nn::Module& module, TensorFiles const& file,
                                         bool half, TensorPlaces const& places) {
-  auto const require = [&](std::string const& name, at::ScalarType type, at::IntArrayRef sizes,
-                           std::string const& here) {
+  auto const saved_as = [&](std::string const& name) {
     auto const view = file.find(name);
     if (!view) refuse_checkpoint(file.name(), "it has no tensor '" + name + "'");
-    at::Tensor const saved = tensor_in_file(*view);
-    bool const same_type =
-        saved.defined() && (saved.scalar_type() == type || (half && at::isFloatingType(type)));
-    if (!same_type || saved.sizes() != sizes) {
-      refuse_checkpoint(file.name(), "'" + name + "' is " +
-                                         (saved.defined() ? type_and_shape(saved)
-                                                          : std::string(dtype_name(view->dtype))) +
-                                         " there and " + here);
-    }
+    return *view;
   };
   visit_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
-    require(name, tensor.scalar_type(), whole_sizes(tensor), type_and_shape(tensor) + " here");
+    TensorView const view = saved_as(name);
+    at::Tensor const saved = tensor_in_file(view);
+    bool const same_type = saved.defined() && (saved.scalar_type() == tensor.scalar_type() ||
+                                               (half && tensor.is_floating_point()));
+    if (!same_type || saved.sizes() != whole_sizes(tensor)) {
+      refuse_checkpoint(file.name(), "'" + name + "' is " +
+                                         (saved.defined() ? type_and_shape(saved)
+                                                          : std::string(dtype_name(view.dtype))) +
+                                         " there and " + type_and_shape(tensor) + " here");
+    }
   });
+  // The process that has a tensor knows its type.
   for (auto const& [name, tensor] : places.tensors) {
     if (tensor.place != PlacedTensor::Place::elsewhere) continue;
-    at::Tensor const like =
-        at::empty(tensor.sizes, at::TensorOptions().dtype(tensor.type).device(at::kMeta));
-    require(name, tensor.type, tensor.sizes, type_and_shape(like) + " in another process");
+    if (!std::ranges::equal(saved_as(name).shape, tensor.sizes, std::equal_to<>(),
+                            [](std::uint64_t size) { return static_cast<std::int64_t>(size); })) {
+      refuse_checkpoint(file.name(),
+                        "'" + name + "' has another shape than in the process that has it");
+    }
   }
   if (auto const names = names_not_in(module, file, places); !names.empty()) {
     refuse_checkpoint(file.name(),
@@ -249,6 +254,14 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
   if (state.seed != run.settings.seed) {
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
+  }
+  if (rules.keeps() && !run.places.empty()) {
+    throw SettingsError({.what = "ChangedRecipe::KeepWhatFits is set",
+                         .where = "Checkpoint",
+                         .why =
+                             "each process has other layers, and what fits in one may not fit in "
+                             "another",
+                         .fix = "Resume with the recipe that saved it, or in one process."});
   }
   std::vector<SlotChange> const slots = changed_slots(state, recipe);
   require_recipe(slots, rules, state_path);

@@ -23,8 +23,10 @@
 #include <frugal/checkpoint/removal.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
@@ -107,7 +109,9 @@ class Saver {
       return take_weights(run, beginning.substr(with_weights.size()));
     }
     std::filesystem::path const folder = beginning;
-    SavedCheckpoint const checkpoint = checkpoint_at(folder);
+    // The first process has compared the hashes; if each has other layers, they read the same folder.
+    SavedCheckpoint const checkpoint =
+        run.places.empty() ? checkpoint_at(folder) : read_checkpoint(folder);
     LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
     run.resume_from({.from = folder.string(),
                      .step = checkpoint.step(),
@@ -122,6 +126,7 @@ class Saver {
   /// writes its part. Otherwise the first one gets them all.
   FRUGAL_INLINE void share(RunState& run, std::function<void()> wake) {
     if (!run.save_board) return;
+    if (!run.places.empty()) require_no_fixed(run.root);
     SharedSave shared(run.save_board);
     run.saves_side_by_side = shared.all_see(run.settings.run_dir / "checkpoints");
     if (run.saves_side_by_side) {
@@ -319,6 +324,18 @@ class Saver {
                std::to_string(done.removed.size()) + " newer checkpoints were removed");
     }
     return std::move(newest.unfit);
+  }
+
+  FRUGAL_INLINE static void require_no_fixed(torch::nn::Module& module) {
+    visit_all_tensors(module, [](std::string const& name, at::Tensor const& tensor) {
+      if (!is_fixed(tensor)) return;
+      throw ModuleError({.what = "the tensor '" + name + "' is fixed, as freeze() does",
+                         .where = "Checkpoint",
+                         .why = "a checkpoint has the hash of all fixed tensors, and each process "
+                                "has those of its own layers",
+                         .fix = "Set requires_grad(false) instead, train without Checkpoint, or in "
+                                "one process."});
+    });
   }
 
   /// StateError for a chosen checkpoint whose run could only end again.

@@ -40,7 +40,7 @@ struct PartReport {
   };
 
   std::vector<Part> parts{};
-  /// Of a run whose processes have different layers: values of the State, and hashes of common tensors:
+  /// Of a run whose processes have different layers: values of its layers, and hashes of what all have:
   /// see divided_state.hpp.
   std::map<std::string, StateDict::Value> values{};
   std::map<std::string, std::uint64_t> common{};

@@ -18,6 +18,7 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/compose/scope.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/snapshot.hpp>
@@ -34,6 +35,7 @@
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/finite_state.hpp>
+#include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
 
@@ -63,6 +65,15 @@ class StoredSnapshot {
     state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
     places_ = run.places;
+    compared_.clear();
+    if (!places_.empty()) {
+      for (SavedScope const& each : run.policies.scopes()) {
+        bool const differs =
+            each.dispensable || each.once_per_run ||
+            each.name == kinds::checkpoint::name;  // it has its folder in one process
+        if (!differs) compared_.push_back(each.name);
+      }
+    }
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
@@ -138,7 +149,7 @@ class StoredSnapshot {
     PartReport report;
     try {
       require_finite();
-      if (!places_.empty()) report_own_state(state_.run, places_, report);
+      if (!places_.empty()) report_own_state(state_.run, places_, compared_, report);
       report.parts = write_part(folder, shared.rank());
     } catch (NonFiniteWeightsError const&) {
       report.bad = finite_.first_bad(state_.module, state_.run).value_or("");
@@ -237,7 +248,7 @@ class StoredSnapshot {
 
   /// Makes the State that of all processes, if these have different layers.
   FRUGAL_INLINE void join(std::vector<PartReport> const& reports) {
-    for (std::string& path : join_states(state_.run, places_, reports)) {
+    for (std::string& path : join_states(state_.run, places_, compared_, reports)) {
       state_.run_elsewhere.push_back(std::move(path));
     }
     for (auto const& [name, tensor] : places_.tensors) {
@@ -355,7 +366,8 @@ class StoredSnapshot {
   bool replaces_ = true;
   bool has_parts_of_others_ = false;
   TensorPlaces places_;  ///< of the module's tensors, if processes have different ones
-  std::string fixed_;    ///< the identity of the tensors that are not in it
+  std::vector<std::string> compared_;  ///< then: scopes of States that all have alike
+  std::string fixed_;                  ///< the identity of the tensors that are not in it
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages
 };
