@@ -449,7 +449,8 @@ Subcommand all_reduce(CLI::App& all) {
 Subcommand ranks(CLI::App& all) {
   struct Options {
     plan::RankInputs job;
-    double micro_batch = 0, update = 0, parameters = 0, bytes = 4, gigabits = 0, latency = 50e-6;
+    double micro_batch = 0, update = 0, parameters = 0, bytes = 4, gigabits = 0, latency = 50e-6,
+           low_rank = 0;
     bool exact = false;
     PriceOptions price;
   };
@@ -470,10 +471,17 @@ Subcommand ranks(CLI::App& all) {
   auto* const exact = app->add_flag("--exact", in->exact, "Replicate<Exact> in place of Ring");
   app->add_flag("--bf16", in->job.bf16, "Wire<BF16>")->excludes(exact);
   app->add_flag("--shard", in->job.shards_states, "Shard<States>");
+  app->add_option(
+      "--low-rank-parameters", in->low_rank,
+      "numbers that Wire<PowerSGD<4>> sends: (rows + columns) x 4 of each matrix, and the rest");
+  app->add_option("--local-steps", in->job.local_steps, "Replicate<LocalSteps<H>> in place of Ring")
+      ->excludes(exact)
+      ->excludes("--shard")
+      ->excludes("--bf16");
   app->add_option("--runs", in->job.runs, "to do on the same processes")->capture_default_str();
   app->add_option("--most", in->job.most, "processes of the last row")->capture_default_str();
   in->price.add_to(*app, false);
-  return {app, [in](plan::PriceTable const& table) {
+  return {app, [in, app](plan::PriceTable const& table) {
             plan::RankInputs job = in->job;
             plan::detail::require_positive("parameters", in->parameters);
             plan::detail::require_positive("bytes", in->bytes);
@@ -482,7 +490,9 @@ Subcommand ranks(CLI::App& all) {
             job.update = plan::Seconds(in->update);
             job.gradients = plan::gigabytes(in->parameters * in->bytes);
             job.link = fr::tcp_link(in->gigabits, in->latency);
+            job.low_rank = plan::gigabytes(in->low_rank * in->bytes);
             if (in->exact) job.sum = plan::GradientSum::exact;
+            if (app->count("--local-steps") != 0) job.sum = plan::GradientSum::local_steps;
             job.price = in->price.on_demand(table);
             return plan::plan_of(plan::plan_ranks(job));
           }};

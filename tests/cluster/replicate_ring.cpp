@@ -5,6 +5,7 @@
 
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/report/plan_ranks.hpp>
 
 #include "support/rank_processes.hpp"
 #include "support/ranks.hpp"
@@ -197,6 +198,42 @@ TEST_CASE(
            error.find("overlaps = false") != std::string::npos;
   }));
   CHECK(ranks::none(trained_twice(false)));
+}
+
+TEST_CASE("plan_ranks reads how a recipe exchanges gradients") {
+  using fr::GradientSum;
+  fr::GradientExchange const ring = fr::Replicate<fr::Ring>{.bucket_bytes = 4096}.exchange();
+  CHECK(ring.sum == GradientSum::ring);
+  CHECK(ring.bucket_bytes == 4096);
+  CHECK_FALSE(ring.bf16);
+  CHECK_FALSE(ring.shards_states);
+  CHECK(fr::Replicate<fr::Ring>{.overlaps = false}.exchange().sum ==
+        GradientSum::ring_after_backward);
+  CHECK(fr::Replicate<fr::Ring, fr::Wire<fr::BF16>, fr::Shard<fr::States>>{}.exchange().bf16);
+  CHECK(fr::Replicate<fr::Ring, fr::Wire<fr::BF16>, fr::Shard<fr::States>>{}
+            .exchange()
+            .shards_states);
+  CHECK(fr::Replicate<fr::Exact>{}.exchange().sum == GradientSum::exact);
+  auto const local = fr::Replicate<fr::LocalSteps<8>, fr::Outer<fr::Nesterov>>{}.exchange();
+  CHECK(local.sum == GradientSum::local_steps);
+  CHECK(local.local_steps == 8);
+  fr::Replicate<fr::Ring, fr::Wire<fr::PowerSGD<2>>> factors{};
+  factors.wire.min_compression_rate = 3;
+  CHECK(factors.exchange().power_sgd == 2);
+  CHECK(factors.exchange().compression_rate == 3);
+
+  // [100, 50]: 2 x 150 numbers, and a bias of 100; 1 MB/s, two ranks, 2 sums of 2 latencies of 0 s.
+  fr::Trainer trainer{torch::nn::Linear(50, 100),
+                      fr::CrossEntropy{},
+                      fr::Settings{.steps = 4, .device = c10::Device(c10::kCPU)},
+                      fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Accumulate<2>{},
+                      factors};
+  auto const plan =
+      fr::plan_ranks(trainer, fr::Batch{torch::zeros({2, 50}), torch::zeros({2}, torch::kLong)},
+                     {.bytes_per_second = 1e6}, {.micro_batch = fr::plan::Seconds(1)});
+  REQUIRE(plan.rows.size() == 2);
+  CHECK(plan.rows[1].at.communication.value() == doctest::Approx(1600e-6));
 }
 
 }  // namespace frugal_test::cluster_replicate_ring

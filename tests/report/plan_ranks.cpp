@@ -82,4 +82,13 @@ TEST_CASE("a micro-batch is measured and nothing of the module changes; the plan
                        doctest::Contains("the module is on meta"), fr::DeviceError);
 }
 
+TEST_CASE("a matrix counts with its factors, and what does not get smaller as it is") {
+  auto const bytes = [](at::Tensor const& of) { return fr::detail::LowRank::bytes(of, 4, 2); };
+  CHECK(bytes(torch::zeros({100, 50})) == (100 + 50) * 4 * 4);
+  CHECK(bytes(torch::zeros({64, 8, 3, 3})) == (64 + 72) * 4 * 4);
+  CHECK(bytes(torch::zeros({10, 10})) == 400);  // 320 is no half of it
+  CHECK(bytes(torch::zeros({1000})) == 4000);
+  CHECK(bytes(torch::zeros({100, 50}, at::kBFloat16)) == 10000);
+}
+
 }  // namespace frugal_test::report_plan_ranks

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
@@ -106,6 +107,11 @@ struct Replicate<Exact, Options...> {
     return detail::exact_share(communicator().world(), micro_batches, options::scatters);
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  /// For plan_ranks.
+  GradientExchange exchange() const {
+    return {
+        .sum = GradientSum::exact, .shards_states = options::shards, .bucket_bytes = bucket_bytes};
+  }
 
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::ExactGradients, options::shards> {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/knows_ranks.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
@@ -65,6 +66,8 @@ struct Replicate<LocalSteps<H>, Options...> {
     return detail::equal_share(communicator().world(), micro_batches, "Replicate<LocalSteps>");
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  /// For plan_ranks.
+  GradientExchange exchange() const { return {.sum = GradientSum::local_steps, .local_steps = H}; }
 
   template <class Context>
   struct State : detail::LocalStepsState<Context, H, outer_type> {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
@@ -105,6 +106,16 @@ struct Replicate<Ring, Options...> {
     return options::scatters ? detail::striped_share(world, equal) : equal;
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  /// For plan_ranks.
+  GradientExchange exchange() const {
+    GradientExchange found{.sum = overlaps ? GradientSum::ring : GradientSum::ring_after_backward,
+                           .bf16 = options::wire::type != c10::ScalarType::Undefined,
+                           .shards_states = options::shards,
+                           .power_sgd = options::wire::rank,
+                           .bucket_bytes = bucket_bytes};
+    if constexpr (options::wire::rank != 0) found.compression_rate = wire.min_compression_rate;
+    return found;
+  }
 
   auto gradients(int micro_batches) const {
     detail::RingGradients::Settings const ring{.bucket = bucket_bytes,

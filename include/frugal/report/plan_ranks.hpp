@@ -13,13 +13,16 @@
 #include <type_traits>
 #include <vector>
 
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/base/link_speed.hpp>
+#include <frugal/core/libtorch/low_rank.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/rank_plan.hpp>
 #include <frugal/report/plan/rank_step.hpp>
@@ -94,12 +97,13 @@ double measure_micro_batch(Trainer& trainer, B const& batch, int rounds = 5) {
 }
 
 /// plan::plan_ranks for a trainer: the micro-batches of a step are Accumulate<N>'s, the gradients
-/// are counted, and a micro-batch is measured (measure_micro_batch). What `given` has is kept, but for
-/// `link`.
+/// are counted, a micro-batch is measured (measure_micro_batch), and the way of the exchange is that of
+/// its Replicate. What `given` has is kept, but for `link`, and, in a recipe with Replicate, `sum`, `bf16`,
+/// `shards_states`, `power_sgd`, `local_steps` and `bucket`.
 ///
 /// batch   as the training source gives it
 /// link    measure_link's, or a data sheet's (tcp_link)
-/// given   what the trainer does not know: the price, the runs, the sum, the update; the steps, unless
+/// given   what the trainer does not know: the price, the runs, the update; the steps, unless
 ///         Settings::steps has them
 /// Errors  those of plan::plan_ranks and measure_micro_batch.
 template <class Trainer, class B>
@@ -117,6 +121,26 @@ plan::RankPlan plan_ranks(Trainer& trainer, B const& batch, LinkSpeed const& lin
   }
   if (given.micro_batch == plan::Seconds(0)) {
     given.micro_batch = plan::Seconds(measure_micro_batch(trainer, batch));
+  }
+  auto const& replicate = trainer.template policy<kinds::replicate>();
+  GradientExchange exchange;
+  if constexpr (requires { replicate.exchange(); }) {
+    exchange = replicate.exchange();
+    given.sum = exchange.sum;
+    given.bf16 = exchange.bf16;
+    given.shards_states = exchange.shards_states;
+    given.power_sgd = exchange.power_sgd != 0;
+    given.local_steps = exchange.local_steps;
+    given.bucket = plan::gigabytes(static_cast<double>(exchange.bucket_bytes));
+  }
+  if (given.low_rank == plan::Gigabytes(0)) {
+    int const columns = exchange.power_sgd != 0 ? exchange.power_sgd : 4;
+    double bytes = 0;
+    for (at::Tensor const& each : base_module(trainer.module()).parameters()) {
+      if (each.requires_grad())
+        bytes += detail::LowRank::bytes(each, columns, exchange.compression_rate);
+    }
+    given.low_rank = plan::gigabytes(bytes);
   }
   return plan::plan_ranks(given);
 }

@@ -79,20 +79,30 @@ TEST_CASE("80 % goes, 60 % takes a lever, less takes fewer ranks") {
   CHECK(text.find("53.3 %      0.94 h  $15.00  fewer ranks, or ") != std::string::npos);
 }
 
-TEST_CASE("the lever that helps most is the one that leaves the least time to wait") {
+TEST_CASE("the first lever that comes to 80 % is taken, or else the one that helps most") {
   // Of 1.5 s: BF16 leaves 0.75 s. The backward pass hides 0.67 s, but not the sum of the one bucket
   // that the 10 MB are.
   RankPlan const plan = plan_ranks(job);
   CHECK(row(plan, 4).lever == "Wire<BF16>");
   CHECK(row(plan, 4).efficiency_with_lever == Approx(16 / 19.0));
-  // Buckets of 1 MB: Ring leaves 0.83 s, BF16 0.75 s.
+  // Buckets of 1 MB: Ring leaves 0.83 s, which is enough, although BF16 leaves 0.75 s.
   RankInputs in = job;
   in.bucket = Gigabytes(0.001);
-  CHECK(row(plan_ranks(in), 4).lever == "Wire<BF16>");
-  // A backward pass of 1.33 s hides 1.33 of 1.5 s.
-  in.micro_batch = Seconds(2);
   CHECK(row(plan_ranks(in), 4).lever == "Replicate<Ring>");
-  CHECK(row(plan_ranks(in), 4).efficiency_with_lever == Approx(32 / (4 * (8 + 1.5 - 4 / 3.0))));
+  CHECK(row(plan_ranks(in), 4).efficiency_with_lever == Approx(16 / (4 * (4 + 1.5 - 2 / 3.0))));
+  // Eight ranks: BF16 comes to 16 / 23, twice the micro-batches to 32 / 46, factors of 1 MB to 16 / 17.4.
+  CHECK(row(plan, 8).lever == "Replicate<LocalSteps<64>>");
+  CHECK(row(plan, 8).efficiency_with_lever == Approx(16 / (8 * (2 + 1.75 / 64))));
+  in = job;
+  in.low_rank = Gigabytes(0.001);
+  CHECK(row(plan_ranks(in), 8).lever == "Wire<PowerSGD<4>>");
+  CHECK(row(plan_ranks(in), 8).efficiency_with_lever == Approx(16 / (8 * 2.175)));
+  // Shard takes no local steps; of what is left nothing comes to 80 %.
+  in = job;
+  in.shards_states = true;
+  CHECK(row(plan_ranks(in), 8).lever == "twice the micro-batches");
+  // From 80 % on no lever is needed.
+  CHECK(row(plan, 2).lever.empty());
   // Latency alone: only fewer exchanges help.
   in = job;
   in.gradients = Gigabytes(0);
@@ -107,7 +117,7 @@ TEST_CASE("Exact takes Ring before Wire, and a recipe with all levers more micro
   in.sum = GradientSum::exact;
   in.bucket = Gigabytes(0.0001);
   in.micro_batch = Seconds(3);
-  CHECK(row(plan_ranks(in), 4).lever == "Replicate<Ring>");
+  CHECK(row(plan_ranks(in), 16).lever == "Replicate<Ring>");
   in = job;
   in.sum = GradientSum::ring;
   in.bf16 = true;

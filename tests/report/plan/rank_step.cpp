@@ -76,6 +76,29 @@ TEST_CASE("Wire halves the bytes; Shard gathers the weights in addition, but div
   CHECK(estimate(with(GradientSum::exact, false, true), 4).communication.value() == Approx(6.009));
 }
 
+TEST_CASE(
+    "PowerSGD: two sums of the factors after the backward pass; with Shard a gather of weights") {
+  RankInputs in = with(GradientSum::ring);
+  in.power_sgd = true;
+  in.low_rank = Gigabytes(0.002);
+  RankStep const got = estimate(in, 4);
+  CHECK(got.communication.value() == Approx(0.3 + 2 * 6 * 0.001));  // 2 x 3/4 x 2 MB
+  CHECK(got.exposed == got.communication);
+  in.shards_states = true;
+  CHECK(estimate(in, 4).communication.value() == Approx(0.312 + 3 + 0.003));
+}
+
+TEST_CASE("local steps: the weights once in H steps, and a message in each") {
+  RankInputs in = with(GradientSum::local_steps);
+  in.local_steps = 10;
+  RankStep const got = estimate(in, 4);
+  CHECK(got.communication.value() == Approx((6 + 4 * 6 * 0.001) / 10 + 0.003));
+  CHECK(got.exposed == got.communication);
+  CHECK(got.efficiency == Approx(2.4 / (4 * (0.6 + 0.6054))));
+  in.local_steps = 1;
+  CHECK(estimate(in, 4).communication.value() == Approx(6.024 + 0.003));
+}
+
 TEST_CASE("one rank exchanges nothing") {
   for (GradientSum const sum :
        {GradientSum::exact, GradientSum::ring, GradientSum::ring_after_backward}) {
@@ -159,7 +182,21 @@ TEST_CASE("an input out of range is an error") {
   refused([](RankInputs& in, double x) { in.runs = x; }, 0);
   refused([](RankInputs& in, double x) { in.most = x; }, 1e6);
   CHECK_THROWS_WITH_AS(estimate(with(GradientSum::exact, true), 2),
-                       doctest::Contains("Replicate<Exact> takes no Wire"), frugal::SettingsError);
+                       doctest::Contains("only Replicate<Ring> takes a Wire"),
+                       frugal::SettingsError);
+  CHECK_THROWS_AS(estimate(with(GradientSum::local_steps, true), 2), frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(estimate(with(GradientSum::local_steps, false, true), 2),
+                       doctest::Contains("takes no Shard"), frugal::SettingsError);
+  refused([](RankInputs& in, double x) { in.local_steps = x; }, 0);
+  refused([](RankInputs& in, double x) { in.low_rank = Gigabytes(x); }, -1);
+  RankInputs both = with(GradientSum::ring, true);
+  both.power_sgd = true;
+  both.low_rank = Gigabytes(0.001);
+  CHECK_THROWS_WITH_AS(estimate(both, 2), doctest::Contains("there is one Wire"),
+                       frugal::SettingsError);
+  both.bf16 = false;
+  both.low_rank = Gigabytes(0);
+  CHECK_THROWS_AS(estimate(both, 2), frugal::SettingsError);
   CHECK_THROWS_AS(estimate(job, 0), frugal::SettingsError);
 }
 

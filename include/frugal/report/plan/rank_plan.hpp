@@ -27,25 +27,49 @@ struct RankLever {
   bool (*apply)(RankInputs&) = nullptr;  ///< false: the recipe has it, or cannot
 };
 
-/// Of two that help as much the first one is taken.
-inline constexpr std::array<RankLever, 3> rank_levers{
+/// In the order in which they change the training: the first one that comes to 80 % is taken, and of those
+/// that do not, the one that helps most.
+inline constexpr std::array<RankLever, 5> rank_levers{
     {{.name = "Replicate<Ring>",
       .apply =
           [](RankInputs& in) {
-            bool const changes = in.sum != GradientSum::ring;
-            in.sum = GradientSum::ring;
+            bool const changes =
+                in.sum == GradientSum::exact || in.sum == GradientSum::ring_after_backward;
+            if (changes) in.sum = GradientSum::ring;
             return changes;
           }},
      {.name = "Wire<BF16>",
       .apply =
           [](RankInputs& in) {
-            bool const changes = in.sum != GradientSum::exact && !in.bf16;
+            bool const changes =
+                (in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward) &&
+                !in.bf16 && !in.power_sgd;
             in.bf16 = in.bf16 || changes;
             return changes;
           }},
-     {.name = "twice the micro-batches", .apply = [](RankInputs& in) {
-        in.micro_batches *= 2;
-        in.steps /= 2;
+     {.name = "twice the micro-batches",
+      .apply =
+          [](RankInputs& in) {
+            in.micro_batches *= 2;
+            in.steps /= 2;
+            return true;
+          }},
+     {.name = "Wire<PowerSGD<4>>",
+      .apply =
+          [](RankInputs& in) {
+            bool const changes =
+                in.sum != GradientSum::local_steps && !in.power_sgd && in.low_rank > Gigabytes(0);
+            if (!changes) return false;
+            in.bf16 = false;
+            in.power_sgd = true;
+            if (in.sum == GradientSum::exact) in.sum = GradientSum::ring;
+            return true;
+          }},
+     {.name = "Replicate<LocalSteps<64>>", .apply = [](RankInputs& in) {
+        if (in.sum == GradientSum::local_steps || in.shards_states) return false;
+        in.bf16 = in.power_sgd = false;
+        in.sum = GradientSum::local_steps;
+        in.local_steps = 64;
         return true;
       }}}};
 
@@ -63,7 +87,7 @@ struct RankRow {
   RankStep at{};
   double hours = 0;           ///< of one run
   std::optional<Usd> cost{};  ///< of one run
-  /// The lever that helps most, and the efficiency with it; empty at full efficiency.
+  /// The lever to take, and the efficiency with it; empty from 80 % on, and where none helps.
   std::string_view lever{};
   double efficiency_with_lever = 1;
   RunsOnRanks one_after_another{};
@@ -142,6 +166,7 @@ inline RankRow row_of(RankInputs const& in, double ranks) {
   row.cost = cost_of(in, ranks, row.hours);
   row.efficiency_with_lever = row.at.efficiency;
   for (RankLever const& lever : rank_levers) {
+    if (scaling_of(row.efficiency_with_lever) == Scaling::good) break;
     RankInputs with = in;
     if (!lever.apply(with) || !can_share(with, ranks)) continue;
     double const efficiency = estimate(with, ranks).efficiency;
@@ -161,8 +186,8 @@ inline RankRow row_of(RankInputs const& in, double ranks) {
 }  // namespace detail
 
 /// What a run takes on 1, 2, 4, 8 and so on processes: the numbers up to `most` that can share its
-/// micro-batches, with the time of a step, the efficiency, hours and dollars, the lever that helps
-/// most, and how to divide the processes among several runs.
+/// micro-batches, with the time of a step, the efficiency, hours and dollars, the lever to take, and
+/// how to divide the processes among several runs.
 ///
 /// Efficiency of 80 % and above: go. From 60 %: take the lever. Below: fewer ranks, and more runs at
 /// once.

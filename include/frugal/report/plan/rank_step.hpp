@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/base/link_speed.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/money.hpp>
@@ -13,12 +14,7 @@
 
 namespace frugal::plan {
 
-/// How processes add up their gradients.
-enum class GradientSum {
-  exact,                ///< Replicate<Exact>: after the backward pass
-  ring,                 ///< Replicate<Ring>: during the last micro-batch's backward pass
-  ring_after_backward,  ///< Replicate<Ring>{.overlaps = false}
-};
+using frugal::GradientSum;
 
 /// A run that several processes (ranks) share: strong scaling, as the micro-batches of a step are
 /// divided by their number.
@@ -29,8 +25,11 @@ struct RankInputs {
   Gigabytes gradients{};     ///< bytes of the gradients, as they are computed
   LinkSpeed link{};          ///< the slowest between two processes: measure_link, tcp_link
   GradientSum sum = GradientSum::ring;
-  bool bf16 = false;                       ///< Wire<BF16>
-  bool shards_states = false;              ///< Shard<States>
+  bool bf16 = false;           ///< Wire<BF16>
+  bool shards_states = false;  ///< Shard<States>
+  bool power_sgd = false;      ///< Wire<PowerSGD<R>>
+  Gigabytes low_rank{};        ///< bytes of the gradients with PowerSGD<R>; 0: not known
+  double local_steps = 64;     ///< H, with GradientSum::local_steps
   Gigabytes bucket = gigabytes(25 << 20);  ///< Replicate<Ring>::bucket_bytes
   /// The last bucket, whose sum begins when the backward pass has ended; at most `bucket` if it is
   /// left out.
@@ -79,8 +78,20 @@ inline RankInputs const& checked(RankInputs const& in) {
       detail::refuse("last bucket", in.last_bucket->value(), "at most the gradients");
     }
   }
-  if (in.bf16 && in.sum == GradientSum::exact) {
-    detail::refuse("bf16", 1, "0 with GradientSum::exact: Replicate<Exact> takes no Wire");
+  detail::require_not_negative("low rank", in.low_rank.value());
+  detail::require_count("local steps", in.local_steps);
+  bool const by_ring = in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward;
+  if (!by_ring && (in.bf16 || in.power_sgd)) {
+    detail::refuse(in.bf16 ? "bf16" : "power_sgd", 1, "0: only Replicate<Ring> takes a Wire");
+  }
+  if (in.bf16 && in.power_sgd) {
+    detail::refuse("bf16", 1, "0 with power_sgd: there is one Wire");
+  }
+  if (in.power_sgd && !(in.low_rank > Gigabytes(0))) {
+    detail::refuse("low rank", in.low_rank.value(), "above 0 with power_sgd");
+  }
+  if (in.shards_states && in.sum == GradientSum::local_steps) {
+    detail::refuse("shards_states", 1, "0: Replicate<LocalSteps<H>> takes no Shard");
   }
   return in;
 }
@@ -91,8 +102,10 @@ inline RankInputs const& checked(RankInputs const& in) {
 ///   all-reduce     2 (W - 1) / W x bytes / rate + 2 (W - 1) x latency for each bucket
 ///   exposed        without overlap all of it; with overlap what the backward pass of the last
 ///                  micro-batch does not hide (backward_share), and at least the last bucket
+///   PowerSGD       two all-reduces of the factors, after the backward pass
+///   local steps    an all-reduce of the weights once in H steps; a message of the losses in each
 ///
-/// Left out: congestion, jitter between ranks, the processor's time for sending, and
+/// Left out: congestion, jitter between ranks, the processor's time for sending and for factors, and
 /// GradientSum::exact with several processes that share a network card, which its all-to-all passes
 /// once for each of them.
 ///
@@ -119,6 +132,12 @@ inline RankStep estimate(RankInputs const& in, double ranks) {
   if (in.sum == GradientSum::exact) {
     // An all-to-all, the losses, and a gather of the sums; with Shard of the weights.
     out.communication = 2 * half(wire) + 3 * latency;
+  } else if (in.sum == GradientSum::local_steps) {
+    double const buckets = std::max(1.0, std::ceil(in.gradients / in.bucket));
+    out.communication = (2 * half(in.gradients) + 2 * latency * buckets) / in.local_steps + latency;
+  } else if (in.power_sgd) {
+    out.communication = 2 * half(in.low_rank) + 2 * 2 * latency;
+    if (in.shards_states) gather = half(in.gradients) + latency;
   } else {
     Gigabytes const first = std::min(gigabytes(1 << 20), in.bucket);
     double const others = std::ceil(std::max(0.0, (in.gradients - first) / in.bucket));
@@ -126,7 +145,7 @@ inline RankStep estimate(RankInputs const& in, double ranks) {
     if (in.shards_states) gather = half(in.gradients) + latency;
   }
   out.exposed = out.communication;
-  if (in.sum == GradientSum::ring) {
+  if (in.sum == GradientSum::ring && !in.power_sgd) {
     Gigabytes const last = in.last_bucket.value_or(std::min(in.gradients, in.bucket));
     out.exposed = std::max(out.communication - backward_share * in.micro_batch,
                            2 * half(last * (in.bf16 ? 0.5 : 1)) + 2 * latency);
