@@ -323,7 +323,7 @@ fuzz_one() {
   rm -f "$log"-*.log
   for number in $(seq "$(jobs)"); do
     "$root/build/asan/tests/fuzz_$name" -timeout=10 \
-      -max_total_time="${FRUGAL_FUZZ_SECONDS:-4}" \
+      -max_total_time="${FRUGAL_FUZZ_SECONDS:-3}" \
       -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
       -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
       >"$log-$number.log" 2>&1 & parts+=($!)
@@ -557,7 +557,7 @@ stages() {
   rm -rf "$state/counts"
   mkdir "$state/counts"
   : >"$state/stages"
-  export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-5}
+  export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-8}
   # shellcheck disable=SC2034  # ./dev reads it
   precompile_all=ON
   # The tested version is pinned, whatever LibTorch the caller's environment names.
