@@ -5,7 +5,7 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 
-#include "support/at_start.hpp"
+#include "../support/at_start.hpp"
 
 #include <cstdio>
 
