@@ -125,4 +125,27 @@ TEST_CASE("a rank that ends is an error in the others, which name what they were
   CHECK(errors[2].empty());
 }
 
+TEST_CASE(
+    "a message over a connection that has broken before it begins names the rank that ended") {
+  auto const errors =
+      ranks::run(2,
+                 [](std::shared_ptr<Communicator> const& all) {
+                   all->connect_links();
+                   if (all->rank() == 1) return;
+                   std::this_thread::sleep_for(std::chrono::seconds(1));
+                   at::Tensor const tensor = at::ones({1 << 20});
+                   for (int i = 0; i < 2; ++i) {  // one of them at least finds it at its beginning
+                     try {
+                       all->complete_link(all->start_send(tensor, 1, 7), "a message to rank 1");
+                     } catch (ClusterError const&) {
+                       if (i == 1) throw;
+                     }
+                   }
+                 },
+                 {.join = std::chrono::seconds(60), .collective = std::chrono::seconds(5)});
+  CAPTURE(errors[0]);
+  CHECK(errors[0].starts_with("frugal: rank 0 of 2 could not complete a message to rank 1 ("));
+  CHECK(errors[0].find("rank 1 (") != std::string::npos);
+}
+
 }  // namespace frugal_test::cluster_communicator

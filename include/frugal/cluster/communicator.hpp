@@ -137,7 +137,7 @@ class Communicator {
     if (size() == 1) return mine.unsqueeze(0);
     at::Tensor all = at::empty({size() * mine.numel()}, mine.options());
     at::Tensor flat = mine.contiguous().view(-1);
-    complete(control_->_allgather_base(all, flat), what);
+    complete(begin(what, [&] { return control_->_allgather_base(all, flat); }), what);
     std::vector<std::int64_t> shape = mine.sizes().vec();
     shape.insert(shape.begin(), size());
     return all.view(shape);
@@ -156,11 +156,12 @@ class Communicator {
     std::vector<std::int64_t> equal;
     if (goes_by_host(in)) {
       at::Tensor from = in.cpu(), to = at::empty_like(from);
-      complete(data(from)->alltoall_base(to, from, equal, equal), what);
+      complete(begin(what, [&] { return data(from)->alltoall_base(to, from, equal, equal); }),
+               what);
       out.copy_(to);
       return {};
     }
-    return data(in)->alltoall_base(out, in, equal, equal);
+    return begin(what, [&] { return data(in)->alltoall_base(out, in, equal, equal); });
   }
 
   /// `all` gets `mine` of each rank.
@@ -171,23 +172,23 @@ class Communicator {
     }
     if (goes_by_host(mine)) {
       at::Tensor from = mine.cpu(), to = at::empty(all.sizes(), from.options());
-      complete(data(from)->_allgather_base(to, from), what);
+      complete(begin(what, [&] { return data(from)->_allgather_base(to, from); }), what);
       all.copy_(to);
       return;
     }
-    complete(data(mine)->_allgather_base(all, mine), what);
+    complete(begin(what, [&] { return data(mine)->_allgather_base(all, mine); }), what);
   }
 
   /// A tensor in host memory from one rank to another one, which knows its size. Some ranks have more of
   /// these than others, so they do not count as exchanges.
   void send(at::Tensor const& tensor, int rank, char const* what) {
     std::vector<at::Tensor> one{tensor};
-    complete(control_->send(one, rank, 0), what, /*counts=*/false);
+    complete(begin(what, [&] { return control_->send(one, rank, 0); }), what, /*counts=*/false);
   }
   void send_to_first(at::Tensor const& tensor, char const* what) { send(tensor, 0, what); }
   void receive(at::Tensor const& into, int rank, char const* what) {
     std::vector<at::Tensor> one{into};
-    complete(control_->recv(one, rank, 0), what, /*counts=*/false);
+    complete(begin(what, [&] { return control_->recv(one, rank, 0); }), what, /*counts=*/false);
   }
 
   /// Connects the ranks for the messages below. All call it together: otherwise the first message waits
@@ -200,12 +201,14 @@ class Communicator {
   /// the send is completed by complete_link().
   c10::intrusive_ptr<c10d::Work> start_send(at::Tensor const& tensor, int rank, int tag) {
     std::vector<at::Tensor> one{tensor};
-    return data(tensor)->send(one, rank, tag);
+    return begin("a message to rank " + std::to_string(rank_in_world(rank)),
+                 [&] { return data(tensor)->send(one, rank, tag); });
   }
   /// Likewise the receiving end.
   c10::intrusive_ptr<c10d::Work> start_receive(at::Tensor const& into, int rank, int tag) {
     std::vector<at::Tensor> one{into};
-    return data(into)->recv(one, rank, tag);
+    return begin("a message of rank " + std::to_string(rank_in_world(rank)),
+                 [&] { return data(into)->recv(one, rank, tag); });
   }
   /// Waits for a message between this rank and another one. Ranks make different numbers of these, so
   /// they do not count as exchanges.
@@ -232,12 +235,13 @@ class Communicator {
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
     if (goes_by_host(tensor)) {
       std::vector<at::Tensor> host{tensor.cpu()};
-      complete(data(host.front())->allreduce(host), "the sum of gradients");
+      complete(begin("the sum of gradients", [&] { return data(host.front())->allreduce(host); }),
+               "the sum of gradients");
       tensor.copy_(host.front());
       return {};
     }
     std::vector<at::Tensor> one{tensor};
-    return data(tensor)->allreduce(one);
+    return begin("the sum of gradients", [&] { return data(tensor)->allreduce(one); });
   }
   /// Waits for an exchange. If another rank has ended, failed or hangs, the error names it.
   void complete(c10::intrusive_ptr<c10d::Work> const& work, char const* what, bool counts = true) {
@@ -304,6 +308,21 @@ class Communicator {
     if (size() == 1) return;
     store_ = c10::make_intrusive<c10d::PrefixStore>(name, all.store_);
     control_ = gloo("control");
+  }
+
+  /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
+  template <class Starts>
+  c10::intrusive_ptr<c10d::Work> begin(std::string const& what, Starts&& starts) {
+    std::string verdict;
+    try {
+      return starts();
+    } catch (Error const&) {
+      throw;  // of frugal: the backend could not be made
+    } catch (std::exception const& error) {
+      verdict = detail::first_line(error);
+      if (watch_) verdict = watch_->find() + " (" + verdict + ")";
+    }
+    refuse("complete " + what, verdict);
   }
 
   [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
