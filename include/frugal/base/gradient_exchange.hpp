@@ -17,7 +17,8 @@ enum class GradientSum {
 struct GradientExchange {
   GradientSum sum = GradientSum::ring;
   bool bf16 = false;            ///< Wire<BF16>
-  bool shards_states = false;   ///< Shard<...>
+  bool shards_states = false;   ///< Shard<States>
+  bool scatters = false;        ///< Shard<States, Grads>, with Params or without
   int local_steps = 1;          ///< H of LocalSteps<H>
   int power_sgd = 0;            ///< R of Wire<PowerSGD<R>>; 0: without
   double compression_rate = 2;  ///< its PowerSGDSettings::min_compression_rate

@@ -319,8 +319,9 @@ class Communicator {
     } catch (Error const&) {
       throw;  // of frugal: the backend could not be made
     } catch (std::exception const& error) {
-      verdict = detail::first_line(error);
-      if (watch_) verdict = watch_->find() + " (" + verdict + ")";
+      verdict = watch_ ? watch_->find_ended() : std::string();
+      if (verdict.empty()) throw;  // the backend's own
+      verdict += " (" + detail::first_line(error) + ")";
     }
     refuse("complete " + what, verdict);
   }

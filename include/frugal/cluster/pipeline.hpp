@@ -50,7 +50,7 @@ inline constexpr bool is_pipeline_schedule<Interleaved<V>> = true;
 /// Lever   memory: weights, gradients and moments of 1/p of the layers.
 /// Cost    of p processes with v stages each, and `Accumulate<m>`, each waits (p - 1) / (v m + p - 1)
 ///         of a step, and sends an activation and a gradient for each micro-batch and stage.
-/// State   none.
+/// State   a mark: a recipe without Pipeline draws other random numbers.
 /// Errors  ModuleError for a module without one list of layers, for fewer trained layers than stages,
 ///         for a parameter that two stages share, and for an activation that is not one tensor;
 ///         SettingsError for `layers` that do not fit; ClusterError as Replicate has. A policy that

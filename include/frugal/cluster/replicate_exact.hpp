@@ -109,8 +109,10 @@ struct Replicate<Exact, Options...> {
   Communicator& communicator() const { return detail::communicator_of(with); }
   /// For plan_ranks.
   GradientExchange exchange() const {
-    return {
-        .sum = GradientSum::exact, .shards_states = options::shards, .bucket_bytes = bucket_bytes};
+    return {.sum = GradientSum::exact,
+            .shards_states = options::shards,
+            .scatters = options::scatters,
+            .bucket_bytes = bucket_bytes};
   }
 
   template <class Context>

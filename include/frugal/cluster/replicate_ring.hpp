@@ -111,6 +111,7 @@ struct Replicate<Ring, Options...> {
     GradientExchange found{.sum = overlaps ? GradientSum::ring : GradientSum::ring_after_backward,
                            .bf16 = options::wire::type != c10::ScalarType::Undefined,
                            .shards_states = options::shards,
+                           .scatters = options::scatters,
                            .power_sgd = options::wire::rank,
                            .bucket_bytes = bucket_bytes};
     if constexpr (options::wire::rank != 0) found.compression_rate = wire.min_compression_rate;

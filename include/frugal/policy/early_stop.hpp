@@ -182,8 +182,11 @@ struct EarlyStop {
     void take_best(ValidationRun<Context> const& phase, double value) {
       RunState& run = *run_;
       auto const bad = finite_.first_bad_weight(run.root);
-      if (phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) == 0)
+      // Where processes have different layers, those of another one count as well.
+      double const bad_here = bad ? 1.0 : 0.0;
+      if ((run.places.empty() ? bad_here : phase.reduce(Quantity::overflow, bad_here)) == 0) {
         return best_weights_.take(run, value);
+      }
       if (std::exchange(has_advised_, true)) return;
       run.warn("EarlyStop: the weights of the best validation at step " +
                std::to_string(run.counters.step) + " are not finite (" +

@@ -126,6 +126,12 @@ plan::RankPlan plan_ranks(Trainer& trainer, B const& batch, LinkSpeed const& lin
   GradientExchange exchange;
   if constexpr (requires { replicate.exchange(); }) {
     exchange = replicate.exchange();
+    if (exchange.scatters) {
+      throw SettingsError({.what = "the recipe has Shard<States, Grads>",
+                           .where = "plan_ranks",
+                           .why = "its exchange of each micro-batch is not in the model",
+                           .fix = "Plan with Shard<States>, or with none."});
+    }
     given.sum = exchange.sum;
     given.bf16 = exchange.bf16;
     given.shards_states = exchange.shards_states;

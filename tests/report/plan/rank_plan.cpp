@@ -95,6 +95,8 @@ TEST_CASE("the first lever that comes to 80 % is taken, or else the one that hel
   CHECK(row(plan, 8).efficiency_with_lever == Approx(16 / (8 * (2 + 1.75 / 64))));
   in = job;
   in.low_rank = Gigabytes(0.001);
+  CHECK(row(plan_ranks(in), 8).lever == "Replicate<LocalSteps<64>>");  // 900 steps are too few
+  in.steps = 9000;
   CHECK(row(plan_ranks(in), 8).lever == "Wire<PowerSGD<4>>");
   CHECK(row(plan_ranks(in), 8).efficiency_with_lever == Approx(16 / (8 * 2.175)));
   // Shard takes no local steps; of what is left nothing comes to 80 %.

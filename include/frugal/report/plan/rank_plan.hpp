@@ -57,12 +57,13 @@ inline constexpr std::array<RankLever, 5> rank_levers{
      {.name = "Wire<PowerSGD<4>>",
       .apply =
           [](RankInputs& in) {
+            // Its first 1,000 steps send gradients as they are.
             bool const changes =
-                in.sum != GradientSum::local_steps && !in.power_sgd && in.low_rank > Gigabytes(0);
+                (in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward) &&
+                !in.power_sgd && in.low_rank > Gigabytes(0) && in.steps > 1000;
             if (!changes) return false;
             in.bf16 = false;
             in.power_sgd = true;
-            if (in.sum == GradientSum::exact) in.sum = GradientSum::ring;
             return true;
           }},
      {.name = "Replicate<LocalSteps<64>>", .apply = [](RankInputs& in) {

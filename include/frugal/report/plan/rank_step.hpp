@@ -133,8 +133,7 @@ inline RankStep estimate(RankInputs const& in, double ranks) {
     // An all-to-all, the losses, and a gather of the sums; with Shard of the weights.
     out.communication = 2 * half(wire) + 3 * latency;
   } else if (in.sum == GradientSum::local_steps) {
-    double const buckets = std::max(1.0, std::ceil(in.gradients / in.bucket));
-    out.communication = (2 * half(in.gradients) + 2 * latency * buckets) / in.local_steps + latency;
+    out.communication = (2 * half(in.gradients) + 2 * latency) / in.local_steps + latency;
   } else if (in.power_sgd) {
     out.communication = 2 * half(in.low_rank) + 2 * 2 * latency;
     if (in.shards_states) gather = half(in.gradients) + latency;
