@@ -3,7 +3,6 @@
 // left to clang: pipeline.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
@@ -11,6 +10,7 @@
 #include "support/files.hpp"
 #include "support/notice.hpp"
 #include "support/rank_processes.hpp"
+#include "support/saved_tensors.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,9 @@ namespace fr = frugal;
 using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
 using fr::detail::StateFile;
-using fr::detail::TensorFiles;
+using support::checkpoint_of;
+using support::files_in;
+using support::tensors_in;
 
 /// Blocks with buffers and dropout, between layers that all processes have.
 struct NetImpl : torch::nn::Module {
@@ -228,7 +230,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   rank_processes::answer(result);
 }
 
-/// What the first process has said; the others say the same, but for the hash of the whole module.
+/// The answer of the first process. The others answer the same, but for the hash of the whole module.
 std::string same(std::vector<std::string> const& answers) {
   std::string const& first = answers.front();
   std::string const start = first.substr(0, first.find(", ", first.find("loss")));
@@ -242,28 +244,6 @@ std::vector<std::string> run(std::string const& name, int size, std::filesystem:
       name, size,
       support::Notice::environment(notice_rank, notice_step,
                                    {"FRUGAL_TEST_FOLDER=" + folder.string()}));
-}
-
-std::filesystem::path checkpoint_of(std::filesystem::path const& run, int step) {
-  return run / "checkpoints" / ("step-0000000" + std::to_string(step));
-}
-std::set<std::string> files_in(std::filesystem::path const& folder) {
-  std::set<std::string> names;
-  for (auto const& each : std::filesystem::directory_iterator(folder))
-    names.insert(each.path().filename());
-  return names;
-}
-
-std::map<std::string, std::string> tensors_in(fr::SavedCheckpoint const& saved,
-                                              std::string const& name) {
-  TensorFiles const files = TensorFiles::open(fr::detail::tensors_of(saved, name));
-  std::map<std::string, std::string> tensors;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    std::string text(reinterpret_cast<char const*>(files[i].bytes.data()), files[i].bytes.size());
-    for (std::uint64_t const extent : files[i].shape) text += " " + std::to_string(extent);
-    CHECK(tensors.emplace(files[i].name, std::move(text)).second);
-  }
-  return tensors;
 }
 
 /// Its values, without the log, which has seconds.

@@ -3,7 +3,6 @@
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/cluster.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/frugal.hpp>
@@ -12,6 +11,7 @@
 #include "support/files.hpp"
 #include "support/full_disk.hpp"
 #include "support/rank_processes.hpp"
+#include "support/saved_tensors.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -31,7 +31,8 @@ namespace frugal_test::cluster_shared_checkpoint {
 namespace fr = frugal;
 using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
-using fr::detail::TensorFiles;
+using support::checkpoint_of;
+using support::files_in;
 
 using Divided = fr::Shard<fr::States, fr::Grads, fr::Params>;
 
@@ -172,30 +173,11 @@ std::vector<std::string> run(std::string const& name, int size,
   return rank_processes::run(name, size, {"FRUGAL_TEST_FOLDER=" + folder.string()});
 }
 
-std::filesystem::path checkpoint_of(std::filesystem::path const& run, int step) {
-  return run / "checkpoints" / ("step-0000000" + std::to_string(step));
-}
-
-std::set<std::string> files_in(std::filesystem::path const& folder) {
-  std::set<std::string> names;
-  for (auto const& each : std::filesystem::directory_iterator(folder)) {
-    names.insert(each.path().filename());
-  }
-  return names;
-}
-
 std::map<std::string, std::string> tensors_in(std::filesystem::path const& checkpoint,
                                               std::string const& name) {
   auto const saved = fr::read_checkpoint(checkpoint);
   fr::verify(saved);
-  TensorFiles const files = TensorFiles::open(fr::detail::tensors_of(saved, name));
-  std::map<std::string, std::string> tensors;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    std::string text(reinterpret_cast<char const*>(files[i].bytes.data()), files[i].bytes.size());
-    for (std::uint64_t const extent : files[i].shape) text += " " + std::to_string(extent);
-    CHECK(tensors.emplace(files[i].name, std::move(text)).second);
-  }
-  return tensors;
+  return support::tensors_in(saved, name);
 }
 
 TEST_CASE("each process writes what it has: together the tensors of one process's checkpoint") {

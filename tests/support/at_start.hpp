@@ -5,7 +5,7 @@
 
 namespace frugal_test::support {
 
-/// What a test program calls before its first case, while it has one thread and has not used LibTorch.
+/// Functions that a test program calls before its first case, while it has one thread and has not used LibTorch.
 inline std::vector<void (*)()>& at_start() {
   static std::vector<void (*)()> all;
   return all;

@@ -51,7 +51,19 @@ class StoredSnapshot {
   StoredSnapshot(CopyTarget copies, at::ScalarType weights) : copies_(copies), weights_(weights) {}
 
   /// Call it when the fit begins, before a resume.
-  void begin(RunState const& run) { finite_.begin(run.root, run.places); }
+  FRUGAL_INLINE void begin(RunState const& run) {
+    finite_.begin(run.root, run.places);
+    places_ = run.places;
+    compared_.clear();
+    if (!places_.empty()) {
+      for (SavedScope const& each : run.policies.scopes()) {
+        bool const differs =
+            each.dispensable || each.once_per_run ||
+            each.name == kinds::checkpoint::name;  // it has its folder in one process
+        if (!differs) compared_.push_back(each.name);
+      }
+    }
+  }
   FiniteState const& finite() const { return finite_; }
 
   /// Copies the run, with the policies in its slots. When this returns, the step may continue.
@@ -64,16 +76,6 @@ class StoredSnapshot {
     }
     state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
     has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
-    places_ = run.places;
-    compared_.clear();
-    if (!places_.empty()) {
-      for (SavedScope const& each : run.policies.scopes()) {
-        bool const differs =
-            each.dispensable || each.once_per_run ||
-            each.name == kinds::checkpoint::name;  // it has its folder in one process
-        if (!differs) compared_.push_back(each.name);
-      }
-    }
     state_.take(run, Part::resumable, copies_, weights_);
     StateWriter record(state_.run);
     record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });

@@ -41,9 +41,7 @@ inline constexpr std::array<RankLever, 5> rank_levers{
      {.name = "Wire<BF16>",
       .apply =
           [](RankInputs& in) {
-            bool const changes =
-                (in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward) &&
-                !in.bf16 && !in.power_sgd;
+            bool const changes = sums_by_ring(in) && !in.bf16 && !in.power_sgd;
             in.bf16 = in.bf16 || changes;
             return changes;
           }},
@@ -59,8 +57,7 @@ inline constexpr std::array<RankLever, 5> rank_levers{
           [](RankInputs& in) {
             // Its first 1,000 steps send gradients as they are.
             bool const changes =
-                (in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward) &&
-                !in.power_sgd && in.low_rank > Gigabytes(0) && in.steps > 1000;
+                sums_by_ring(in) && !in.power_sgd && in.low_rank > Gigabytes(0) && in.steps > 1000;
             if (!changes) return false;
             in.bf16 = false;
             in.power_sgd = true;

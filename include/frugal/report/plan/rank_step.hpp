@@ -50,6 +50,11 @@ struct RankStep {
   constexpr Seconds step() const { return compute + exposed; }
 };
 
+/// Whether gradients are summed by Replicate<Ring>, which alone takes a Wire.
+constexpr bool sums_by_ring(RankInputs const& in) {
+  return in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward;
+}
+
 /// Whether Replicate divides a step of so many micro-batches by so many ranks.
 inline bool can_share(RankInputs const& in, double ranks) {
   double const each = in.micro_batches / ranks;
@@ -80,8 +85,7 @@ inline RankInputs const& checked(RankInputs const& in) {
   }
   detail::require_not_negative("low rank", in.low_rank.value());
   detail::require_count("local steps", in.local_steps);
-  bool const by_ring = in.sum == GradientSum::ring || in.sum == GradientSum::ring_after_backward;
-  if (!by_ring && (in.bf16 || in.power_sgd)) {
+  if (!sums_by_ring(in) && (in.bf16 || in.power_sgd)) {
     detail::refuse(in.bf16 ? "bf16" : "power_sgd", 1, "0: only Replicate<Ring> takes a Wire");
   }
   if (in.bf16 && in.power_sgd) {
