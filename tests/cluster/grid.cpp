@@ -60,6 +60,32 @@ TEST_CASE("eight ranks are four copies of two shards, and each dimension adds up
   }
 }
 
+TEST_CASE("eight ranks are two copies of four stages") {
+  std::vector<std::string> texts(8);
+  std::vector<std::vector<std::int64_t>> seen(8);
+  auto const errors = ranks::run(8, [&](std::shared_ptr<Communicator> const& all) {
+    Grid const grid = Grid::of(all, {.stages = 4});
+    auto const rank = static_cast<std::size_t>(all->rank());
+    texts[rank] = grid.text();
+    CHECK(grid.stages->everyone() == all);
+    at::Tensor const mine = at::full({1}, all->rank(), at::kLong);
+    for (Communicator* each : {grid.data.get(), grid.stages.get(), grid.tensor.get()}) {
+      at::Tensor const rows = each->gather(mine, "ranks");
+      for (std::int64_t i = 0; i < rows.numel(); ++i) {
+        seen[rank].push_back(rows.view(-1)[i].item<std::int64_t>());
+      }
+    }
+  });
+  REQUIRE(ranks::none(errors));
+  CHECK(texts[6] == "rank 6 of 8: data 1 of 2, stage 2 of 4");
+  for (std::int64_t rank = 0; rank < 8; ++rank) {
+    std::int64_t const stage = rank % 4, first = rank - stage;
+    CHECK(seen[static_cast<std::size_t>(rank)] == std::vector<std::int64_t>{stage, 4 + stage, first,
+                                                                            first + 1, first + 2,
+                                                                            first + 3, rank});
+  }
+}
+
 TEST_CASE("a grid of one process exchanges nothing") {
   Grid const grid = Grid::join(frugal::World{}, {});
   CHECK(grid.text() == "rank 0 of 1: data 0 of 1, tensor 0 of 1");
@@ -70,6 +96,10 @@ TEST_CASE("sizes that do not multiply to the world's are refused before a proces
   CHECK(refusal(6, {.tensor = 4}).find("6 processes cannot be cut into groups of 4") !=
         std::string::npos);
   CHECK(refusal(8, {.data = 2, .tensor = 2}).find("2 x 2 is 4") != std::string::npos);
+  CHECK(refusal(8, {.stages = 3}).find("or set GridShape::stages to a divisor of 8") !=
+        std::string::npos);
+  CHECK(refusal(8, {.tensor = 2, .stages = 2})
+            .find("Set GridShape::tensor or GridShape::stages to 1") != std::string::npos);
   CHECK(refusal(8, {.tensor = 0}).find("each dimension has one process or more") !=
         std::string::npos);
 }
@@ -79,7 +109,8 @@ TEST_CASE("ranks that ask for different grids are an error in all, with both") {
     Grid::of(all, {.tensor = all->rank() == 3 ? 4 : 2});
   });
   for (std::string const& error : errors) {
-    CHECK(error.find("the grid (data x tensor) of rank 3 is '1 x 4', and of rank 0 '2 x 2'") !=
+    CHECK(error.find(
+              "the grid (data x tensor x stages) of rank 3 is '1 x 4', and of rank 0 '2 x 2'") !=
           std::string::npos);
   }
 }

@@ -17,16 +17,20 @@ namespace frugal {
 /// How many processes a Grid has in each dimension.
 struct GridShape {
   int data = 0;    ///< copies of the module, which share the micro-batches; 0: as many as there are
-  int tensor = 1;  ///< processes that hold one copy of the module together
+  int tensor = 1;  ///< processes that hold shards of each layer of one copy
+  int stages = 1;  ///< processes that hold the layers of one copy (Pipeline), without shards
 };
 
-/// The processes of a run in two dimensions: data x tensor. Rank = data rank * tensor + tensor rank,
-/// so that the processes that hold one copy of a module are neighbours, on one machine if the launcher
-/// numbers ranks by machine: they exchange activations several times a layer.
+/// The processes of a run in two dimensions: data x tensor, or data x stages. Rank = data rank * tensor +
+/// tensor rank, or data rank * stages + stage, so that the processes that hold one copy of a module are
+/// neighbours, on one machine if the launcher numbers ranks by machine: they exchange activations.
 ///
 ///     fr::Grid const grid = fr::Grid::join(fr::World::from_environment(), {.tensor = 2});
 ///     fr::ColumnLinear layer(512, 2048, grid.tensor);
 ///     fr::Replicate<fr::Exact>{.with = grid.data}
+///
+///     fr::Grid const grid = fr::Grid::join(fr::World::from_environment(), {.stages = 4});
+///     fr::Pipeline<fr::OneForwardOneBackward, fr::Exact>{.with = grid.stages, .copies = grid.data}
 ///
 /// All dimensions have one store and one watch: errors name ranks of the whole world.
 ///
@@ -37,6 +41,7 @@ struct Grid {
   std::shared_ptr<Communicator> everyone{};  ///< all processes
   std::shared_ptr<Communicator> data{};      ///< those with the same shards of the module
   std::shared_ptr<Communicator> tensor{};    ///< those with the other shards of the same copy
+  std::shared_ptr<Communicator> stages{};    ///< those with the other stages of the same copy
 
   /// Waits until all processes have come.
   static Grid join(World const& world, GridShape shape, WaitLimits const& limits = {},
@@ -49,20 +54,22 @@ struct Grid {
   static Grid of(std::shared_ptr<Communicator> everyone, GridShape shape) {
     shape = fitted(shape, everyone->world());
     if (everyone->size() > 1) {
-      detail::require_same_run(*everyone, {{"the grid (data x tensor)", text_of(shape)}});
+      detail::require_same_run(*everyone, {{"the grid (data x tensor x stages)", text_of(shape)}});
     }
-    int const rank = everyone->rank();
-    std::vector<int> data, tensor;
-    for (int i = 0; i < shape.data; ++i) data.push_back(i * shape.tensor + rank % shape.tensor);
-    for (int i = 0; i < shape.tensor; ++i) {
-      tensor.push_back(rank / shape.tensor * shape.tensor + i);
-    }
+    int const rank = everyone->rank(), each = shape.tensor * shape.stages;
+    std::vector<int> data, own, alone{rank};
+    for (int i = 0; i < shape.data; ++i) data.push_back(i * each + rank % each);
+    for (int i = 0; i < each; ++i) own.push_back(rank / each * each + i);
+    std::string const copy = std::to_string(rank / each), place = std::to_string(rank % each);
     Grid grid{.shape = shape};
-    grid.data = everyone->group(data, "data/" + std::to_string(rank % shape.tensor));
+    grid.data = everyone->group(data, "data/" + place);
     // A process with fewer micro-batches than the others makes fewer exchanges of these.
-    grid.tensor = everyone->group(tensor, "tensor/" + std::to_string(rank / shape.tensor),
-                                  /*counts=*/false);
+    grid.tensor =
+        everyone->group(shape.tensor > 1 ? own : alone, "tensor/" + copy, /*counts=*/false);
+    grid.stages =
+        everyone->group(shape.stages > 1 ? own : alone, "stages/" + copy, /*counts=*/false);
     grid.data->belongs_to(everyone, grid.tensor);
+    grid.stages->belongs_to(everyone, nullptr);
     grid.everyone = std::move(everyone);
     return grid;
   }
@@ -72,12 +79,14 @@ struct Grid {
     auto const place = [](Communicator const& dimension) {
       return std::to_string(dimension.rank()) + " of " + std::to_string(dimension.size());
     };
-    return "rank " + place(*everyone) + ": data " + place(*data) + ", tensor " + place(*tensor);
+    return "rank " + place(*everyone) + ": data " + place(*data) +
+           (shape.stages > 1 ? ", stage " + place(*stages) : ", tensor " + place(*tensor));
   }
 
  private:
   static std::string text_of(GridShape const& shape) {
-    return std::to_string(shape.data) + " x " + std::to_string(shape.tensor);
+    std::string const stages = shape.stages == 1 ? "" : " x " + std::to_string(shape.stages);
+    return std::to_string(shape.data) + " x " + std::to_string(shape.tensor) + stages;
   }
 
   static GridShape fitted(GridShape shape, World const& world) {
@@ -88,24 +97,31 @@ struct Grid {
                            .fix = std::move(fix)});
     };
     std::string const processes = std::to_string(world.size) + " processes";
-    if (shape.tensor < 1 || shape.data < 0) {
+    if (shape.tensor < 1 || shape.stages < 1 || shape.data < 0) {
       refuse(
           "a grid of " + text_of(shape) + " processes", "each dimension has one process or more",
-          "Set GridShape::tensor to 1 or more, and GridShape::data to 0 for as many as there are.");
+          "Set GridShape::tensor and GridShape::stages to 1 or more, and GridShape::data to 0 for "
+          "as many as there are.");
     }
-    if (world.size % shape.tensor != 0) {
-      refuse(processes + " cannot be cut into groups of " + std::to_string(shape.tensor),
-             "each copy of the module takes GridShape::tensor processes",
-             "Start a multiple of " + std::to_string(shape.tensor) +
-                 " processes, or set GridShape::tensor to a divisor of " +
-                 std::to_string(world.size) + ".");
+    if (shape.tensor > 1 && shape.stages > 1) {
+      refuse("a grid of " + text_of(shape) + " processes",
+             "Pipeline divides layers that are whole, and a tensor dimension cuts them",
+             "Set GridShape::tensor or GridShape::stages to 1.");
     }
-    int const data = world.size / shape.tensor;
+    std::string const member = shape.stages > 1 ? "GridShape::stages" : "GridShape::tensor";
+    int const each = shape.tensor * shape.stages;
+    if (world.size % each != 0) {
+      refuse(processes + " cannot be cut into groups of " + std::to_string(each),
+             "each copy of the module takes " + member + " processes",
+             "Start a multiple of " + std::to_string(each) + " processes, or set " + member +
+                 " to a divisor of " + std::to_string(world.size) + ".");
+    }
+    int const data = world.size / each;
     if (shape.data != 0 && shape.data != data) {
+      std::string const product = std::to_string(shape.data * each);
       refuse("a grid of " + text_of(shape) + " and a world of " + processes,
-             text_of(shape) + " is " + std::to_string(shape.data * shape.tensor),
-             "Leave GridShape::data out, or start " + std::to_string(shape.data * shape.tensor) +
-                 " processes.");
+             text_of(shape) + " is " + product,
+             "Leave GridShape::data out, or start " + product + " processes.");
     }
     shape.data = data;
     return shape;

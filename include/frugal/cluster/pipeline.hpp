@@ -14,6 +14,7 @@
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/exact.hpp>
 #include <frugal/cluster/pipeline/executor.hpp>
 #include <frugal/cluster/pipeline/knows_stages.hpp>
 #include <frugal/cluster/pipeline/layers.hpp>
@@ -37,6 +38,11 @@ inline constexpr bool is_pipeline_schedule<OneForwardOneBackward> = true;
 template <int V>
 inline constexpr bool is_pipeline_schedule<Interleaved<V>> = true;
 
+template <class... Options>
+inline constexpr bool are_pipeline_options = sizeof...(Options) == 0;
+template <>
+inline constexpr bool are_pipeline_options<Exact> = true;
+
 }  // namespace detail
 
 /// Divides a module's layers among several processes, through which the micro-batches of a step flow:
@@ -47,24 +53,35 @@ inline constexpr bool is_pipeline_schedule<Interleaved<V>> = true;
 /// from the same seed, and frees the layers of the others when the first fit begins. What is outside of
 /// the list stays in all processes, and they add up its gradients.
 ///
+/// With the option Exact and a Grid several copies of the module, each divided among `with`, share a
+/// window's micro-batches, as with Replicate<Exact>: 1, 2, 4 or 8 copies come to the same bits.
+///
 /// Lever   memory: weights, gradients and moments of 1/p of the layers.
 /// Cost    of p processes with v stages each, and `Accumulate<m>`, each waits (p - 1) / (v m + p - 1)
 ///         of a step, and sends an activation and a gradient for each micro-batch and stage.
 /// State   a mark: a recipe without Pipeline draws other random numbers.
 /// Errors  ModuleError for a module without one list of layers, for fewer trained layers than stages,
 ///         for a parameter that two stages share, and for an activation that is not one tensor;
-///         SettingsError for `layers` that do not fit; ClusterError as Replicate has. A policy that
-///         needs the whole module does not compile.
+///         SettingsError for `layers` or `copies` that do not fit, and for micro-batches that the copies
+///         cannot share; ClusterError as Replicate has. A policy that needs the whole module does not
+///         compile.
 /// Source  see OneForwardOneBackward and Interleaved.
-template <class Schedule = OneForwardOneBackward>
+template <class Schedule = OneForwardOneBackward, class... Options>
 struct Pipeline {
   static_assert(detail::is_pipeline_schedule<Schedule>,
                 "frugal: Pipeline<...>: unknown schedule. Write Pipeline<OneForwardOneBackward> or "
                 "Pipeline<Interleaved<2>>.");
+  static_assert(
+      detail::are_pipeline_options<Options...>,
+      "frugal: Pipeline<Schedule, ...>: unknown option, or one twice. Its option is Exact, for "
+      "several copies of the module.");
+  /// Whether gradients are added up in an order that does not depend on the number of copies.
+  static constexpr bool is_exact = sizeof...(Options) != 0;
   using kind = kinds::pipeline;
   using listens = list<on::module, around::fit, on::fit_begin, on::ready, on::fit_end>;
   using provides = list<service::reduce, service::share, service::execution>;
   using demands = list<detail::KnowsStages>;
+  using conflicts = detail::PipelineConflicts;
 
   static constexpr bool has_ranks = true;
   static constexpr About about{Term::memory,
@@ -75,9 +92,14 @@ struct Pipeline {
   /// Number of layers of each stage, in the order of the list. Empty: stages have about as many
   /// parameters each. Not used by one process.
   std::vector<int> layers{};
+  /// With Exact: the processes that have the same stages of the other copies, `data` of a Grid whose
+  /// `stages` is `with`. Null: one copy.
+  std::shared_ptr<Communicator> copies{};
 
   MicroBatches own(int micro_batches) const {
-    return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
+    if (!copies) return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
+    return detail::exact_share(copies->world(), micro_batches, /*scatters=*/false,
+                               "Pipeline<..., Exact>");
   }
 
   template <class Passes>
@@ -87,8 +109,11 @@ struct Pipeline {
   struct State : detail::PipelineState<Context> {
     explicit State(Pipeline const& settings)
         : detail::PipelineState<Context>(
-              settings.with ? settings.with : detail::communicator_of_environment(),
-              Schedule::chunks, settings.layers) {}
+              detail::PipelineProcesses::of(
+                  settings.with ? settings.with : detail::communicator_of_environment(),
+                  settings.copies, is_exact),
+              settings.own(detail::traits_of<Context>::batches), Schedule::chunks,
+              settings.layers) {}
   };
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -10,6 +9,7 @@
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/exact.hpp>
 #include <frugal/cluster/replicate/exact_gradients.hpp>
 #include <frugal/cluster/replicate/scattering_state.hpp>
 #include <frugal/cluster/replicate/state.hpp>
@@ -22,37 +22,6 @@
 #include <frugal/policy/replicate/none.hpp>
 
 namespace frugal {
-
-/// Option of Replicate: gradients are added up in one fixed order, whatever the number of processes.
-struct Exact;
-
-namespace detail {
-
-/// An equal share that is a node of the tree of PairwiseSum.
-inline MicroBatches exact_share(World const& world, int micro_batches, bool scatters = false) {
-  constexpr char const* name = "Replicate<Exact>";
-  constexpr char const* multiple = "N = processes x 1, 2, 4 or 8";
-  if (scatters) {
-    if (!std::has_single_bit(static_cast<unsigned>(world.size))) {
-      refuse_share(
-          world, micro_batches, "Replicate<Exact, Shard<States, Grads>>",
-          "gradients are added up over the processes after each micro-batch, and the order "
-          "of the sums is fixed for 1, 2, 4, 8 and so on",
-          "1, 2, 4 or 8 processes, or Shard<States>");
-    }
-    return striped_share(world, equal_share(world, micro_batches, name));
-  }
-  MicroBatches const own = equal_share(world, micro_batches, name, multiple);
-  if (world.size != 1 && !std::has_single_bit(own.count)) {
-    refuse_share(world, micro_batches, name,
-                 "each would have " + std::to_string(own.count) +
-                     ", and the order of the sums is fixed for 1, 2, 4, 8 and so on",
-                 multiple);
-  }
-  return own;
-}
-
-}  // namespace detail
 
 /// Trains one module in several processes, which share each window's micro-batches: the same weights
 /// come out, bit for bit, of 1, 2, 4 or 8 processes.

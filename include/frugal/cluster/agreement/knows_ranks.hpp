@@ -23,7 +23,7 @@ using kinds_with_ranks =
     list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
          kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
          kinds::distil, kinds::early_stop, kinds::flush_denormals, kinds::freeze,
-         kinds::keep_host_memory, kinds::lora, kinds::recompute, kinds::rollback,
+         kinds::keep_host_memory, kinds::lora, kinds::pipeline, kinds::recompute, kinds::rollback,
          kinds::skip_non_finite, kinds::spot, kinds::stop_after, kinds::train_metrics,
          kinds::unfreeze, kinds::warm_start>;
 

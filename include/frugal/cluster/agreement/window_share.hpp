@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -37,6 +38,31 @@ inline MicroBatches equal_share(World const& world, int micro_batches, char cons
   }
   return {.first = static_cast<std::uint64_t>(world.rank * each),
           .count = static_cast<std::uint64_t>(each)};
+}
+
+/// An equal share that is a node of the tree of PairwiseSum. `scatters`: the processes train theirs at the
+/// same times.
+inline MicroBatches exact_share(World const& world, int micro_batches, bool scatters = false,
+                                char const* name = "Replicate<Exact>") {
+  constexpr char const* multiple = "N = processes x 1, 2, 4 or 8";
+  if (scatters) {
+    if (!std::has_single_bit(static_cast<unsigned>(world.size))) {
+      refuse_share(
+          world, micro_batches, "Replicate<Exact, Shard<States, Grads>>",
+          "gradients are added up over the processes after each micro-batch, and the order "
+          "of the sums is fixed for 1, 2, 4, 8 and so on",
+          "1, 2, 4 or 8 processes, or Shard<States>");
+    }
+    return striped_share(world, equal_share(world, micro_batches, name));
+  }
+  MicroBatches const own = equal_share(world, micro_batches, name, multiple);
+  if (world.size != 1 && !std::has_single_bit(own.count)) {
+    refuse_share(world, micro_batches, name,
+                 "each would have " + std::to_string(own.count) +
+                     ", and the order of the sums is fixed for 1, 2, 4, 8 and so on",
+                 multiple);
+  }
+  return own;
 }
 
 }  // namespace frugal::detail

@@ -19,8 +19,8 @@
 #include <frugal/cluster/local_steps/rank_rows.hpp>
 #include <frugal/cluster/local_steps/round.hpp>
 #include <frugal/cluster/local_steps/weights.hpp>
-#include <frugal/cluster/replicate/exact_sum.hpp>
 #include <frugal/cluster/replicate/state.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/cluster/tensors/pairwise_sum.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/libtorch/finite.hpp>

@@ -19,7 +19,7 @@
 #include <frugal/cluster/pipeline/layers.hpp>
 #include <frugal/cluster/pipeline/links.hpp>
 #include <frugal/cluster/pipeline/schedule.hpp>
-#include <frugal/cluster/tensors/flat_tensors.hpp>
+#include <frugal/cluster/pipeline/stage_gradients.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -110,7 +110,8 @@ class PipelineExecutor {
     all.at_step(passes_.run().counters.step);
     if (!links_) links_.emplace(all, passes_.run().device, layers_->stages());
     live_.clear(), unanswered_.clear(), begun_.clear();
-    sums_.assign(passes_.run().parameters.size(), at::Tensor());
+    gradients_ = &state().gradients();
+    gradients_->begin_window(passes_.run().parameters);
     order_ = pipeline_order(all.rank(), all.size(), static_cast<int>(batches_.size()),
                             layers_->stages() / all.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -124,10 +125,6 @@ class PipelineExecutor {
     finish_gradient();
     for (LinkMessage const& each : unanswered_) links_->finish(each);
     links_->settle();
-    auto const& parameters = passes_.run().parameters.tensors;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      if (sums_[i].defined()) parameters[i].mutable_grad() = std::move(sums_[i]);
-    }
   }
 
   int last() const { return layers_->stages() - 1; }
@@ -135,7 +132,7 @@ class PipelineExecutor {
 
   void forward(int stage, int k, std::size_t index) {
     StagePass pass{.stage = stage,
-                   .key = state().key(passes_.run(), static_cast<std::uint64_t>(k))};
+                   .key = state().key_of_own(passes_.run(), static_cast<std::uint64_t>(k))};
     if (stage != 0) {
       std::optional<LinkMessage> begun;
       if (auto const found = begun_.extract(Place{stage, k})) begun = found.mapped();
@@ -153,7 +150,7 @@ class PipelineExecutor {
       run.engine->template surround<around::micro_batch>(phase, body);
       if (!pass.ran) refuse_without_layers();
       double const unit = std::exchange(run.gradient_unit, 1.0);
-      keep_gradients(unit);
+      gradients_->keep(stage, unit);
       send_gradient(input, stage, unit);
       return;
     }
@@ -176,6 +173,7 @@ class PipelineExecutor {
   void backward(int stage, int k) {
     Live live = std::move(live_.extract(Place{stage, k}).mapped());
     if (!live.gradient) {
+      gradients_->keep(stage, 1);
       unanswered_.push_back(std::move(live.sent));
       return;
     }
@@ -184,7 +182,7 @@ class PipelineExecutor {
     links_->finish(live.sent);  // it has arrived, or there would be no gradient
     guarded("the backward pass", passes_.run().counters,
             [&] { torch::autograd::backward({live.output}, {came.tensor}); });
-    keep_gradients(came.unit);
+    gradients_->keep(stage, came.unit);
     send_gradient(live.input, stage, came.unit);
   }
 
@@ -217,24 +215,6 @@ class PipelineExecutor {
     gradient_sent_ = {};
   }
 
-  /// Adds up gradients of the losses times their weights. The unit in which a backward pass computes
-  /// them depends on its loss, so each pass begins without any.
-  void keep_gradients(double unit) {
-    at::NoGradGuard const no_gradients;
-    auto const& parameters = passes_.run().parameters.tensors;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      at::Tensor& gradient = parameters[i].mutable_grad();
-      if (!gradient.defined()) continue;
-      require_dense(gradient, "Pipeline");
-      at::Tensor const one = std::exchange(gradient, at::Tensor());
-      if (sums_[i].defined()) {
-        sums_[i].add_(one, unit);
-      } else {
-        sums_[i] = unit == 1 ? one : one * unit;  // autograd may share its memory
-      }
-    }
-  }
-
   [[noreturn]] static void refuse_without_layers() {
     throw ModuleError({.what = "the objective does not call the layers that Pipeline has divided",
                        .where = "Pipeline",
@@ -254,7 +234,7 @@ class PipelineExecutor {
   std::map<Place, LinkMessage> begun_;  ///< inputs that are on their way
   std::vector<LinkMessage> unanswered_;
   LinkMessage gradient_sent_;
-  std::vector<at::Tensor> sums_;  ///< gradients of the window, in the process of the loss
+  StageGradients* gradients_ = nullptr;
 };
 
 }  // namespace frugal::detail

@@ -18,13 +18,21 @@ FRUGAL_DIAGNOSTIC(
     "constexpr "
     "bool knows_stages = true` in a policy of your own that is right with a part of the module.");
 
+FRUGAL_DIAGNOSTIC(
+    pipeline_and_replicate,
+    "frugal: Pipeline and Replicate would both divide the micro-batches of a step. Remove "
+    "Replicate. "
+    "For several copies of a pipeline write Pipeline<OneForwardOneBackward, Exact>{.with = "
+    "grid.stages, .copies = grid.data}, with a Grid.");
+using PipelineConflicts = list<conflict<kinds::replicate, pipeline_and_replicate>>;
+
 /// Kinds that treat each parameter by itself, or see losses and norms of all stages, and whose States
-/// save what belongs to a parameter under its name: see TensorPlaces.
+/// save what belongs to a parameter under its name: see TensorPlaces. Replicate has a sentence of its own.
 using kinds_with_stages =
     list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::pipeline, kinds::average, kinds::checkpoint, kinds::early_stop,
-         kinds::flush_denormals, kinds::keep_host_memory, kinds::skip_non_finite, kinds::spot,
-         kinds::stop_after>;
+         kinds::validate, kinds::pipeline, kinds::replicate, kinds::average, kinds::checkpoint,
+         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::skip_non_finite,
+         kinds::spot, kinds::stop_after>;
 
 template <class P>
 constexpr bool says_knows_stages() {

@@ -23,10 +23,13 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/pipeline/cuts.hpp>
 #include <frugal/cluster/pipeline/layers.hpp>
+#include <frugal/cluster/pipeline/processes.hpp>
+#include <frugal/cluster/pipeline/stage_gradients.hpp>
 #include <frugal/cluster/tensors/block_norms.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
@@ -34,16 +37,25 @@
 
 namespace frugal::detail {
 
-/// The State of Pipeline: divides the module, and makes losses, norms and verdicts those of all stages.
+/// The State of Pipeline: divides the module, and makes losses, norms and verdicts those of all stages and
+/// copies.
 template <class Context>
 class PipelineState {
   static constexpr int window = traits_of<Context>::batches;
 
  public:
-  PipelineState(std::shared_ptr<Communicator> all, int chunks, std::vector<int> layers)
-      : all_(std::move(all)), chunks_(all_->size() == 1 ? 1 : chunks), given_(std::move(layers)) {}
+  PipelineState(PipelineProcesses const& processes, MicroBatches own, int chunks,
+                std::vector<int> layers)
+      : all_(processes.stages),
+        copies_(processes.copies),
+        everyone_(processes.everyone),
+        own_(own),
+        chunks_(all_->size() == 1 ? 1 : chunks),
+        given_(std::move(layers)),
+        gradients_(copies_) {}
 
   DividedLayers& layers() const { return *layers_; }
+  StageGradients& gradients() { return gradients_; }
 
   /// A mark: a recipe without Pipeline draws other random numbers, so it does not go on with such a run.
   template <class Archive>
@@ -71,7 +83,10 @@ class PipelineState {
       elements.push_back(trained);
       each_batch_norm(*layer, [&](auto const&) { --norms; });
     }
-    each_batch_norm(root, [&](auto const&) { ++norms; });
+    each_batch_norm(root, [&](auto const&) {
+      if (number_of_copies() > 1) refuse_batch_norm_of_copies();
+      ++norms;
+    });
     if (norms != 0 && all_->size() > 1) refuse_batch_norm();
     auto const count = static_cast<std::size_t>(stages);
     std::vector<std::size_t> const begins = given_.empty() || all_->size() == 1
@@ -79,8 +94,8 @@ class PipelineState {
                                                 : given_cuts(elements, given_, count);
     std::string cuts;
     for (std::size_t const each : begins) cuts += (cuts.empty() ? "" : " ") + std::to_string(each);
-    if (all_->size() > 1) {
-      require_same_run(*all_, {{"the stages", cuts}, {"the module", module_identity(root)}});
+    if (everyone_->size() > 1) {
+      require_same_run(*everyone_, {{"the stages", cuts}, {"the module", module_identity(root)}});
     }
     layers_ = std::make_shared<DividedLayers>(all_, begins);
     list.divide(root, layers_);
@@ -88,14 +103,18 @@ class PipelineState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     find_shared(phase.parameters());
-    if (all_->size() == 1) return;
-    require_same_run(*all_, run_values(phase));
+    if (everyone_->size() == 1) return;
+    require_same_run(*everyone_, run_values(phase));
   }
   void on_ready(Ready<Context>& phase) {
-    if (all_->size() > 1) require_same_run(*all_, phase.run_state().settings_to_compare);
+    if (everyone_->size() > 1) {
+      require_same_run(*everyone_, phase.run_state().settings_to_compare);
+    }
+    require_same_copies(phase, "the module");
   }
-  /// What all processes have must have come out the same.
+  /// What several processes have must have come out the same.
   void on_fit_end(FitEnd<Context>& phase) {
+    require_same_copies(phase, "the trained module");
     if (all_->size() == 1) return;
     TensorHash hash;
     std::unordered_map<std::string, int> const stages = stage_of_names();
@@ -107,7 +126,7 @@ class PipelineState {
     torch::nn::Module const& root = base_module(phase.module());
     for (auto const& item : root.named_parameters()) add(item);
     for (auto const& item : root.named_buffers()) add(item);
-    require_same_run(*all_, {{"what is outside of the stages", hex_of(hash.digest())}});
+    require_same_run(*everyone_, {{"what is outside of the stages", hex_of(hash.digest())}});
   }
 
   template <class Next>
@@ -115,12 +134,16 @@ class PipelineState {
     RunState& run = phase.run_state();
     bool const several = all_->size() > 1;
     run.has_other_parameters = several;
-    if (several) run.places = layers_->places();
-    run.save_board = all_->save_board();
+    if (several) {
+      run.places = layers_->places();
+      run.places.writes = !copies_ || copies_->rank() == 0;
+      run.save_board = everyone_->save_board();
+    }
     as_run(
-        *all_,
+        *everyone_,
         [&] {
           all_->connect_links();
+          if (copies_ && phase.settings().device.is_cpu()) copies_->connect_links();
           next();
         },
         [&] {
@@ -129,9 +152,9 @@ class PipelineState {
         });
   }
 
-  bool is_first() const { return all_->rank() == 0; }
+  bool is_first() const { return everyone_->rank() == 0; }
   Processes processes() const {
-    return {.count = static_cast<unsigned>(all_->size()), .machines = all_->machines()};
+    return {.count = static_cast<unsigned>(everyone_->size()), .machines = everyone_->machines()};
   }
   std::string from_first(std::string const& text) { return texts(text).front(); }
   std::string first_of(std::string const& text) {
@@ -141,20 +164,22 @@ class PipelineState {
     return {};
   }
 
-  /// The process with the last stage has the losses, and gives them to all.
+  /// The processes with the last stage have the losses, and give them to all.
   void join(SharedWindow<Context>& phase) {
-    if (all_->size() > 1) {
-      std::vector<bool> has;
-      for (std::size_t const i : shared_) {
-        has.push_back(phase.parameters().tensors[i].grad().defined());
-      }
-      exchange_records(phase, has);
-      sum_shared(phase, has);
-    }
+    gradients_.finish_passes(phase.parameters());
+    std::vector<bool> has;
+    for (std::size_t const i : shared_) has.push_back(gradients_.has(i));
+    if (everyone_->size() > 1) exchange_records(phase, has);
+    gradients_.join();
+    if (all_->size() > 1) sum_shared(phase, has);
     // What draws random numbers until the next window draws the same in every process.
     at::manual_seed(key(phase.run_state(), static_cast<std::uint64_t>(window)));
   }
 
+  /// Of this copy's micro-batch k of a window.
+  std::uint64_t key_of_own(RunState const& run, std::uint64_t k) const {
+    return key(run, own_.first + k);
+  }
   /// Of random numbers: a micro-batch draws the same however many processes there are.
   static std::uint64_t key(RunState const& run, std::uint64_t micro_batch) {
     std::array<std::uint64_t, 4> const all{run.settings.seed, run.counters.epoch,
@@ -166,7 +191,7 @@ class PipelineState {
   std::vector<at::Tensor> norms(Parameters const& updated) {
     Parameters own;
     for (std::size_t i = 0; i < updated.size(); ++i) {
-      if (!is_first() && std::ranges::find(shared_, i) != shared_.end()) continue;
+      if (all_->rank() != 0 && std::ranges::find(shared_, i) != shared_.end()) continue;
       own.names.push_back(updated.names[i]);
       own.tensors.push_back(updated.tensors[i]);
     }
@@ -181,15 +206,19 @@ class PipelineState {
   }
   void collect_parts() {}
 
-  double reduce(Quantity what, double value) { return joined_number(*all_, what, value); }
+  /// The sums are of the stages, and the verdicts of all processes.
+  double reduce(Quantity what, double value) {
+    return joined_number(is_verdict(what) ? *everyone_ : *all_, what, value);
+  }
   at::Tensor reduce(Quantity what, at::Tensor value) {
-    return joined_numbers(*all_, what, value.cpu()).to(value.device());
+    Communicator& asked = is_verdict(what) ? *everyone_ : *all_;
+    return joined_numbers(asked, what, value.cpu()).to(value.device());
   }
 
  private:
   std::vector<std::string> texts(std::string const& mine) {
-    if (all_->size() == 1) return {mine};
-    return gather_texts(*all_, mine, "a text of the first process");
+    if (everyone_->size() == 1) return {mine};
+    return gather_texts(*everyone_, mine, "a text of the first process");
   }
 
   std::unordered_map<std::string, int> stage_of_names() const {
@@ -198,17 +227,37 @@ class PipelineState {
     return stages;
   }
 
-  /// Parameters outside of the list, which all processes have.
+  int number_of_copies() const { return copies_ ? copies_->size() : 1; }
+
+  void require_same_copies(Phase<Context> const& phase, char const* what) {
+    if (number_of_copies() == 1) return;
+    require_same_run(*copies_, {{what, module_identity(base_module(phase.module()))}});
+  }
+
+  /// Parameters outside of the list, which all processes have. They get gradients before the first stage
+  /// and after the last one.
   void find_shared(Parameters const& parameters) {
     std::unordered_map<std::string, int> const stages = stage_of_names();
+    std::vector<int> ends;
+    for (int const end : {0, layers_->stages() - 1}) {
+      if (layers_->is_own(end)) ends.push_back(end);
+    }
+    if (layers_->stages() == 1) ends.resize(1);
+    std::vector<std::vector<int>> passes;
     shared_.clear();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (stages.at(parameters.names[i]) == DividedLayers::every_process) shared_.push_back(i);
+      int const stage = stages.at(parameters.names[i]);
+      bool const is_shared = stage == DividedLayers::every_process;
+      if (is_shared) shared_.push_back(i);
+      passes.push_back(!parameters.tensors[i].requires_grad() ? std::vector<int>()
+                       : is_shared                            ? ends
+                                                              : std::vector{stage});
     }
+    gradients_.begin_fit(passes);
   }
 
   void exchange_records(SharedWindow<Context>& phase, std::vector<bool>& has) {
-    WindowMessage const message(static_cast<std::size_t>(window), shared_.size());
+    WindowMessage const message(own_.count, shared_.size());
     std::vector<MicroBatchRecord>& records = phase.records;
     std::vector<MicroBatchNumbers> own;
     for (MicroBatchRecord const& each : records) {
@@ -217,10 +266,11 @@ class PipelineState {
                      .samples = each.samples,
                      .tokens = each.tokens});
     }
-    at::Tensor const rows =
-        all_->gather(message.pack(own, has, phase.preempts, phase.fails), "the losses of a step");
+    at::Tensor const rows = everyone_->gather(message.pack(own, has, phase.preempts, phase.fails),
+                                              "the losses of a step");
     records.clear();
-    for (std::int64_t rank = 0; rank < all_->size(); ++rank) {
+    // Copy by copy, so in the window's order.
+    for (std::int64_t rank = 0; rank < everyone_->size(); ++rank) {
       WindowMessage::Part const part = message.unpack(rows[rank]);
       phase.preempts = phase.preempts || part.preempts;
       phase.fails = phase.fails || part.fails;
@@ -255,6 +305,12 @@ class PipelineState {
                               "so their statistics would differ",
                        .fix = "Put it into the list of layers, or use LayerNorm or GroupNorm."});
   }
+  [[noreturn]] static void refuse_batch_norm_of_copies() {
+    throw ModuleError({.what = "the module has BatchNorm, and there are several copies of it",
+                       .where = "Pipeline",
+                       .why = "each copy would have the statistics of its own micro-batches",
+                       .fix = "Use LayerNorm or GroupNorm, or one copy."});
+  }
   [[noreturn]] void refuse_other_division() const {
     throw ModuleError(
         {.what = "the module is divided into " + std::to_string(layers_->stages()) +
@@ -264,9 +320,13 @@ class PipelineState {
          .fix = "Make the module again, or train on with the same processes and schedule."});
   }
 
-  std::shared_ptr<Communicator> all_;
+  std::shared_ptr<Communicator> all_;       ///< that have the stages of this copy
+  std::shared_ptr<Communicator> copies_;    ///< that have these stages of each copy; may be null
+  std::shared_ptr<Communicator> everyone_;  ///< of all copies
+  MicroBatches own_;
   int chunks_;
   std::vector<int> given_;
+  StageGradients gradients_;
   std::shared_ptr<DividedLayers> layers_;
   std::vector<std::size_t> shared_;  ///< indices of parameters
 };

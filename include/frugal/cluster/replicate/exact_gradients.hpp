@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/replicate/exact_sum.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/cluster/tensors/pairwise_sum.hpp>
 

@@ -129,11 +129,12 @@ struct Diagnostics {
     constexpr bool duplicates =
         (true & ... &
          rules::duplicate::require<shares_name(infos, Is) || !repeats(infos, Is), Ps>());
+    // Before services: a conflict's sentence says more than that two policies provide one.
+    constexpr bool conflicts =
+        (true & ... & require_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
     constexpr bool services =
         (true & ... & require_provides<Ps, Is>(typename provides_of<Ps>::type{}));
     constexpr bool needs = (true & ... & require_needs<Ps>(typename needs_of<Ps>::type{}));
-    constexpr bool conflicts =
-        (true & ... & require_conflicts<Ps>(typename conflicts_of<Ps>::type{}));
     return names & duplicates & services & needs & conflicts & require_cycle();
   }
   // The offenders are the policies that could not be sorted: the cycle, and those that wait for it.

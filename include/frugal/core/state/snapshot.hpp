@@ -166,7 +166,7 @@ class Snapshot {
         writer.part(name, held->mine, held->which);
       } else if (auto const part = part_of(tensor)) {
         writer.part(name, tensor, *part);
-      } else if (!parts_alone || from.places.is(PlacedTensor::Place::here, name)) {
+      } else if (!parts_alone || from.places.saves(name)) {
         writer(name, tensor);
       }
     });

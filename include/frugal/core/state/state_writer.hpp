@@ -160,8 +160,7 @@ class StateWriter {
   FRUGAL_INLINE bool saves(std::string const& path) const {
     if (!parts_alone) return true;
     if (places == nullptr || places->empty()) return false;
-    PlacedTensor const* const named = places->find(path);
-    return named == nullptr || named->place == PlacedTensor::Place::here;
+    return places->find(path) == nullptr || places->saves(path);
   }
 
   FRUGAL_INLINE void keep(at::Tensor& kept, at::Tensor const& value) {

@@ -35,8 +35,12 @@ class TensorPlaces {
  public:
   using Place = PlacedTensor::Place;
   std::map<std::string, PlacedTensor, std::less<>> tensors{};
+  /// Whether this process saves what is here: of processes that have the same tensors, one does.
+  bool writes = true;
 
   bool empty() const { return tensors.empty(); }
+  /// Whether this process alone saves the tensor that a path names.
+  bool saves(std::string_view path) const { return writes && is(Place::here, path); }
   bool is(Place place, std::string_view path) const {
     PlacedTensor const* const named = find(path);
     return named != nullptr && named->place == place;

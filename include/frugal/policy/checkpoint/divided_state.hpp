@@ -51,13 +51,11 @@ FRUGAL_INLINE std::map<std::string, std::uint64_t> common_hashes(
 /// what all have. `run` keeps the tensors of its layers.
 FRUGAL_INLINE void report_own_state(StateDict& run, TensorPlaces const& places,
                                     std::vector<std::string> const& scopes, PartReport& report) {
-  using Place = PlacedTensor::Place;
   report.common = common_hashes(run, places, scopes);
   for (auto const& [path, value] : run.values) {
-    if (places.is(Place::here, path)) report.values.emplace(path, value);
+    if (places.saves(path)) report.values.emplace(path, value);
   }
-  std::erase_if(run.tensors,
-                [&](auto const& entry) { return !places.is(Place::here, entry.first); });
+  std::erase_if(run.tensors, [&](auto const& entry) { return !places.saves(entry.first); });
 }
 
 /// In the first process: adds the values of the others' layers. Returns the paths of their tensors.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/agreement/window_message.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
+#include <frugal/cluster/tensors/flat_tensors.hpp>
+#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+
+namespace frugal::detail {
+
+/// The gradients of a window in one process of a pipeline: sums over the micro-batches of its copy of the
+/// module, and then over the copies, of the losses times their weights.
+///
+/// Without `copies` each backward pass is added to those before it. With them the sums are nodes of one
+/// tree over the window's micro-batches, as those of Replicate<Exact>: the number of copies changes no bit.
+class StageGradients {
+ public:
+  explicit StageGradients(std::shared_ptr<Communicator> copies) : copies_(std::move(copies)) {}
+
+  /// A fit begins. `stages`: of each parameter, the own stages whose backward passes may give it a
+  /// gradient.
+  void begin_fit(std::vector<std::vector<int>> const& stages) {
+    stages_.clear();
+    open_ = false;
+    if (!copies_) return;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      for (int const stage : stages[i]) of(stage).indices.push_back(i);
+    }
+  }
+
+  void begin_window(Parameters const& parameters) {
+    open_ = true;
+    parameters_ = parameters.tensors;
+    sums_.assign(parameters_.size(), at::Tensor());
+    for (Stage& each : stages_) {
+      each.tree.take();  // of a window that has failed
+      each.has.assign(each.indices.size(), false);
+    }
+  }
+
+  /// A backward pass through a stage has ended, or its micro-batch has none. The gradients are still to be
+  /// multiplied by `unit`: that depends on the loss, so each pass begins without any.
+  void keep(int stage, double unit) {
+    at::NoGradGuard const no_gradients;
+    if (copies_) {
+      if (Stage* const one = find(stage)) one->tree.add(taken(*one, unit));
+      return;
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor const one = taken(i, 1);
+      if (!one.defined()) continue;
+      if (sums_[i].defined()) {
+        sums_[i].add_(one, unit);
+      } else {
+        sums_[i] = unit == 1 ? one : one * unit;  // autograd may share its memory
+      }
+    }
+  }
+
+  /// The window's last pass has ended, or this copy has no micro-batch in it: begins to exchange the sums.
+  void finish_passes(Parameters const& parameters) {
+    if (!open_) begin_window(parameters);
+    for (Stage& each : stages_) {
+      std::vector<at::Tensor> const own = each.tree.take();
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        if (each.has[k]) sums_[each.indices[k]] = own[k];
+      }
+      if (copies_->size() == 1) continue;
+      std::vector<at::Tensor> like;
+      for (std::size_t const i : each.indices) like.push_back(parameters_[i]);
+      each.sum->start(like, own);
+    }
+  }
+
+  /// After finish_passes(): whether parameter i has got a gradient in this process.
+  bool has(std::size_t i) const { return sums_[i].defined(); }
+
+  /// Makes the parameters' gradients those of all copies.
+  void join() {
+    if (copies_ && copies_->size() > 1) {
+      for (Stage& each : stages_) sum_copies(each);
+    }
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      if (sums_[i].defined()) parameters_[i].mutable_grad() = std::move(sums_[i]);
+    }
+    open_ = false;
+  }
+
+ private:
+  /// An own stage, of a pipeline with copies.
+  struct Stage {
+    int stage = 0;
+    std::vector<std::size_t> indices{};  ///< of parameters
+    std::vector<bool> has{};             ///< whether each has got a gradient
+    PairwiseSum tree{};
+    std::unique_ptr<ExactSum> sum{};
+  };
+
+  Stage* find(int stage) {
+    auto const place = std::ranges::find(stages_, stage, &Stage::stage);
+    return place == stages_.end() ? nullptr : &*place;
+  }
+  Stage& of(int stage) {
+    if (Stage* const one = find(stage)) return *one;
+    Stage& one = stages_.emplace_back();
+    one.stage = stage;
+    one.sum = std::make_unique<ExactSum>(*copies_);
+    return one;
+  }
+
+  at::Tensor taken(std::size_t i, double unit) {
+    at::Tensor& gradient = parameters_[i].mutable_grad();
+    if (!gradient.defined()) return {};
+    require_dense(gradient, "Pipeline");
+    at::Tensor const one = std::exchange(gradient, at::Tensor());
+    return unit == 1 ? one : one * unit;
+  }
+  /// Empty if no parameter has one: a mean over nothing has its place in the tree.
+  std::vector<at::Tensor> taken(Stage& stage, double unit) {
+    std::vector<at::Tensor> all;
+    bool any = false;
+    for (std::size_t k = 0; k < stage.indices.size(); ++k) {
+      at::Tensor one = taken(stage.indices[k], unit);
+      any = any || one.defined();
+      stage.has[k] = stage.has[k] || one.defined();
+      all.push_back(one.defined() ? std::move(one) : at::zeros_like(parameters_[stage.indices[k]]));
+    }
+    return any ? all : std::vector<at::Tensor>();
+  }
+
+  void sum_copies(Stage& stage) {
+    WindowMessage const message(0, stage.has.size());
+    at::Tensor const rows = copies_->gather(message.pack({}, stage.has, false, false),
+                                            "which parameters have gradients");
+    std::vector<bool> counts, has(stage.has.size());
+    for (std::int64_t copy = 0; copy < copies_->size(); ++copy) {
+      WindowMessage::Part const part = message.unpack(rows[copy]);
+      counts.push_back(part.counts());
+      for (std::size_t k = 0; k < has.size(); ++k) has[k] = has[k] || part.has_gradient[k];
+    }
+    if (std::ranges::find(counts, true) == counts.end()) {
+      stage.sum->discard();
+      return;
+    }
+    std::vector<at::Tensor> const all = stage.sum->sum(counts);
+    for (std::size_t k = 0; k < has.size(); ++k) {
+      if (has[k]) sums_[stage.indices[k]] = all[k];
+    }
+  }
+
+  std::shared_ptr<Communicator> copies_;
+  std::vector<Stage> stages_;
+  bool open_ = false;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> sums_;  ///< by parameter
+};
+
+}  // namespace frugal::detail
