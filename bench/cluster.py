@@ -4,7 +4,7 @@
 All ranks are processes of this machine, with one thread each; ranks beyond its cores share them, and measure what
 Replicate adds and not how it scales. Ways are interleaved over the rounds. A round's figure is the median of its
 steps; ratios are of figures of one round, and their median counts. With --links, over links of a known rate
-(cluster_links.py).
+(cluster_links.py); with --loss or --memory, what whole runs come to (cluster_runs.py).
 """
 
 import json
@@ -13,6 +13,7 @@ import statistics
 import sys
 
 import cluster_links
+import cluster_runs
 from cluster_ranks import ended, free_port, start
 from common import Failed, add_strict, judge, machine, parse, parser_of, version_of
 
@@ -81,10 +82,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of every way, for a trial")
     parser.add_argument("--links", action="store_true", help="over shaped links of network namespaces; as root")
+    parser.add_argument("--loss", action="store_true", help="of 64 local steps, compared with Replicate<Exact>")
+    parser.add_argument("--memory", action="store_true", help="of a module that is divided among processes")
+    parser.add_argument("--text", type=pathlib.Path, help="of --loss, in place of the King James Bible")
     parser.add_argument("--jobs", help=f"of {', '.join(JOBS)}, with commas between")
     args = parse(parser)
     if args.links:
         return cluster_links.main(args)
+    if args.loss or args.memory:
+        return cluster_runs.main(args)
     try:
         rounds = Bench(args).measure()
     except Failed as error:

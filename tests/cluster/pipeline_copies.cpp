@@ -52,6 +52,9 @@ Net network(double dropout = 0.2, bool batch_norm = false) {
   return Net(dropout, batch_norm);
 }
 
+/// Of the optimizer.
+std::vector<fr::ParameterGroup> groups;
+
 /// Windows of 8, 8 and 2 micro-batches, the last of 2 samples: the last window has none for a second copy.
 template <class... Policies>
 std::string train(Net net, Policies const&... policies) {
@@ -63,7 +66,7 @@ std::string train(Net net, Policies const&... policies) {
         net,
         fr::CrossEntropy{},
         fr::Settings{.run_dir = std::getenv("FRUGAL_TEST_FOLDER"), .epochs = 3},
-        fr::Optimize<fr::AdamW>{.lr = 1e-2},
+        fr::Optimize<fr::AdamW>{.lr = 1e-2, .groups = groups},
         fr::Accumulate<8>{},
         fr::ClipNorm<0.5_r>{},
         fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
@@ -98,6 +101,16 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   fr::Pipeline<Plain, fr::Exact> const plain{.with = grid.stages, .copies = grid.data};
   std::string result;
   if (name == "bits") {
+    result = train(network(), plain);
+  } else if (name == "groups") {
+    groups = {fr::layer_wise_rate("blocks.{}.", 0.8), fr::no_decay_for_biases_and_norms(),
+              fr::group_by_prefix("blocks.8", {.beta1 = 0.5}),
+              fr::group_by_prefix("blocks.2", {.schedule = [](std::uint64_t step) {
+                                    return 1.0 / (1.0 + double(step));
+                                  }})};
+    result = train(network(), plain);
+  } else if (name == "a group of nothing") {
+    groups = {fr::group_by_prefix("blocks.9", {.lr = 1e-3})};
     result = train(network(), plain);
   } else if (name == "interleaved, fp16") {
     fr::Pipeline<fr::Interleaved<2>, fr::Exact> const two{.with = grid.stages, .copies = grid.data};
@@ -186,6 +199,21 @@ TEST_CASE(
         same(run("interleaved, fp16", 1, 1, folder / "run")));
   // How the two sides are added up depends on whether they are in one process.
   CHECK(same(run("tied", 2, 2, folder / "run")) == same(run("tied", 1, 2, folder / "run")));
+}
+
+TEST_CASE("groups of parameters are those of the whole module, in each process") {
+  support::TemporaryFolder const folder;
+  std::string const alone = same(run("groups", 1, 1, folder / "run"));
+  CHECK(alone.find("exit 0, 9 steps") != std::string::npos);
+  CHECK(alone != same(run("bits", 1, 1, folder / "run")));
+  CHECK(same(run("groups", 1, 4, folder / "run")) == alone);
+  CHECK(same(run("groups", 2, 2, folder / "run")) == alone);
+  for (std::string const& each : run("a group of nothing", 1, 2, folder / "run")) {
+    CAPTURE(each);
+    CHECK(each.find("parameter group 'blocks.9' selects nothing") != std::string::npos);
+    CHECK(each.find("embed.weight embed.bias blocks.0.weight blocks.0.bias blocks.2.weight") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("without dropout, the bits of Replicate<Exact>") {

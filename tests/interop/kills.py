@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills ranks at random instants, goes on with another number of them, and compares the bits: kills.py PROGRAM [KILLS]
+"""Kills ranks at random instants, goes on with another number or grid of them, and compares the bits: kills.py PROGRAM [KILLS]
 
 Beside PROGRAM there must be interop_slurm, built from slurm.cpp in this folder. By itself it kills 5 times with Replicate
 and 3 times with Pipeline, otherwise as often as it is given with each; docs/reliability.md has the results of more. The seed
@@ -22,6 +22,7 @@ from pathlib import Path
 
 STEPS = 40
 SIZES = {"replicate": (1, 2, 4, 8), "pipeline": (1, 2, 3, 4)}
+COPIES = (1, 2, 4)  # of a pipeline, that divide the number of processes
 PATIENCE = 90  # seconds in which all ranks end after one was killed, or the run does
 
 program = ""
@@ -40,10 +41,11 @@ class Kills(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def start(self, job: str, run: Path, size: int) -> list:
+    def start(self, run: Path, size: int, copies: int) -> list:
         kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
         place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port()), "OMP_NUM_THREADS": "1"}
-        ranks = [subprocess.Popen([program, str(run), "5", job], env=kept | place | {"RANK": str(rank)}, text=True,
+        copies = [str(copies)] if copies else []
+        ranks = [subprocess.Popen([program, str(run), "5", *copies], env=kept | place | {"RANK": str(rank)}, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]  # fmt: skip
         self.addCleanup(lambda: [each.kill() for each in ranks if each.poll() is None])
         return ranks
@@ -75,7 +77,7 @@ class Kills(unittest.TestCase):
         print(f"{job}, seed {seed}", file=sys.stderr)
         draw = random.Random(seed)
         whole = self.folder / "whole"
-        self.assertEqual([code for code, _ in self.end(self.start(job, whole, 1))], [0])
+        self.assertEqual([code for code, _ in self.end(self.start(whole, 1, int(job == "pipeline")))], [0])
         expected = (whole / "weights").read_text()
         done, runs, named = 0, 0, 0
         while done < kills[job]:
@@ -84,7 +86,9 @@ class Kills(unittest.TestCase):
             size = 0
             for start in range(1000):
                 size = draw.choice([each for each in SIZES[job] if each != size])
-                ranks = self.start(job, run, size)
+                divides = [each for each in COPIES if size % each == 0] if job == "pipeline" else [0]
+                copies = draw.choice(divides)
+                ranks = self.start(run, size, copies)
                 victim, number = draw.randrange(size), draw.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM))
                 # A start takes about a second, and what is left of the run one to eight.
                 time.sleep(draw.uniform(0.6, 1.8 + 8 / size) if done < kills[job] else 0)
@@ -94,7 +98,7 @@ class Kills(unittest.TestCase):
                     done += 1
                 found = self.end(ranks)
                 codes = [code for code, _ in found]
-                text = f"run {runs}, start {start}, {size} ranks, {number.name} to rank {victim}: {codes}\n"
+                text = f"run {runs}, start {start}, {size} ranks, {copies} copies, {number.name} to rank {victim}: {codes}\n"
                 text += "\n".join(said for _, said in found)
                 if codes == [0] * size:
                     break

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: cluster
 // Trains in the processes that a launcher starts, into a folder that a later start goes on with, with Replicate<Exact>
-// or Pipeline: interop_slurm FOLDER [MILLISECONDS [pipeline]]. A micro-batch takes 25 ms, or as many as are given, so that
+// or Pipeline: interop_slurm FOLDER [MILLISECONDS [COPIES]], COPIES of the module that Pipeline divides. A micro-batch takes 25 ms, or as many as are given, so that
 // signals come in the middle. The first process writes the hash of the weights to FOLDER/weights at the end. kills.py
 // uses it, too.
 #include <torch/torch.h>
@@ -66,7 +66,7 @@ fr::Report train(torch::nn::Sequential& net, std::filesystem::path const& folder
 
 int main(int count, char** arguments) {
   if (count < 2) {
-    std::cerr << "interop_slurm FOLDER [MILLISECONDS [pipeline]]\n";
+    std::cerr << "interop_slurm FOLDER [MILLISECONDS [COPIES]]\n";
     return 2;
   }
   try {
@@ -76,15 +76,21 @@ int main(int count, char** arguments) {
     std::chrono::milliseconds const pause(count > 2 ? std::stoi(arguments[2]) : 25);
     // A rank that is killed before it has come must not keep the others for minutes.
     auto const all = fr::Communicator::join(world, {.join = 15s});
-    bool const is_pipeline = count > 3 && std::string(arguments[3]) == "pipeline";
+    int const copies = count > 3 ? std::stoi(arguments[3]) : 0;
     using Replicate = fr::Replicate<fr::Exact, fr::Shard<fr::States>>;
-    fr::Report const report = is_pipeline ? train(net, folder, pause, fr::Pipeline<>{.with = all})
-                                          : train(net, folder, pause, Replicate{.with = all});
+    using Pipeline = fr::Pipeline<fr::OneForwardOneBackward, fr::Exact>;
+    fr::Report report;
+    if (copies == 0) {
+      report = train(net, folder, pause, Replicate{.with = all});
+    } else {
+      fr::Grid const grid = fr::Grid::of(all, {.data = copies, .stages = world.size / copies});
+      report = train(net, folder, pause, Pipeline{.with = grid.stages, .copies = grid.data});
+    }
     std::cout << world.text() << ": " << report.steps << " steps, exit " << report.exit_code()
               << std::endl;
     if (report.exit_code() != 0) return report.exit_code();
     torch::nn::Sequential whole = net;
-    if (is_pipeline && world.size > 1) {
+    if (copies != 0) {
       whole = network();
       fr::gather_stages(*net, *whole);
     }

@@ -61,6 +61,19 @@ TEST_CASE("a process that is not the first saves its own tensors, and those of n
   CHECK(!state.tensors.contains("1.weight"));
   CHECK(state.values.size() == 4);
 
+  // Of processes with the same layers, one writes them.
+  fr::TensorPlaces copy = places();
+  copy.writes = false;
+  fr::StateDict little;
+  fr::StateWriter again(little);
+  again.parts_alone = true;
+  again.places = &copy;
+  for (std::string const name : {"0.weight", "head.weight", "cpu"}) again(name, tensor);
+  CHECK(little.tensors.size() == 1);
+  CHECK(little.tensors.contains("cpu"));
+  CHECK(all.saves("0.weight"));
+  CHECK(!copy.saves("0.weight"));
+
   fr::StateDict none;
   fr::StateWriter others(none);  // of a module that is not divided
   others.parts_alone = true;

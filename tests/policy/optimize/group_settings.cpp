@@ -307,4 +307,46 @@ TEST_CASE("lr_factors gives one finite factor for each parameter") {
   CHECK(contains(refusal({"a"}, {few}), "a factor of lr_factors is -1"));
 }
 
+TEST_CASE("a process with some of the layers has the settings of the whole module") {
+  frugal::Parameters all;
+  frugal::TensorPlaces places;
+  for (int i = 0; i < 6; ++i) {
+    std::string const layer = std::to_string(i);
+    for (std::string const& name : {layer + ".weight", layer + ".bias"}) {
+      all.names.push_back(name);
+      all.tensors.push_back(at::ones({name.ends_with("bias") ? 1 : 2, 3}).squeeze(0));
+      places.order.push_back(name);
+    }
+  }
+  std::vector<ParameterGroup> const groups{
+      layer_wise_rate("{}.", 0.5), no_decay_for_biases_and_norms(),
+      frugal::group_by_prefix("5", {.beta1 = 0.5}), group_by_pattern("4.*", {.weight_decay = 0.3})};
+  frugal::detail::ParameterSettings const usual{
+      .lr = 0.1, .weight_decay = 0.2, .beta1 = 0.9, .beta2 = 0.99};
+  auto const whole = frugal::detail::resolve_groups(groups, all, usual, {});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    places.tensors[all.names[i]] = {.place = i / 4 == 1 ? frugal::PlacedTensor::Place::here
+                                                        : frugal::PlacedTensor::Place::elsewhere,
+                                    .sizes = all.tensors[i].sizes().vec()};
+  }
+  frugal::Parameters own;  // of layers 2 and 3
+  for (std::size_t i = 4; i < 8; ++i) {
+    own.names.push_back(all.names[i]);
+    own.tensors.push_back(all.tensors[i]);
+  }
+  auto const found = frugal::detail::resolve_groups(groups, own, usual, places);
+  REQUIRE(found.parameters.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(own.names[i]);
+    CHECK(found.parameters[i].same_update(whole.parameters[i + 4]));
+    CHECK(found.parameters[i].rate == whole.parameters[i + 4].rate);
+  }
+  REQUIRE(found.rates.size() == whole.rates.size());
+  for (std::size_t i = 0; i < found.rates.size(); ++i) {
+    CHECK(found.rates[i].name == whole.rates[i].name);
+  }
+  REQUIRE(found.distinct.size() == whole.distinct.size());
+  CHECK(found.distinct.size() == 12);  // of six layers, weights and biases
+}
+
 }  // namespace frugal_test::policy_optimize_group_settings

@@ -87,6 +87,7 @@ class DividedLayers {
       Place const place = each.stage == every_process ? Place::everywhere
                           : is_own(each.stage)        ? Place::here
                                                       : Place::elsewhere;
+      all.order.push_back(each.name);
       all.tensors.emplace(
           each.name, PlacedTensor{.place = place, .sizes = each.sizes, .trained = each.trained});
     }

@@ -133,7 +133,6 @@ class PipelineState {
   void around_fit(FitRun<Context>& phase, Next&& next) {
     RunState& run = phase.run_state();
     bool const several = all_->size() > 1;
-    run.has_other_parameters = several;
     if (several) {
       run.places = layers_->places();
       run.places.writes = !copies_ || copies_->rank() == 0;

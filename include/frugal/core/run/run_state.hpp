@@ -85,8 +85,6 @@ struct RunState {
   /// Set by the policy that saves: one of the processes that have parts of a tensor keeps and writes it,
   /// instead of the first one.
   bool saves_side_by_side = false;
-  /// Whether `parameters` are those of a part of the module, and other processes have the others'.
-  bool has_other_parameters = false;
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
   /// Where each process has other layers of the module. Then all of them call persist() when one saves.

@@ -35,6 +35,7 @@ class TensorPlaces {
  public:
   using Place = PlacedTensor::Place;
   std::map<std::string, PlacedTensor, std::less<>> tensors{};
+  std::vector<std::string> order{};  ///< names of `tensors`, in the order of the whole module
   /// Whether this process saves what is here: of processes that have the same tensors, one does.
   bool writes = true;
 

@@ -49,15 +49,6 @@ FRUGAL_INLINE std::vector<std::vector<std::size_t>> buckets_of(
   return buckets;
 }
 
-[[noreturn]] FRUGAL_INLINE void refuse_groups() {
-  throw SettingsError({.what = "groups of parameters in a module whose layers are divided",
-                       .where = "Optimize::groups",
-                       .why =
-                           "each process would resolve them over its own layers alone: a rate by "
-                           "depth would begin again in each, and a pattern match nothing in some",
-                       .fix = "Leave `groups` empty, or divide the work by Replicate."});
-}
-
 /// The settings of a policy that groups may change.
 template <class Rule>
 ParameterSettings settings_of(Rule const& rule) {
@@ -94,9 +85,9 @@ class FusedState {
 
   void on_fit_begin(FitBegin<Context>& phase) {
     rule_.check();
-    if (phase.run_state().has_other_parameters && !rule_.groups.empty()) refuse_groups();
     Parameters const& parameters = phase.parameters();
-    GroupSettings groups = GroupResolver(rule_.groups, parameters, settings_of(rule_)).resolve();
+    GroupSettings groups =
+        resolve_groups(rule_.groups, parameters, settings_of(rule_), phase.run_state().places);
     parts_.clear();
     // A parameter of which this process has a part may be without values.
     Parameters const& held = phase.parts() == nullptr ? parameters : phase.parts()->parameters;
@@ -113,7 +104,7 @@ class FusedState {
       }
       parts_.push_back(std::move(part));
     }
-    compare_in_processes(phase);
+    compare_in_processes(phase, groups.distinct);
     schedules_ = RateSchedules(rule_.groups, groups, phase.horizon());
     for (std::string const& outlook : schedules_.outlooks()) phase.warn(outlook);
     if constexpr (captures_steps<typename Context::policies>) schedules_.require_none();
@@ -154,9 +145,10 @@ class FusedState {
   }
 
  private:
-  void compare_in_processes(FitBegin<Context>& phase) const {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      Rule const& rule = parts_[i].rule;
+  void compare_in_processes(FitBegin<Context>& phase,
+                            std::vector<ParameterSettings> const& settings) const {
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      Rule const rule = with_settings(rule_, settings[i]);
       auto const compare = [&](char const* name, double value) {
         phase.compare_in_processes(
             "the optimizer's " + std::string(name) + ", group " + std::to_string(i), value);

@@ -17,6 +17,7 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/learning_rate.hpp>
+#include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/optimize/groups.hpp>
@@ -79,6 +80,7 @@ struct GroupSettings {
   std::vector<ParameterSettings> parameters;
   std::vector<GroupRate> rates;                     ///< in the order of their first parameters
   std::vector<std::vector<std::size_t>> schedules;  ///< of each rate, as in ParameterSettings
+  std::vector<ParameterSettings> distinct{};        ///< by same_update()
 };
 
 /// Combines the rules of all groups. An object for one call.
@@ -212,6 +214,10 @@ class GroupResolver {
       all.rates.push_back({name, *own_[i].lr});
       all.schedules.push_back(own_[i].schedules);
     }
+    for (ParameterSettings const& each : own_) {
+      auto const is_same = [&](ParameterSettings const& other) { return each.same_update(other); };
+      if (std::ranges::none_of(all.distinct, is_same)) all.distinct.push_back(each);
+    }
     all.parameters = std::move(own_);
     return all;
   }
@@ -246,5 +252,32 @@ class GroupResolver {
   std::array<std::vector<std::size_t>, one_values.size()> value_from_;  // the groups that gave them
   std::vector<RateRules> rate_rules_;                                   // likewise
 };
+
+/// The settings of each parameter of this process, from rules over the names and shapes of all that the
+/// processes of a run train (`places`). A rule gets those of other processes without values.
+FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups,
+                                           Parameters const& own, ParameterSettings usual,
+                                           TensorPlaces const& places) {
+  if (places.empty()) return GroupResolver(groups, own, std::move(usual)).resolve();
+  std::map<std::string, std::size_t> mine;
+  for (std::size_t i = 0; i < own.size(); ++i) mine.emplace(own.names[i], i);
+  Parameters all;
+  std::vector<std::size_t> at(own.size());  // in `all`
+  for (std::string const& name : places.order) {
+    PlacedTensor const& placed = places.tensors.find(name)->second;
+    auto const here = mine.find(name);
+    bool const elsewhere = placed.place == PlacedTensor::Place::elsewhere && placed.trained;
+    if (here == mine.end() && !elsewhere) continue;
+    if (here != mine.end()) at[here->second] = all.size();
+    all.names.push_back(name);
+    all.tensors.push_back(here != mine.end() ? own.tensors[here->second]
+                                             : at::empty(placed.sizes, at::kMeta));
+  }
+  GroupSettings settings = GroupResolver(groups, all, std::move(usual)).resolve();
+  std::vector<ParameterSettings> of_own;
+  for (std::size_t const i : at) of_own.push_back(settings.parameters[i]);
+  settings.parameters = std::move(of_own);
+  return settings;
+}
 
 }  // namespace frugal::detail
