@@ -575,21 +575,26 @@ stages() {
 stages_of_ci() {
   stage "format" stage_format
   stage "clang, torch 2.11.0: everything" stage_clang
-  stage "headers that users include, each by itself" stage_headers OFF
-  stage "examples" stage_examples
-  stage "spot machines: the files for them" stage_spot
   stage "g++, torch 2.15.0: interfaces read, cores run" stage_gcc
+  # Programs that run, Python's and the linker use one core: two lanes, in different folders of the build.
+  clang_programs &
+  local lane=$!  # bash gives $! to process substitutions, too
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: every parser" stage_fuzz
-  # Python's programs and the linker use one core: two lanes.
+  wait "$lane"
   stage "interop: the files of Python's packages" stage_interop &
-  local interop=$!  # bash gives $! to process substitutions, too
+  lane=$!
   stage "installed, add_subdirectory, FetchContent" stage_package
   stage "conan create" stage_conan
   stage "vcpkg port" stage_vcpkg
   stage "CUDA flavour: link" stage_cuda
-  wait "$interop"
+  wait "$lane"
+}
+clang_programs() {
+  stage "headers that users include, each by itself" stage_headers OFF
+  stage "examples" stage_examples
+  stage "spot machines: the files for them" stage_spot
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten

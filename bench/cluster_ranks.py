@@ -25,11 +25,12 @@ def ended(started: list[subprocess.Popen]) -> list[str]:
     return [output for output, _ in outputs]
 
 
-def start(command: list[str], rank: int, ranks: int, port: int, host: str = "127.0.0.1") -> subprocess.Popen:
+def start(command: list[str], rank: int, ranks: int, port: int, host: str = "127.0.0.1",
+          variables: dict | None = None) -> subprocess.Popen:
     """One rank, with one thread. Variables of a launcher that has started this program do not reach it."""
     place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": host, "MASTER_PORT": str(port),
              "RANK": str(rank), "LOCAL_RANK": str(rank)}  # fmt: skip
     kept = {name: value for name, value in os.environ.items() if not re.match("SLURM|TORCHELASTIC|OMPI", name)}
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env=kept | QUIET | threads | place)  # fmt: skip
+                            env=kept | QUIET | threads | place | (variables or {}))  # fmt: skip

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,20 +48,70 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
+/// Blocks that all use one norm from outside of the list.
+struct SharedNormImpl : torch::nn::Module {
+  SharedNormImpl() {
+    for (int i = 0; i < 4; ++i) blocks->push_back(torch::nn::Linear(8, 8));
+  }
+  torch::nn::ModuleList blocks{register_module("blocks", torch::nn::ModuleList())};
+  torch::nn::LayerNorm norm{
+      register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})))};
+  torch::Tensor forward(torch::Tensor const& x) {
+    return fr::each(blocks, x, [this](auto& block, torch::Tensor each) {
+      return block->template as<torch::nn::Linear>()->forward(norm(each));
+    });
+  }
+};
+TORCH_MODULE(SharedNorm);
+
+/// Has a weight, and does not use it.
+struct IdleImpl : torch::nn::Module {
+  IdleImpl() { register_module("linear", torch::nn::Linear(16, 16)); }
+  torch::Tensor forward(torch::Tensor const& x) { return x.tanh(); }
+};
+TORCH_MODULE(Idle);
+
 Net network(double dropout = 0.2, bool batch_norm = false) {
   torch::manual_seed(3);
   return Net(dropout, batch_norm);
 }
+Net tied() {
+  Net net = network();
+  net->tied = true;
+  return net;
+}
+Net untrained() {
+  Net net = network();
+  net->blocks->named_parameters()["2.weight"].set_requires_grad(false);
+  return net;
+}
+SharedNorm shared_norm() {
+  torch::manual_seed(3);
+  return SharedNorm();
+}
+torch::nn::Sequential with_an_idle_layer() {
+  torch::manual_seed(3);
+  return torch::nn::Sequential(torch::nn::Linear(8, 16), Idle(), torch::nn::Linear(16, 16),
+                               torch::nn::Linear(16, 8));
+}
 
 /// Of the optimizer.
 std::vector<fr::ParameterGroup> groups;
+/// A micro-batch of samples that are not finite, and do not count.
+bool masks = false;
 
-/// Windows of 8, 8 and 2 micro-batches, the last of 2 samples: the last window has none for a second copy.
-template <class... Policies>
-std::string train(Net net, Policies const&... policies) {
+/// Windows of 8, 8 and 6 micro-batches, the last of 2 samples: of four copies one has none in the last window.
+template <class Make, class... Policies>
+std::string train(Make const& make, Policies const&... policies) {
   auto const random = at::make_generator<at::CPUGeneratorImpl>(5);
-  at::Tensor const x = at::randn({70, 8}, random), y = at::randint(0, 8, {70}, random);
-  fr::TensorDataset train(x, y, {.batch = 4}), valid(x, y, {.batch = 16, .shuffle = false});
+  at::Tensor const x = at::randn({86, 8}, random), y = at::randint(0, 8, {86}, random);
+  fr::TensorDataset valid(x.clone(), y.clone(), {.batch = 16, .shuffle = false});
+  if (masks) {
+    x.slice(0, 8, 12).fill_(std::numeric_limits<float>::quiet_NaN());
+    y.slice(0, 8, 12).fill_(-100);
+  }
+  fr::TensorDataset train(x, y, {.batch = 4, .shuffle = !masks});
+  auto net = make();
   try {
     fr::Trainer trainer{
         net,
@@ -76,10 +127,9 @@ std::string train(Net net, Policies const&... policies) {
     fr::Report const report = trainer.fit(train, valid);
     std::int64_t elements = 0;
     for (at::Tensor const& each : net->parameters()) elements += each.numel();
-    Net whole = net;
+    auto whole = net;
     if (fr::detail::LayerList::of(*net).divided()) {
-      whole = network();
-      whole->tied = net->tied;
+      whole = make();
       fr::gather_stages(*net, *whole);
     }
     char numbers[160];
@@ -99,44 +149,57 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   int const stages = std::atoi(std::getenv("FRUGAL_TEST_STAGES"));
   fr::Grid const grid = fr::Grid::join(world, {.stages = stages});
   fr::Pipeline<Plain, fr::Exact> const plain{.with = grid.stages, .copies = grid.data};
+  auto const usual = [] { return network(); };
   std::string result;
-  if (name == "bits") {
-    result = train(network(), plain);
-  } else if (name == "groups") {
+  masks = name == "masked";
+  if (name == "groups") {
     groups = {fr::layer_wise_rate("blocks.{}.", 0.8), fr::no_decay_for_biases_and_norms(),
               fr::group_by_prefix("blocks.8", {.beta1 = 0.5}),
-              fr::group_by_prefix("blocks.2", {.schedule = [](std::uint64_t step) {
-                                    return 1.0 / (1.0 + double(step));
+              fr::group_by_prefix("blocks.4", {.schedule = [](std::uint64_t step) {
+                                    return 1.0 / (1.0 + static_cast<double>(step));
                                   }})};
-    result = train(network(), plain);
   } else if (name == "a group of nothing") {
     groups = {fr::group_by_prefix("blocks.9", {.lr = 1e-3})};
-    result = train(network(), plain);
+  }
+  if (name == "bits" || name == "masked" || name == "a group of nothing") {
+    result = train(usual, plain);
+  } else if (name == "groups") {
+    result = train(untrained, plain);
   } else if (name == "interleaved, fp16") {
     fr::Pipeline<fr::Interleaved<2>, fr::Exact> const two{.with = grid.stages, .copies = grid.data};
-    result = train(network(), two, fr::Precision<fr::FP16>{});
+    result = train(usual, two, fr::Precision<fr::FP16>{});
   } else if (name == "tied") {
-    Net net = network();
-    net->tied = true;
-    result = train(net, plain);
+    result = train(tied, plain);
+  } else if (name == "idle") {
+    result = train(with_an_idle_layer, plain);
+  } else if (name == "shared norm") {
+    result = train(shared_norm, plain);
   } else if (name == "no dropout") {
-    result = train(network(0), plain);
-  } else if (name == "Replicate") {
-    result = train(network(0), fr::Replicate<fr::Exact>{.with = grid.everyone});
+    result = train([] { return network(0); }, plain);
+  } else if (name == "Replicate" || name == "Replicate over data") {
+    result =
+        train([] { return network(0); },
+              fr::Replicate<fr::Exact>{.with = name == "Replicate" ? grid.everyone : grid.data});
   } else if (name == "saves") {
-    result = train(network(), plain, fr::Checkpoint<fr::Every<2>, fr::Keep<9>>{},
+    result = train(usual, plain, fr::Checkpoint<fr::Every<2>, fr::Keep<9>>{},
                    support::Notice::of_environment());
   } else if (name == "without Exact") {
-    result = train(network(), fr::Pipeline<Plain>{.with = grid.stages, .copies = grid.data});
+    result = train(usual, fr::Pipeline<Plain>{.with = grid.stages, .copies = grid.data});
   } else if (name == "without copies") {
-    result = train(network(), fr::Pipeline<Plain, fr::Exact>{.with = grid.stages});
+    result = train(usual, fr::Pipeline<Plain, fr::Exact>{.with = grid.stages});
+  } else if (name == "stages for copies") {
+    result = train(usual, fr::Pipeline<Plain, fr::Exact>{.with = grid.data, .copies = grid.stages});
   } else if (name == "statistics") {
-    result = train(network(0, true), plain);
+    result = train([] { return network(0, true); }, plain);
   } else if (name == "another copy") {
-    Net net = network();
-    at::NoGradGuard const no_gradients;
-    if (grid.data->rank() == 1) net->parameters().front().add_(1e-3);
-    result = train(net, plain);
+    result = train(
+        [&] {
+          Net net = network();
+          at::NoGradGuard const no_gradients;
+          if (grid.data->rank() == 1) net->parameters().front().add_(1e-3);
+          return net;
+        },
+        plain);
   }
   rank_processes::answer(result);
 }
@@ -201,6 +264,20 @@ TEST_CASE(
   CHECK(same(run("tied", 2, 2, folder / "run")) == same(run("tied", 1, 2, folder / "run")));
 }
 
+TEST_CASE("a micro-batch that does not count reaches no stage, whatever is in it") {
+  support::TemporaryFolder const folder;
+  std::string const alone = same(run("masked", 1, 1, folder / "run"));
+  CHECK(alone.find("exit 0, 9 steps") != std::string::npos);
+  CHECK(same(run("masked", 2, 2, folder / "run")) == alone);
+}
+
+TEST_CASE("a stage without a gradient takes part in the norm") {
+  support::TemporaryFolder const folder;
+  std::string const alone = same(run("idle", 1, 1, folder / "run"));
+  CHECK(alone.find("exit 0, 9 steps") != std::string::npos);
+  CHECK(same(run("idle", 2, 4, folder / "run")) == alone);
+}
+
 TEST_CASE("groups of parameters are those of the whole module, in each process") {
   support::TemporaryFolder const folder;
   std::string const alone = same(run("groups", 1, 1, folder / "run"));
@@ -258,7 +335,10 @@ TEST_CASE("each error is one of all processes, with what to do") {
     char const* says;
   };
   for (Wrong const& wrong :
-       {Wrong{"without Exact", 2, 1, "Write Pipeline<OneForwardOneBackward, Exact>"},
+       {Wrong{"shared norm", 1, 4, "a layer in the middle uses 'norm.weight', which is outside"},
+        Wrong{"stages for copies", 2, 2, "are not the stages and the data of one Grid"},
+        Wrong{"Replicate over data", 2, 2, "`with` has 2 of the run's 4 processes"},
+        Wrong{"without Exact", 2, 1, "Write Pipeline<OneForwardOneBackward, Exact>"},
         Wrong{"without copies", 2, 2,
               "the run has 4 processes, and Pipeline's copies x with are 1 x 2"},
         Wrong{"statistics", 2, 1, "the module has BatchNorm, and there are several copies of it"},
@@ -267,7 +347,9 @@ TEST_CASE("each error is one of all processes, with what to do") {
     CAPTURE(wrong.job);
     for (std::string const& each : run(wrong.job, wrong.copies, wrong.stages, folder / "run")) {
       CAPTURE(each);
-      CHECK(each.find(wrong.says) != std::string::npos);
+      // Of the norm the stages in the middle know, and the others name one of them.
+      bool const named = wrong.job == std::string("shared norm") && each.find("frugal: rank ") == 0;
+      CHECK((each.find(wrong.says) != std::string::npos || named));
     }
   }
 }

@@ -107,7 +107,7 @@ class Communicator {
   int rank_in_world(int rank) const {
     return ranks_.empty() ? rank : ranks_[static_cast<std::size_t>(rank)];
   }
-  /// Of the data dimension of a Grid: all processes of the run, and those that hold the shards of one
+  /// Of a dimension of a Grid: all processes of the run; and of `data`, those that hold the shards of one
   /// module. Null otherwise.
   std::shared_ptr<Communicator> const& everyone() const { return everyone_; }
   std::shared_ptr<Communicator> const& tensor() const { return tensor_; }

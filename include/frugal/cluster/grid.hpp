@@ -62,13 +62,15 @@ struct Grid {
     for (int i = 0; i < each; ++i) own.push_back(rank / each * each + i);
     std::string const copy = std::to_string(rank / each), place = std::to_string(rank % each);
     Grid grid{.shape = shape};
-    grid.data = everyone->group(data, "data/" + place);
+    // Stages have different numbers of tensors to exchange.
+    grid.data = everyone->group(data, "data/" + place, /*counts=*/shape.stages == 1);
     // A process with fewer micro-batches than the others makes fewer exchanges of these.
     grid.tensor =
         everyone->group(shape.tensor > 1 ? own : alone, "tensor/" + copy, /*counts=*/false);
     grid.stages =
         everyone->group(shape.stages > 1 ? own : alone, "stages/" + copy, /*counts=*/false);
     grid.data->belongs_to(everyone, grid.tensor);
+    grid.tensor->belongs_to(everyone, nullptr);
     grid.stages->belongs_to(everyone, nullptr);
     grid.everyone = std::move(everyone);
     return grid;

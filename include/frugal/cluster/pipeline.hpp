@@ -118,8 +118,8 @@ struct Pipeline {
 };
 
 /// Copies the weights and buffers of a module that Pipeline has divided into `whole`, which the same
-/// code has made. All processes call it together, and the first one has the result; in the others
-/// `whole` may be any module of this kind, and stays as it is.
+/// code has made. All processes call it together, and the first one of each copy has the result; in the
+/// others `whole` may be any module of this kind, and stays as it is.
 ///
 /// Errors  ModuleError if the module is not divided, or if `whole` has other tensors.
 inline void gather_stages(torch::nn::Module& divided, torch::nn::Module& whole) {

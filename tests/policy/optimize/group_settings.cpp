@@ -327,7 +327,8 @@ TEST_CASE("a process with some of the layers has the settings of the whole modul
   for (std::size_t i = 0; i < all.size(); ++i) {
     places.tensors[all.names[i]] = {.place = i / 4 == 1 ? frugal::PlacedTensor::Place::here
                                                         : frugal::PlacedTensor::Place::elsewhere,
-                                    .sizes = all.tensors[i].sizes().vec()};
+                                    .sizes = all.tensors[i].sizes().vec(),
+                                    .type = static_cast<int>(at::kFloat)};
   }
   frugal::Parameters own;  // of layers 2 and 3
   for (std::size_t i = 4; i < 8; ++i) {

@@ -37,7 +37,7 @@ inline std::vector<std::string> gather_texts(Communicator& all, std::string cons
 /// in all.
 inline void require_same_run(Communicator& all,
                              std::vector<std::pair<std::string, std::string>> const& values) {
-  std::string mine;
+  std::string mine = std::to_string(values.size()) + '\0';
   for (auto const& [name, value] : values) mine += value + '\0';
   std::vector<std::string> const texts = gather_texts(all, mine, "the comparison of the runs");
   auto const value_of = [](std::string const& text, std::size_t which) {
@@ -47,12 +47,13 @@ inline void require_same_run(Communicator& all,
     }
     return text.substr(begin, text.find('\0', begin) - begin);
   };
-  for (std::size_t which = 0; which < values.size(); ++which) {
+  // The number of values comes first: where it differs all ranks find that, whatever they have.
+  for (std::size_t which = 0; which < values.size() + 1; ++which) {
     std::string const first = value_of(texts.front(), which);
     for (std::size_t rank = 1; rank < texts.size(); ++rank) {
       std::string const other = value_of(texts[rank], which);
       if (other == first) continue;
-      std::string const& name = values[which].first;
+      std::string const name = which == 0 ? "the number of settings" : values[which - 1].first;
       auto const named = [&](std::size_t which_rank) {
         return "rank " + std::to_string(all.rank_in_world(static_cast<int>(which_rank)));
       };

@@ -48,7 +48,7 @@ std::uint64_t shape_key(B const& batch) {
 }
 
 /// Executes a window of a recipe with Pipeline: this process's passes, in the order of its schedule.
-/// All processes read all batches; the loss is the last stage's, with all hooks of a pass.
+/// The processes of a copy read all of its batches; the loss is the last stage's, with all hooks of a pass.
 template <class Passes>
 class PipelineExecutor {
   using Context = typename Passes::Context;
@@ -149,7 +149,7 @@ class PipelineExecutor {
       auto body = [&] { passes_.template pass<HookScope::all>(batch); };
       run.engine->template surround<around::micro_batch>(phase, body);
       if (!pass.ran) refuse_without_layers();
-      double const unit = std::exchange(run.gradient_unit, 1.0);
+      double const unit = passes_.take_unit();
       gradients_->keep(stage, unit);
       send_gradient(input, stage, unit);
       return;
@@ -180,6 +180,11 @@ class PipelineExecutor {
     auto const came =
         links_->await_gradient(*live.gradient, live.output, layers_->rank_of(stage + 1));
     links_->finish(live.sent);  // it has arrived, or there would be no gradient
+    if (!came.tensor.defined()) {
+      gradients_->keep(stage, 1);
+      send_gradient(live.input, stage, 1);
+      return;
+    }
     guarded("the backward pass", passes_.run().counters,
             [&] { torch::autograd::backward({live.output}, {came.tensor}); });
     gradients_->keep(stage, came.unit);
@@ -204,10 +209,10 @@ class PipelineExecutor {
   void send_gradient(at::Tensor const& input, int stage, double unit) {
     if (stage == 0 || !input.requires_grad()) return;
     at::NoGradGuard const no_gradients;
-    at::Tensor gradient = input.grad();
-    if (!gradient.defined()) gradient = at::zeros_like(input);  // a loss of weight 0
     finish_gradient();
-    gradient_sent_ = links_->send_gradient(gradient, unit, layers_->rank_of(stage - 1), stage);
+    int const before = layers_->rank_of(stage - 1);
+    // Undefined for a loss of weight 0, which has no backward pass.
+    gradient_sent_ = links_->send_gradient(input, input.grad(), unit, before, stage);
   }
   /// The process before this one receives each as soon as it comes, whatever it computes.
   void finish_gradient() {

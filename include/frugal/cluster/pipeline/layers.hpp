@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,8 @@ class DividedLayers {
     at::ScalarType type = at::kFloat;
     bool trained = true;
     int stage = every_process;
+    bool is_parameter = false;
+    bool is_first_name = true;  ///< of its tensor
   };
   static constexpr int every_process = -1;
 
@@ -87,9 +90,11 @@ class DividedLayers {
       Place const place = each.stage == every_process ? Place::everywhere
                           : is_own(each.stage)        ? Place::here
                                                       : Place::elsewhere;
-      all.order.push_back(each.name);
-      all.tensors.emplace(
-          each.name, PlacedTensor{.place = place, .sizes = each.sizes, .trained = each.trained});
+      if (each.is_parameter && each.is_first_name) all.order.push_back(each.name);
+      all.tensors.emplace(each.name, PlacedTensor{.place = place,
+                                                  .sizes = each.sizes,
+                                                  .trained = each.trained,
+                                                  .type = static_cast<int>(each.type)});
     }
     return all;
   }
@@ -346,8 +351,10 @@ struct LayerList {
       for (at::Tensor const& each : children[i].value()->buffers()) note(each, stages[i]);
     }
     std::vector<DividedLayers::Part> parts;
-    auto const add = [&](auto const& item) {
+    std::unordered_set<c10::TensorImpl const*> seen;
+    auto const add = [&](auto const& item, bool is_parameter) {
       if (!item.value().defined()) return;
+      bool const is_new = seen.insert(item.value().unsafeGetTensorImpl()).second;
       auto const place = stage_of.find(item.value().unsafeGetTensorImpl());
       bool const outside = !name.empty() && !item.key().starts_with(name + ".");
       if (several && outside && place != stage_of.end()) refuse_shared();
@@ -356,10 +363,12 @@ struct LayerList {
            .sizes = item.value().sizes().vec(),
            .type = item.value().scalar_type(),
            .trained = item.value().requires_grad(),
-           .stage = place == stage_of.end() ? DividedLayers::every_process : place->second});
+           .stage = place == stage_of.end() ? DividedLayers::every_process : place->second,
+           .is_parameter = is_parameter,
+           .is_first_name = is_new});
     };
-    for (auto const& item : root.named_parameters()) add(item);
-    for (auto const& item : root.named_buffers()) add(item);
+    for (auto const& item : root.named_parameters()) add(item, true);
+    for (auto const& item : root.named_buffers()) add(item, false);
     return parts;
   }
 

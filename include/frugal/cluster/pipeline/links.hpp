@@ -102,17 +102,21 @@ class StageLinks {
 
   /// The gradient of a stage's input, which is still to be multiplied by `unit`, a power of two. As one
   /// message: the gradient's elements, and the exponent. FP16 would overflow if it were multiplied here.
-  LinkMessage send_gradient(at::Tensor const& gradient, double unit, int rank, int stage) {
-    constexpr int most = 200;  // which BF16 holds exactly
+  /// An undefined one is `no_gradient` in place of the exponent.
+  LinkMessage send_gradient(at::Tensor const& input, at::Tensor const& gradient, double unit,
+                            int rank, int stage) {
+    at::Tensor const message = at::zeros({input.numel() + 1}, input.options().device(at::kCPU));
+    if (!gradient.defined()) {
+      message.narrow(0, input.numel(), 1).fill_(no_gradient);
+      return send_tensor(message, rank, 2 * stage + 1);
+    }
     int exponent = 0;
     std::frexp(unit, &exponent);
-    int const sent = std::min(exponent - 1, most);
-    at::Tensor const host = gradient.detach().cpu();
-    at::Tensor const message = at::empty({host.numel() + 1}, host.options());
-    at::Tensor elements = message.narrow(0, 0, host.numel()).view(host.sizes());
-    elements.copy_(host);
+    int const sent = std::min(exponent - 1, most_exponent);
+    at::Tensor elements = message.narrow(0, 0, input.numel()).view(input.sizes());
+    elements.copy_(gradient.detach());
     if (exponent - 1 != sent) elements.mul_(std::ldexp(1.0, exponent - 1 - sent));
-    message.narrow(0, host.numel(), 1).fill_(sent);
+    message.narrow(0, input.numel(), 1).fill_(sent);
     return send_tensor(message, rank, 2 * stage + 1);
   }
   /// Begins to receive the gradient of what this process has sent as input of `stage`.
@@ -120,13 +124,14 @@ class StageLinks {
     return receive_tensor({activation.numel() + 1}, activation.scalar_type(), rank, 2 * stage + 1);
   }
   struct Gradient {
-    at::Tensor tensor{};
+    at::Tensor tensor{};  ///< undefined: the micro-batch has none
     double unit = 1;
   };
   Gradient await_gradient(LinkMessage const& message, at::Tensor const& activation, int rank) {
     at::Tensor const all = await(message, rank, "the gradient of an activation");
     std::int64_t const count = all.numel() - 1;
     double const exponent = message.tensor.narrow(0, count, 1).item<double>();
+    if (exponent == no_gradient) return {};
     return {.tensor = all.narrow(0, 0, count).view(activation.sizes()),
             .unit = std::ldexp(1.0, static_cast<int>(exponent))};
   }
@@ -156,6 +161,9 @@ class StageLinks {
   StageLinks& operator=(StageLinks const&) = delete;
 
  private:
+  // BF16 holds both exactly.
+  static constexpr int most_exponent = 200, no_gradient = 250;
+
   static std::uint64_t key(int stage, std::uint64_t like) {
     return like ^ (static_cast<std::uint64_t>(stage) * 0x9E3779B97F4A7C15U);
   }

@@ -36,6 +36,22 @@ struct PipelineProcesses {
              "each process has stages of one copy",
              "Set Pipeline::with to the `stages` of a Grid, and Pipeline::copies to its `data`.");
     }
+    int const first = everyone->rank() / with->size() * with->size();
+    bool fits = true;
+    for (int i = 0; i < with->size(); ++i) {
+      fits = fits && with->rank_in_world(i) == everyone->rank_in_world(first + i);
+    }
+    for (int i = 0; copies && i < number; ++i) {
+      int const rank = everyone->rank_in_world(i * with->size() + with->rank());
+      fits = fits && copies->rank_in_world(i) == rank;
+    }
+    if (!fits) {
+      refuse(*everyone,
+             "Pipeline's `with` and `copies` are not the stages and the data of one Grid",
+             "each process has stages of one copy, and exchanges gradients with those of the same "
+             "stages",
+             "Set Pipeline::with to the `stages` of a Grid, and Pipeline::copies to its `data`.");
+    }
     if (is_exact && !copies) copies = std::make_shared<Communicator>(nullptr, World{});
     return {
         .stages = std::move(with), .copies = std::move(copies), .everyone = std::move(everyone)};

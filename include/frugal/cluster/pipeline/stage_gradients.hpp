@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/cluster/tensors/pairwise_sum.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
@@ -30,10 +32,11 @@ class StageGradients {
   explicit StageGradients(std::shared_ptr<Communicator> copies) : copies_(std::move(copies)) {}
 
   /// A fit begins. `stages`: of each parameter, the own stages whose backward passes may give it a
-  /// gradient.
-  void begin_fit(std::vector<std::vector<int>> const& stages) {
+  /// gradient. `names`: of the parameters.
+  void begin_fit(std::vector<std::vector<int>> const& stages, std::vector<std::string> names) {
     stages_.clear();
     open_ = false;
+    names_ = std::move(names);
     if (!copies_) return;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       for (int const stage : stages[i]) of(stage).indices.push_back(i);
@@ -56,6 +59,7 @@ class StageGradients {
     at::NoGradGuard const no_gradients;
     if (copies_) {
       if (Stage* const one = find(stage)) one->tree.add(taken(*one, unit));
+      require_none_left();
       return;
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -140,6 +144,19 @@ class StageGradients {
     return any ? all : std::vector<at::Tensor>();
   }
 
+  /// A parameter outside of the list of layers has a place in the trees of both ends.
+  void require_none_left() const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!parameters_[i].grad().defined()) [[likely]]
+        continue;
+      throw ModuleError(
+          {.what = "a layer in the middle uses '" + names_[i] + "', which is outside of the list",
+           .where = "Pipeline<..., Exact>",
+           .why = "its gradients are added up in the order of the first and the last stage",
+           .fix = "Give each layer a module of its own for it, or leave Exact out: one copy."});
+    }
+  }
+
   void sum_copies(Stage& stage) {
     WindowMessage const message(0, stage.has.size());
     at::Tensor const rows = copies_->gather(message.pack({}, stage.has, false, false),
@@ -162,6 +179,7 @@ class StageGradients {
 
   std::shared_ptr<Communicator> copies_;
   std::vector<Stage> stages_;
+  std::vector<std::string> names_;
   bool open_ = false;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> sums_;  ///< by parameter

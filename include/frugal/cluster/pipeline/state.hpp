@@ -11,11 +11,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/renormalised.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
@@ -83,6 +85,7 @@ class PipelineState {
       elements.push_back(trained);
       each_batch_norm(*layer, [&](auto const&) { --norms; });
     }
+    if (number_of_copies() > 1) refuse_renormalised(root, "Pipeline");
     each_batch_norm(root, [&](auto const&) {
       if (number_of_copies() > 1) refuse_batch_norm_of_copies();
       ++norms;
@@ -194,14 +197,16 @@ class PipelineState {
       own.names.push_back(updated.names[i]);
       own.tensors.push_back(updated.tensors[i]);
     }
-    at::Tensor mine = BlockNorms::of(own, nullptr);
-    if (all_->size() == 1) return {mine};
-    mine = mine.cpu().to(at::kDouble);
-    at::Tensor const lengths =
-        all_->gather(at::full({1}, mine.numel(), at::kLong), "the norm of gradients");
-    std::int64_t const longest = lengths.max().template item<std::int64_t>();
-    mine = at::constant_pad_nd(mine, {0, longest - mine.numel()});
-    return {all_->gather(mine, "the norm of gradients").flatten()};
+    at::Tensor mine = BlockNorms::of(own, nullptr).cpu().to(at::kDouble);
+    if (all_->size() > 1) {
+      at::Tensor const lengths =
+          all_->gather(at::full({1}, mine.numel(), at::kLong), "the norm of gradients");
+      std::int64_t const longest = lengths.max().template item<std::int64_t>();
+      mine = at::constant_pad_nd(mine, {0, longest - mine.numel()});
+      mine = all_->gather(mine, "the norm of gradients").flatten();
+    }
+    // In an order that does not depend on who has which layers.
+    return {std::get<0>(mine.masked_select(mine != 0).sort())};
   }
   void collect_parts() {}
 
@@ -252,7 +257,7 @@ class PipelineState {
                        : is_shared                            ? ends
                                                               : std::vector{stage});
     }
-    gradients_.begin_fit(passes);
+    gradients_.begin_fit(passes, parameters.names);
   }
 
   void exchange_records(SharedWindow<Context>& phase, std::vector<bool>& has) {

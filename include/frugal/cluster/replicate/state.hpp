@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
-#include <torch/nn/modules/embedding.h>
 
 #include <array>
 #include <cstddef>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/renormalised.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
@@ -80,7 +80,7 @@ class ReplicateState {
   void on_fit_begin(FitBegin<Context>& phase) {
     batch_norms_.begin(base_module(phase.module()));
     if (everyone_.size() == 1) return;
-    refuse_renormalised(base_module(phase.module()));
+    refuse_renormalised(base_module(phase.module()), name_);
     require_same_run(everyone_, run_values(phase));
   }
 
@@ -215,6 +215,7 @@ class ReplicateState {
  private:
   /// Of a Grid: this process has shards of the module, and others of its copy the rest.
   void cut(FitRun<Context>& phase) {
+    require_whole_world();
     if (!all_.tensor() || all_.tensor()->size() == 1) {
       require_whole(base_module(phase.module()), name_,
                     "Set Replicate's member `with` to the `data` of the Grid whose `tensor` the "
@@ -238,6 +239,16 @@ class ReplicateState {
     run.save_board = everyone_.save_board();
   }
 
+  void require_whole_world() const {
+    int const shards_of_copy = all_.tensor() ? all_.tensor()->size() : 1;
+    if (all_.size() * shards_of_copy == everyone_.size()) return;
+    throw SettingsError(
+        {.what = "`with` has " + std::to_string(all_.size()) + " of the run's " +
+                 std::to_string(everyone_.size()) + " processes",
+         .where = name_,
+         .why = "the others would train the same run once more",
+         .fix = "Set it to the `data` of a Grid with stages = 1. Stages are Pipeline's."});
+  }
   [[noreturn]] void refuse_with_shards(std::string const& what) const {
     throw SettingsError(
         {.what = "a recipe with " + what + " trains a module that is cut over processes",
@@ -289,22 +300,6 @@ class ReplicateState {
     if (sharded_) sharded_->release();
     sharded_.reset();
     cut_.reset();
-  }
-
-  /// `max_norm` changes rows of the weight in the forward pass, those of a process's own samples.
-  void refuse_renormalised(torch::nn::Module& module) const {
-    for (auto const& each : module.modules()) {
-      auto const* rows = each->template as<torch::nn::EmbeddingImpl>();
-      auto const* bags = each->template as<torch::nn::EmbeddingBagImpl>();
-      if (!(rows != nullptr && rows->options.max_norm()) &&
-          !(bags != nullptr && bags->options.max_norm()))
-        continue;
-      throw ModuleError({.what = "an Embedding has max_norm",
-                         .where = name_,
-                         .why = "its forward pass changes the rows of the samples that one process "
-                                "has, so the weights of processes would differ",
-                         .fix = "Leave max_norm out, or renormalise the rows in the objective."});
-    }
   }
 
   void require_same_module(Phase<Context> const& phase, char const* what) {

@@ -100,6 +100,7 @@ class ExactSum {
         tree.add_nothing();
       }
     }
+    pending.parts.reset();
     return tree.take().front();
   }
 

@@ -115,6 +115,15 @@ class Passes {
     }
   }
 
+  /// After a pass: what its gradients are still to be multiplied by. It does not depend on the passes
+  /// before.
+  double take_unit()
+    requires Traits::divides
+  {
+    run_.gradient_unit = 1;
+    return window_.take_unit();
+  }
+
   // [begin pass]
   template <HookScope scope>
   void pass(Batch& batch) {

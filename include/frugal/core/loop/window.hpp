@@ -112,6 +112,12 @@ class Window {
     scale(gradients, unit_, 1.0);
     unit_ = 1;
   }
+  /// Likewise for a caller that multiplies them.
+  double take_unit()
+    requires Shared
+  {
+    return std::exchange(unit_, 1.0);
+  }
   /// Divides the gradients by the weight of all processes.
   void normalise(std::vector<at::Tensor> const& gradients, double all) const
     requires Shared

@@ -21,6 +21,7 @@ struct PlacedTensor {
   Place place = Place::everywhere;
   std::vector<std::int64_t> sizes{};
   bool trained = true;
+  int type = 0;  ///< an at::ScalarType
 };
 
 /// Which processes have the tensors of a module that is divided among them, by name. Empty: each process
@@ -35,7 +36,8 @@ class TensorPlaces {
  public:
   using Place = PlacedTensor::Place;
   std::map<std::string, PlacedTensor, std::less<>> tensors{};
-  std::vector<std::string> order{};  ///< names of `tensors`, in the order of the whole module
+  /// Names of the parameters, in the order of the whole module; of a parameter with several the first one.
+  std::vector<std::string> order{};
   /// Whether this process saves what is here: of processes that have the same tensors, one does.
   bool writes = true;
 

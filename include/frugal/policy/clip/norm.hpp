@@ -58,7 +58,7 @@ FRUGAL_INLINE void clip_on_host(std::vector<at::Tensor> const& gradients, double
                                 double limit) {
   double const factor = limit / (norm + tiny_norm);
   // Written so that a NaN norm makes the gradients NaN, as on a device.
-  if (!(factor >= 1)) at::_foreach_mul_(gradients, factor);
+  if (!(factor >= 1) && !gradients.empty()) at::_foreach_mul_(gradients, factor);
 }
 
 // The factor stays on the gradients' device: no host sync.
@@ -118,7 +118,8 @@ struct ClipNorm {
 
     void on_gradients(Gradients<Context>& phase) {
       auto const& gradients = phase.gradients();
-      if (gradients.empty()) return;
+      // Of processes with different layers others may have some, and ask for this one's norms.
+      if (gradients.empty() && !Run<Context>::divides) return;
       std::vector<at::Tensor> norms = phase.norms();
       // In a captured graph a host number would stay constant.
       if (!captures_steps<typename Context::policies> && detail::all_on_host(norms)) {

@@ -254,7 +254,7 @@ class GroupResolver {
 };
 
 /// The settings of each parameter of this process, from rules over the names and shapes of all that the
-/// processes of a run train (`places`). A rule gets those of other processes without values.
+/// processes of a run have (`places`). A rule gets those of other processes without values.
 FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups,
                                            Parameters const& own, ParameterSettings usual,
                                            TensorPlaces const& places) {
@@ -263,15 +263,24 @@ FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& gr
   for (std::size_t i = 0; i < own.size(); ++i) mine.emplace(own.names[i], i);
   Parameters all;
   std::vector<std::size_t> at(own.size());  // in `all`
+  auto const add = [&](std::string const& name, at::Tensor const& tensor) {
+    all.names.push_back(name);
+    all.tensors.push_back(tensor);
+  };
   for (std::string const& name : places.order) {
     PlacedTensor const& placed = places.tensors.find(name)->second;
-    auto const here = mine.find(name);
-    bool const elsewhere = placed.place == PlacedTensor::Place::elsewhere && placed.trained;
-    if (here == mine.end() && !elsewhere) continue;
-    if (here != mine.end()) at[here->second] = all.size();
-    all.names.push_back(name);
-    all.tensors.push_back(here != mine.end() ? own.tensors[here->second]
-                                             : at::empty(placed.sizes, at::kMeta));
+    if (auto const here = mine.extract(name)) {
+      at[here.mapped()] = all.size();
+      add(name, own.tensors[here.mapped()]);
+    } else if (placed.place == PlacedTensor::Place::elsewhere) {
+      auto const type = static_cast<at::ScalarType>(placed.type);
+      add(name, at::empty(placed.sizes, at::TensorOptions(type).device(at::kMeta))
+                    .requires_grad_(placed.trained));
+    }
+  }
+  for (auto const& [name, i] : mine) {  // a policy's own
+    at[i] = all.size();
+    add(name, own.tensors[i]);
   }
   GroupSettings settings = GroupResolver(groups, all, std::move(usual)).resolve();
   std::vector<ParameterSettings> of_own;
