@@ -180,12 +180,15 @@ class RankWatch {
   }
   /// Finds one, after an exchange has failed here.
   std::string find() {
-    change([this] { here_.noticed = true; });
+    change([this] { here_.looks = true; });
     write();
     try {
       std::vector<Place> const before = read();
       std::this_thread::sleep_for(times_.beat * 5 / 2);
       std::string const found = agree(judge(before, read()));
+      // Not before: the process that serves the store may end then.
+      change([this] { here_.noticed = true; });
+      write();
       linger();
       return found;
     } catch (std::exception const&) {
@@ -202,7 +205,8 @@ class RankWatch {
   struct Place {
     std::uint64_t beats = 0;
     State state = State::joined;  ///< no run has begun
-    bool noticed = false;         ///< that the run is over
+    bool looks = false;           ///< for a verdict, after an exchange has failed
+    bool noticed = false;         ///< that the run is over: it has the verdict
     std::uint64_t step = 0;
     std::uint64_t exchanges = 0;  ///< begun
     bool waits = false;           ///< in the last one of them
@@ -231,8 +235,8 @@ class RankWatch {
       auto const since =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_);
       text << ++here_.beats << ' ' << static_cast<int>(here_.state) << ' ' << here_.noticed << ' '
-           << here_.step << ' ' << here_.exchanges << ' ' << here_.waits << ' ' << since.count()
-           << ' ' << here_.what;
+           << here_.looks << ' ' << here_.step << ' ' << here_.exchanges << ' ' << here_.waits
+           << ' ' << since.count() << ' ' << here_.what;
     }
     try {
       store_->set(key(rank_), text.str());
@@ -249,13 +253,16 @@ class RankWatch {
   /// The process that serves the store ends last: the others must be able to read the verdict.
   void linger() {
     if (!serves_) return;
-    auto const end = Clock::now() + 2 * times_.beat;
+    auto const begun = Clock::now();
     try {
-      while (Clock::now() < end) {
+      while (true) {
         std::vector<Place> const all = read();
         bool const over = std::ranges::all_of(
             all, [](Place const& each) { return each.noticed || each.state != State::runs; });
-        if (over) return;
+        // A look takes two beats and a half. A rank that was killed notices nothing.
+        bool const looks =
+            std::ranges::any_of(all, [](Place const& each) { return each.looks && !each.noticed; });
+        if (over || Clock::now() > begun + (looks ? 5 : 2) * times_.beat) return;
         std::this_thread::sleep_for(times_.beat / 5);
       }
     } catch (std::exception const&) {
@@ -266,8 +273,8 @@ class RankWatch {
     std::istringstream text(store_->get_to_str(key(rank)));
     Place place;
     int state = 0;
-    text >> place.beats >> state >> place.noticed >> place.step >> place.exchanges >> place.waits >>
-        place.since;
+    text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
+        place.waits >> place.since;
     place.state = static_cast<State>(state);
     text.get();
     std::getline(text, place.what);
@@ -288,7 +295,8 @@ class RankWatch {
     std::string ending;
     {
       std::scoped_lock const lock(mutex_);
-      bool const ends = !verdict_.empty() && !here_.noticed && here_.state == State::runs &&
+      bool const ends = !verdict_.empty() && !here_.noticed && !here_.looks &&
+                        here_.state == State::runs &&
                         Clock::now() - std::max(found_, moved_) > times_.grace;
       if (ends) ending = verdict_;
     }
