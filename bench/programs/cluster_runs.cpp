@@ -74,7 +74,7 @@ double loss_of(std::string const& file, std::uint64_t steps, std::uint64_t seed,
   return fr::CrossEntropy{}(net, rest).value.template item<double>();
 }
 
-/// Steps of a GPT with 76 million parameters, 302 MB of weights. Returns the seconds of one.
+/// Steps of a GPT with 76 million parameters, 304 MB of weights. Returns the seconds of one.
 template <int window, class... Policies>
 double train_large(Policies const&... policies) {
   constexpr int steps = 4;
