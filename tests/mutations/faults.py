@@ -1027,8 +1027,8 @@ FAULTS = (
         name="norm-of-one-stage",
         breaks="Each process of a pipeline clips by the norm of its own layers.",
         file="include/frugal/cluster/pipeline/state.hpp",
-        old='return {all_->gather(mine, "the norm of gradients").flatten()};',
-        new="return {mine};",
+        old='mine = all_->gather(mine, "the norm of gradients").flatten();',
+        new='all_->gather(mine, "the norm of gradients");',
         check=test("^cluster: pipeline$"),
     ),
     Fault(
@@ -1125,6 +1125,22 @@ FAULTS = (
         file="include/frugal/cluster/pipeline/stage_gradients.hpp",
         old="return unit == 1 ? one : one * unit;",
         new="return one;",
+        check=test("^cluster: pipeline_copies$"),
+    ),
+    Fault(
+        name="zeros-for-no-gradient",
+        breaks="A micro-batch of loss weight 0 has a backward pass of zeros in the earlier stages.",
+        file="include/frugal/cluster/pipeline/links.hpp",
+        old="if (exponent == no_gradient) return {};",
+        new="",
+        check=test("^cluster: pipeline_copies$"),
+    ),
+    Fault(
+        name="stage-without-gradient-asks-no-norm",
+        breaks="A stage without a gradient in a window takes no part in the norm: the others wait for it.",
+        file="include/frugal/policy/clip/norm.hpp",
+        old="if (gradients.empty() && !Run<Context>::divides) return;",
+        new="if (gradients.empty()) return;",
         check=test("^cluster: pipeline_copies$"),
     ),
     Fault(
