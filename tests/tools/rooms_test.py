@@ -44,6 +44,7 @@ MAY_INCLUDE = {
     "report/progress": {"base", "policy"},
     "report/sink": {"base", "core/compose", "core/libtorch", "core/run", "core/state", "policy", "report/log"},
     "report/throughput": {"base"},
+    "search": {"base"},
 }
 FOR_ALL = {"error.hpp", "inline.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
