@@ -299,7 +299,7 @@ stage_spot() {
 stage_sanitizer() {
   local programs=(test_torchfree test_optimised)
   [ "$1" != tsan ] || programs=(test_torchfree)  # only what uses threads
-  limit_units 60
+  limit_units 100  # another lane of CI takes half of a core meanwhile
   configure "$1" "$root/build/$1"
   build "$root/build/$1" "${programs[@]}"
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
