@@ -1122,9 +1122,9 @@ FAULTS = (
     Fault(
         name="copies-without-unit",
         breaks="Gradients of a pipeline's micro-batches are not multiplied by their unit.",
-        file="include/frugal/cluster/pipeline/stage_gradients.hpp",
-        old="return unit == 1 ? one : one * unit;",
-        new="return one;",
+        file="include/frugal/cluster/tensors/exact_gradients.hpp",
+        old="gradients.push_back(unit == 1 ? std::move(one) : one * unit);",
+        new="gradients.push_back(std::move(one));",
         check=test("^cluster: pipeline_copies$"),
     ),
     Fault(

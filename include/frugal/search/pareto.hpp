@@ -15,7 +15,7 @@
 
 namespace frugal {
 
-/// What a trial has come to in each objective, all to be minimised: give a metric that should be large with
+/// The results of a trial, one for each objective, all to be minimised: give a metric that should be large with
 /// its sign changed. NaN counts as infinity.
 using ObjectiveValues = std::vector<double>;
 
@@ -88,7 +88,7 @@ FRUGAL_INLINE double volume_of_front(std::vector<ObjectiveValues> front,
   for (std::size_t k = 0; k < front.size(); ++k) {
     double own = 1;
     for (std::size_t i = 0; i < m; ++i) own *= reference[i] - front[k][i];
-    // What it has in common with the ones after it, which are counted with them.
+    // The part that it shares with the ones after it is counted with them.
     std::vector<ObjectiveValues> common;
     for (std::size_t l = k + 1; l < front.size(); ++l) {
       ObjectiveValues& corner = common.emplace_back(m);

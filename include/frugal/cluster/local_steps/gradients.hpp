@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/replicate/exact_gradients.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
+#include <frugal/cluster/tensors/exact_gradients.hpp>
 #include <frugal/cluster/world.hpp>
 
 namespace frugal::detail {

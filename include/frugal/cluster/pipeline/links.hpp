@@ -105,9 +105,9 @@ class StageLinks {
   /// An undefined one is `no_gradient` in place of the exponent.
   LinkMessage send_gradient(at::Tensor const& input, at::Tensor const& gradient, double unit,
                             int rank, int stage) {
-    at::Tensor const message = at::zeros({input.numel() + 1}, input.options().device(at::kCPU));
+    at::Tensor const message = at::empty({input.numel() + 1}, input.options().device(at::kCPU));
     if (!gradient.defined()) {
-      message.narrow(0, input.numel(), 1).fill_(no_gradient);
+      message.fill_(no_gradient);
       return send_tensor(message, rank, 2 * stage + 1);
     }
     int exponent = 0;

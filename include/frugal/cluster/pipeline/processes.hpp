@@ -31,8 +31,8 @@ struct PipelineProcesses {
     if (with->size() * number != everyone->size()) {
       refuse(*everyone,
              "the run has " + std::to_string(everyone->size()) +
-                 " processes, and Pipeline's copies x with " + "are " + std::to_string(number) +
-                 " x " + std::to_string(with->size()),
+                 " processes, and Pipeline's copies x with are " + std::to_string(number) + " x " +
+                 std::to_string(with->size()),
              "each process has stages of one copy",
              "Set Pipeline::with to the `stages` of a Grid, and Pipeline::copies to its `data`.");
     }

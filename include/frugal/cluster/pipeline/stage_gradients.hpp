@@ -14,9 +14,8 @@
 
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/tensors/exact_sum.hpp>
+#include <frugal/cluster/tensors/exact_gradients.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 
@@ -48,8 +47,9 @@ class StageGradients {
     parameters_ = parameters.tensors;
     sums_.assign(parameters_.size(), at::Tensor());
     for (Stage& each : stages_) {
-      each.tree.take();  // of a window that has failed
-      each.has.assign(each.indices.size(), false);
+      std::vector<at::Tensor> own;
+      for (std::size_t const i : each.indices) own.push_back(parameters_[i]);
+      each.gradients->begin(own);
     }
   }
 
@@ -58,13 +58,15 @@ class StageGradients {
   void keep(int stage, double unit) {
     at::NoGradGuard const no_gradients;
     if (copies_) {
-      if (Stage* const one = find(stage)) one->tree.add(taken(*one, unit));
+      if (Stage* const one = find(stage)) one->gradients->take(unit, "Pipeline");
       require_none_left();
       return;
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      at::Tensor const one = taken(i, 1);
-      if (!one.defined()) continue;
+      at::Tensor& gradient = parameters_[i].mutable_grad();
+      if (!gradient.defined()) continue;
+      require_dense(gradient, "Pipeline");
+      at::Tensor const one = std::exchange(gradient, at::Tensor());
       if (sums_[i].defined()) {
         sums_[i].add_(one, unit);
       } else {
@@ -77,14 +79,11 @@ class StageGradients {
   void finish_passes(Parameters const& parameters) {
     if (!open_) begin_window(parameters);
     for (Stage& each : stages_) {
-      std::vector<at::Tensor> const own = each.tree.take();
+      each.gradients->begin_rest();
+      std::vector<at::Tensor> const& own = each.gradients->own();
       for (std::size_t k = 0; k < own.size(); ++k) {
-        if (each.has[k]) sums_[each.indices[k]] = own[k];
+        if (each.gradients->has()[k]) sums_[each.indices[k]] = own[k];
       }
-      if (copies_->size() == 1) continue;
-      std::vector<at::Tensor> like;
-      for (std::size_t const i : each.indices) like.push_back(parameters_[i]);
-      each.sum->start(like, own);
     }
   }
 
@@ -107,9 +106,7 @@ class StageGradients {
   struct Stage {
     int stage = 0;
     std::vector<std::size_t> indices{};  ///< of parameters
-    std::vector<bool> has{};             ///< whether each has got a gradient
-    PairwiseSum tree{};
-    std::unique_ptr<ExactSum> sum{};
+    std::unique_ptr<ExactGradients> gradients{};
   };
 
   Stage* find(int stage) {
@@ -120,28 +117,8 @@ class StageGradients {
     if (Stage* const one = find(stage)) return *one;
     Stage& one = stages_.emplace_back();
     one.stage = stage;
-    one.sum = std::make_unique<ExactSum>(*copies_);
+    one.gradients = std::make_unique<ExactGradients>(*copies_);
     return one;
-  }
-
-  at::Tensor taken(std::size_t i, double unit) {
-    at::Tensor& gradient = parameters_[i].mutable_grad();
-    if (!gradient.defined()) return {};
-    require_dense(gradient, "Pipeline");
-    at::Tensor const one = std::exchange(gradient, at::Tensor());
-    return unit == 1 ? one : one * unit;
-  }
-  /// Empty if no parameter has one: a mean over nothing has its place in the tree.
-  std::vector<at::Tensor> taken(Stage& stage, double unit) {
-    std::vector<at::Tensor> all;
-    bool any = false;
-    for (std::size_t k = 0; k < stage.indices.size(); ++k) {
-      at::Tensor one = taken(stage.indices[k], unit);
-      any = any || one.defined();
-      stage.has[k] = stage.has[k] || one.defined();
-      all.push_back(one.defined() ? std::move(one) : at::zeros_like(parameters_[stage.indices[k]]));
-    }
-    return any ? all : std::vector<at::Tensor>();
   }
 
   /// A parameter outside of the list of layers has a place in the trees of both ends.
@@ -158,20 +135,18 @@ class StageGradients {
   }
 
   void sum_copies(Stage& stage) {
-    WindowMessage const message(0, stage.has.size());
-    at::Tensor const rows = copies_->gather(message.pack({}, stage.has, false, false),
-                                            "which parameters have gradients");
-    std::vector<bool> counts, has(stage.has.size());
+    std::vector<bool> has = stage.gradients->has();
+    WindowMessage const message(0, has.size());
+    at::Tensor const rows =
+        copies_->gather(message.pack({}, has, false, false), "which parameters have gradients");
+    std::vector<bool> counts;
     for (std::int64_t copy = 0; copy < copies_->size(); ++copy) {
       WindowMessage::Part const part = message.unpack(rows[copy]);
       counts.push_back(part.counts());
       for (std::size_t k = 0; k < has.size(); ++k) has[k] = has[k] || part.has_gradient[k];
     }
-    if (std::ranges::find(counts, true) == counts.end()) {
-      stage.sum->discard();
-      return;
-    }
-    std::vector<at::Tensor> const all = stage.sum->sum(counts);
+    // Empty if no copy has a micro-batch that counts.
+    std::vector<at::Tensor> const all = stage.gradients->sum(counts);
     for (std::size_t k = 0; k < has.size(); ++k) {
       if (has[k]) sums_[stage.indices[k]] = all[k];
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,12 +11,13 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/shard/sharded_parameters.hpp>
 #include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/cluster/tensors/pairwise_sum.hpp>
 
 namespace frugal::detail {
+
+class ShardedParameters;
 
 /// A window's gradients, added up in one tree over the micro-batches of all processes.
 class ExactGradients {
@@ -28,24 +30,29 @@ class ExactGradients {
       : all_(all), sum_(all, block) {}
 
   /// Of a window, for these parameters.
-  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const*) {
+  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const* = nullptr) {
     parameters_ = parameters;
+    tree_.take();  // of a window that has failed
     has_.assign(parameters_.size(), false);
   }
   /// The passes of a micro-batch of this process begin.
   void before(bool, double const&) {}
-  /// Takes the gradients of a micro-batch. One without any is a mean over nothing: it has its place
-  /// in the tree.
-  void after() {
+  /// They have ended.
+  void after() { take(1, "Replicate"); }
+  /// Takes the gradients of a micro-batch, which are still to be multiplied by `unit`. One without any is a
+  /// mean over nothing: it has its place in the tree.
+  void take(double unit, char const* where) {
+    at::NoGradGuard const no_gradients;
     std::vector<at::Tensor> gradients;
     bool any = false;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       at::Tensor& gradient = parameters_[i].mutable_grad();
-      if (gradient.defined()) require_dense(gradient);
+      if (gradient.defined()) require_dense(gradient, where);
       any = any || gradient.defined();
       has_[i] = has_[i] || gradient.defined();
-      gradients.push_back(gradient.defined() ? std::exchange(gradient, at::Tensor())
-                                             : at::zeros_like(parameters_[i]));
+      at::Tensor one = gradient.defined() ? std::exchange(gradient, at::Tensor())
+                                          : at::zeros_like(parameters_[i]);
+      gradients.push_back(unit == 1 ? std::move(one) : one * unit);
     }
     if (any) {
       tree_.add(std::move(gradients));
@@ -64,6 +71,8 @@ class ExactGradients {
     return all_.gather(message, "the losses of a step");
   }
 
+  /// The sums of this process, between begin_rest() and sum(); empty if it has none.
+  std::vector<at::Tensor> const& own() const { return own_; }
   /// Which parameters have got a gradient here.
   std::vector<bool> const& has() const { return has_; }
 
