@@ -341,12 +341,16 @@ TEST_CASE("a process whose run could not be saved does not end with the code of 
 
 TEST_CASE("the cloud is not told that the machine may go when nothing could be saved") {
   TemporaryFolder const folder;
-  bool told = true;
+  bool told = false;
   bool acknowledged = false;
   frugal::Spot<SigtermSave, ToldNotices> const spot{
       .notices = {.told = &told, .saved = &acknowledged}};
+  auto const objective = [&told](auto& module, auto const& batch) {
+    told = true;  // during the first step
+    return frugal::CrossEntropy{}(module, batch);
+  };
   frugal::Trainer trainer{std::make_shared<Mlp>(),
-                          frugal::CrossEntropy{},
+                          objective,
                           frugal::Settings{.run_dir = folder.path(), .epochs = 2},
                           Optimizer{},
                           Saves{.on_failure = frugal::OnFailure::Continue},
@@ -359,6 +363,43 @@ TEST_CASE("the cloud is not told that the machine may go when nothing could be s
   CHECK(report.exit_code() == 74);
   CHECK(report.unsaved.find("mkdir") != std::string::npos);
   CHECK_FALSE(acknowledged);
+}
+
+TEST_CASE("a notice of the time before the first step preempts the run there, new or resumed") {
+  TemporaryFolder const folder;
+  bool told = true;
+  bool acknowledged = false;
+  auto const fit = [&] {
+    frugal::Spot<SigtermSave, ToldNotices> const spot{
+        .notices = {.told = &told, .saved = &acknowledged}};
+    auto const objective = [&told](auto& module, auto const& batch) {
+      told = true;
+      return frugal::CrossEntropy{}(module, batch);
+    };
+    frugal::Trainer trainer{std::make_shared<Mlp>(),
+                            objective,
+                            frugal::Settings{.run_dir = folder.path(), .epochs = 2},
+                            Optimizer{},
+                            Saves{},
+                            spot};
+    return trainer.fit(frugal::TensorDataset(samples(12), {.batch = 4}));
+  };
+  frugal::Report report = fit();
+  CHECK(report.preempted);
+  CHECK(report.steps == 0);
+  CHECK(report.exit_code() == 75);
+  told = false;
+  report = fit();  // the notice comes during the first step
+  CHECK(report.steps == 1);
+  report = fit();  // it is still there
+  CHECK(report.preempted);
+  CHECK(report.steps == 1);
+  CHECK(report.preempted_by == "Spot");
+  for (std::uint64_t step = 2; step <= 6; ++step) {
+    told = false;
+    report = fit();
+    CHECK(report.steps == step);
+  }
 }
 
 /// Raises SIGTERM when its state is destroyed: after Spot's, which comes later in the order, and

@@ -235,6 +235,11 @@ struct spot : optional_kind {
   static constexpr std::string_view page = "policy/spot.md";
   static constexpr Stage stage = Stage::leave;
 };
+/// Of search(), which adds its policy to each recipe.
+struct search_watch : optional_kind {
+  static constexpr std::string_view name = "SearchWatch";
+  static constexpr Stage stage = Stage::leave;
+};
 struct start_on : optional_kind {
   static constexpr std::string_view name = "StartOn";
   static constexpr std::string_view page = "policy/start_on.md";

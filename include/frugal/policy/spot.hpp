@@ -143,7 +143,8 @@ struct Spot {
   /// Prints one line on stderr and, with Preempted::Exit, ends the process without destructors:
   /// threads of data sources may be running.
   void after_fit(Report const& report) const {
-    if (!report.preempted) return;
+    // A search goes on with another trial.
+    if (!report.preempted || report.preempted_by == kinds::search_watch::name) return;
     if constexpr (hears_signals) detail::PreemptionSignals::set_code(report.exit_code());
     bool const exits = on_preemption == Preempted::Exit;
     if (exits) {

@@ -52,7 +52,8 @@ FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks 
           .interrupted = run.status.interrupted,
           .restored_step = run.restored_step,
           .validation_count = run.judged.validations,
-          .memory = memory};
+          .memory = memory,
+          .preempted_by = run.status.preempted ? run.status.preempted_by : std::string()};
 }
 
 /// A fit after another one may train nothing, or the same again. `repeats`: the trainer's last fit

@@ -176,6 +176,8 @@ class Fit {
         leave_epoch();
       }
     });
+    // A request of the time before the first step, and a run that is resumed where it must end again.
+    if (!interruption_.stopped() && run_.has_steps_left()) interruption_.preempt_before_training();
     return true;
   }
   // [end begin]

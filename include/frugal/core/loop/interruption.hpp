@@ -139,6 +139,11 @@ class Interruption {
     if (agreed_preemption()) preempt(/*has_begun=*/true);
   }
 
+  /// Before the first window. The run is as it was saved, so nothing is saved.
+  void preempt_before_training() {
+    if (agreed_preemption()) preempt(/*has_begun=*/false);
+  }
+
   /// Saves the run, if training has begun and a policy saves, and emits on::preempt.
   void preempt(bool has_begun) {
     using Clock = std::chrono::steady_clock;
