@@ -205,6 +205,11 @@ struct UnreachableError : MetadataError {
   using MetadataError::MetadataError;
 };
 
+/// No trial of a search has a result.
+struct SearchError : Error {
+  using Error::Error;
+};
+
 /// Persisted state that does not fit the policy that loads it.
 struct StateError : Error {
   using Error::Error;

@@ -5,7 +5,7 @@
 // the headers of the algorithms that you use, such as boost/hana/filter.hpp: docs/recipes.md.
 #if !__has_include(<boost/hana/tuple.hpp>)
 #error \
-    "frugal: frugal/recipes.hpp and frugal/compare.hpp need the headers of Boost.Hana, and there are none. On Debian: apt-get install libboost-dev. Elsewhere install Boost, or vcpkg's boost-hana, and link frugal::recipes."
+    "frugal: frugal/recipes.hpp, frugal/compare.hpp and frugal/search.hpp need the headers of Boost.Hana, and there are none. On Debian: apt-get install libboost-dev. Elsewhere install Boost, or vcpkg's boost-hana, and link frugal::recipes."
 #endif
 
 #include <boost/hana/bool.hpp>

@@ -13,9 +13,26 @@
 #include <frugal/model.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
-// All of compare.hpp but itself, which needs Boost.Hana.
+// All of compare.hpp and search.hpp but themselves, which need Boost.Hana.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
 #include <frugal/report/compare/order.hpp>
 #include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
+#include <frugal/search/engine.hpp>
+#include <frugal/search/forecast_text.hpp>
+#include <frugal/search/horizon.hpp>
+#include <frugal/search/job.hpp>
+#include <frugal/search/micro_batch_file.hpp>
+#include <frugal/search/outcome.hpp>
+#include <frugal/search/results/importance.hpp>
+#include <frugal/search/sampler/evolution.hpp>
+#include <frugal/search/sampler/nsga2.hpp>
+#include <frugal/search/sampler/random.hpp>
+#include <frugal/search/sampler/sobol.hpp>
+#include <frugal/search/sampler/tpe.hpp>
+#include <frugal/search/schedule/asha.hpp>
+#include <frugal/search/schedule/median_stop.hpp>
+#include <frugal/search/schedule/successive_halving.hpp>
+#include <frugal/search/schedule/whole_trials.hpp>
+#include <frugal/search/watch.hpp>

@@ -8,6 +8,7 @@
 #endif
 #include <frugal/recipes.hpp>
 #include <frugal/compare.hpp>
+#include <frugal/search.hpp>
 #include <frugal/report/plan_ranks.hpp>
 #include <frugal/report.hpp>
 #include <frugal/model.hpp>

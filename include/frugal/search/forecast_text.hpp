@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <frugal/base/columns.hpp>
+#include <frugal/base/number_text.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/forecast.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/trials/finalists.hpp>
+
+namespace frugal::detail {
+
+/// What explain() prints of a search.
+FRUGAL_INLINE std::string forecast_text(SearchForecast const& all, SearchSchedule const& schedule,
+                                        RungUnit unit, std::string const& sampler,
+                                        Finalists const& finalists) {
+  std::string text = schedule.text() + ", candidates by " + sampler + "\n";
+  bool const repeatable = frugal::is_deterministic(unit) && schedule.is_deterministic();
+  text +=
+      repeatable ? "The decisions are the same for any number of workers, and after kills.\n"
+      : schedule.is_deterministic()
+          ? "The decisions depend on the machines' speed: the rungs are in " +
+                std::string(name_of(unit)) + ".\n"
+          : "The decisions depend on the order in which results arrive, which the journal has.\n";
+  std::vector<std::vector<std::string>> rows{
+      {"bracket", "rung", std::string("until ") + name_of(unit), "trials at most", "expected"}};
+  for (SearchForecast::Row const& each : all.rows) {
+    rows.push_back({std::to_string(each.bracket), std::to_string(each.rung),
+                    std::to_string(each.budget), fixed_short(each.worst, 0),
+                    fixed_short(each.expected, 1)});
+  }
+  text += watch::columns(rows, {12, 8, 20, 16, 12});
+  if (finalists.runs() != 0) {
+    text += "then " + std::to_string(finalists.count) + " finalists with " +
+            std::to_string(finalists.seeds - 1) + " more seeds each\n";
+  }
+  auto const share = [&](double cost) {
+    return fixed_short(cost, 0) + " " + name_of(unit) + ", " +
+           fixed_short(100 * cost / all.whole, 1) + "%";
+  };
+  text += "cost in the worst case: " + share(all.worst) + " of training all its trials in full\n";
+  text += "expected cost: " + share(all.expected) + "\n";
+  return text;
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/run/settings.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
+
+namespace frugal {
+
+/// The most that all trials of a search cost together. In steps or samples it is planned for: the search begins
+/// no more than it pays for, and comes to the same trials on every machine. Hours and dollars are measured: when
+/// they are spent, all workers stop, and a larger budget continues.
+struct SearchBudget {
+  std::optional<std::uint64_t> steps{};    ///< of all trials; for rungs in steps
+  std::optional<std::uint64_t> samples{};  ///< likewise; for rungs in samples
+  std::optional<double> hours{};           ///< of all workers together
+  std::optional<double> dollars{};         ///< likewise; needs a price
+};
+
+/// What all trials of a search have in common, next to the job itself.
+struct SearchSettings {
+  /// Settings of every trial. `run_dir` is the folder of the search: its journal, and a run folder for each
+  /// trial. `seed` is that of every trial, for the weights as for the data; a finalist's repeats have the seeds
+  /// after it.
+  Settings settings{};
+  /// What is minimised or maximised; with several the Pareto front is searched. Names: "loss" and the other
+  /// metrics of Validate, "train_loss", "seconds", "dollars", "bytes" (parameters and buffers), and those of
+  /// `measures`.
+  std::vector<SearchObjective> objectives{{}};
+  SearchBudget budget{};
+  Finalists finalists{};
+  std::optional<double>
+      dollars_per_hour{};  ///< of the machine; not needed where the job has a CostMeter
+  /// How long a whole run takes, for rungs in seconds or cents, in that unit.
+  std::optional<std::uint64_t> horizon{};
+  /// Further objectives: each is called with the module at the end of each rung.
+  std::map<std::string, std::function<double(torch::nn::Module&)>> measures{};
+  std::size_t most_failures = 3;     ///< errors of a trial after which it is left
+  std::ostream* progress = nullptr;  ///< gets a line for each rung that ends
+
+  /// SettingsError for what no search can be made with.
+  FRUGAL_INLINE void require() const;
+};
+
+FRUGAL_INLINE void SearchSettings::require() const {
+  auto const refuse = [](std::string what, char const* where, char const* why, char const* fix) {
+    throw SettingsError({.what = std::move(what), .where = where, .why = why, .fix = fix});
+  };
+  if (settings.run_dir.empty()) {
+    refuse("the search has no folder", "SearchSettings::settings",
+           "its trials are run folders, which a promotion resumes",
+           "Set SearchSettings{.settings = {.run_dir = \"searches/first\"}}.");
+  }
+  if (objectives.empty()) {
+    refuse("the search has no objective", "SearchSettings::objectives",
+           "trials are compared by one", "Leave it out to minimise the validation loss.");
+  }
+  std::set<std::string> names;
+  for (SearchObjective const& each : objectives) {
+    if (names.insert(each.name).second) continue;
+    refuse("the objective '" + each.name + "' is given twice", "SearchSettings::objectives",
+           "objectives are found by their names", "Give each once.");
+  }
+  auto const is_amount = [](std::optional<double> const& value) {
+    return !value || (std::isfinite(*value) && *value > 0);
+  };
+  if (!is_amount(budget.hours) || !is_amount(budget.dollars) || budget.steps == 0U ||
+      budget.samples == 0U) {
+    refuse("the budget is not above 0", "SearchSettings::budget", "nothing would be trained",
+           "Give more than 0, or leave it out for no limit.");
+  }
+  if (dollars_per_hour && !(*dollars_per_hour >= 0 && std::isfinite(*dollars_per_hour))) {
+    refuse("the price is " + std::to_string(*dollars_per_hour), "SearchSettings::dollars_per_hour",
+           "no machine costs that", "Give US dollars per hour of the whole machine, 0 or more.");
+  }
+  if (budget.dollars && (!dollars_per_hour || *dollars_per_hour == 0)) {
+    refuse("the budget is in dollars, and there is no price", "SearchSettings::budget",
+           "what a trial has cost is not known", "Set SearchSettings::dollars_per_hour.");
+  }
+  if (most_failures == 0) {
+    refuse("no trial may fail", "SearchSettings::most_failures",
+           "a trial is left after so many errors", "Set 1 or more.");
+  }
+}
+
+namespace detail {
+
+struct NoArchitecture {};
+struct NoValidation {};
+
+template <class Call>
+struct architecture_in {
+  using type = void;
+};
+template <class C, class R>
+struct architecture_in<R (C::*)() const> {
+  using type = NoArchitecture;
+};
+template <class C, class R, class A>
+struct architecture_in<R (C::*)(A) const> {
+  using type = std::remove_cvref_t<A>;
+};
+template <class C, class R>
+struct architecture_in<R (C::*)() const noexcept> : architecture_in<R (C::*)() const> {};
+template <class C, class R, class A>
+struct architecture_in<R (C::*)(A) const noexcept> : architecture_in<R (C::*)(A) const> {};
+
+/// The type that `make` takes: a class whose members are searched.
+template <class Make>
+constexpr auto architecture_of() {
+  if constexpr (requires { &Make::operator(); }) {
+    using Found = typename architecture_in<decltype(&Make::operator())>::type;
+    static_assert(!std::is_void_v<Found>,
+                  "frugal: make() takes nothing, or one architecture by value or constant "
+                  "reference. Write [](Shape const& shape) { return Net(shape); }.");
+    return std::type_identity<Found>{};
+  } else {
+    static_assert(
+        requires { &Make::operator(); },
+        "frugal: a search cannot see what make() takes. Write the type of its argument: "
+        "[](Shape const& shape) { return Net(shape); }.");
+    return std::type_identity<NoArchitecture>{};
+  }
+}
+
+template <class Make, class Architecture>
+struct made_by : std::invoke_result<Make const&, Architecture const&> {};
+template <class Make>
+struct made_by<Make, NoArchitecture> : std::invoke_result<Make const&> {};
+
+}  // namespace detail
+
+/// What search() trains: how a module is made of an architecture, the objective, the data. The data must
+/// outlive it.
+///
+/// Make  a callable that returns a new module, of nothing or of an architecture: a struct whose default is the
+///       architecture where the space varies none of its members. Modules of all architectures have one type.
+/// Ps    policies that all recipes share; one of them is Checkpoint
+///
+///     struct Shape { int width = 128, depth = 2; };
+///     fr::SearchJob job{[](Shape const& shape) { return Net(shape.width, shape.depth); },
+///                       fr::CrossEntropy{}, train, valid, fr::Validate<fr::Accuracy>{},
+///                       fr::Checkpoint<fr::Every<500>>{}};
+template <class Make, class Objective, class Train, class Valid, class... Ps>
+struct SearchJob {
+  using architecture = typename decltype(detail::architecture_of<Make>())::type;
+  static constexpr bool has_architecture = !std::same_as<architecture, detail::NoArchitecture>;
+  static constexpr bool validates = !std::same_as<Valid, detail::NoValidation>;
+
+  SearchJob(Make make_, Objective objective_, Train& train_, Valid& valid_, Ps... values)
+    requires validates
+      : make(std::move(make_)),
+        objective(std::move(objective_)),
+        train(std::addressof(train_)),
+        valid(std::addressof(valid_)),
+        shared(std::move(values)...) {}
+
+  auto make_module(architecture const& of) const {
+    if constexpr (has_architecture) {
+      return make(of);
+    } else {
+      return make();
+    }
+  }
+  using module_type = std::remove_cvref_t<typename detail::made_by<Make, architecture>::type>;
+
+  Make make;
+  Objective objective;
+  Train* train;
+  Valid* valid = nullptr;
+  std::tuple<Ps...> shared;
+};
+
+template <class Make, class Objective, class Train, class Valid, class... Ps>
+SearchJob(Make, Objective, Train&, Valid&, Ps...)
+    -> SearchJob<Make, Objective, Train, Valid, Ps...>;
+
+}  // namespace frugal

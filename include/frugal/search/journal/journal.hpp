@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/descriptor.hpp>
+#include <frugal/base/folder.hpp>
+#include <frugal/base/io_error.hpp>
+#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/journal/reader.hpp>
+#include <frugal/search/journal/records.hpp>
+#include <frugal/search/trials/history.hpp>
+
+namespace frugal::detail {
+
+/// The file in which all workers of a search record what they have decided and found. Each reads and
+/// appends under its lock, so all see one order. A line that a killed worker has left unfinished is removed
+/// by the next one: what it would have said is found again from the trial's own folder.
+class SearchJournal {
+ public:
+  /// Creates the file, or reads it. SettingsError if it is that of another search, FormatError if it is
+  /// damaged.
+  FRUGAL_INLINE SearchJournal(std::filesystem::path folder, std::string_view name,
+                              SearchDomain domain, std::vector<SearchObjective> objectives,
+                              SearchIdentity identity)
+      : path_(folder / "journal.log"),
+        domain_(std::move(domain)),
+        objectives_(std::move(objectives)),
+        identity_(std::move(identity)),
+        records_(LockOwner::here().host + "-" + std::to_string(::getpid()), objectives_),
+        reader_(path_.string(), domain_, objectives_, identity_) {
+    create_folders(folder);
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!file_) throw io_error("open", path_, errno);
+    Session session(*this);
+    if (at_ == 0) {
+      records_.create_study(name);
+      records_.identify(identity_);
+      records_.name_objectives();
+      session.commit();
+    } else if (!reader_.is_identified()) {
+      throw SettingsError({.what = "the journal is not that of a search",
+                           .where = path_.string(),
+                           .why = "no line of it has the attribute 'frugal'",
+                           .fix = "Search in another folder."});
+    }
+  }
+  SearchJournal(SearchJournal const&) = delete;
+  SearchJournal& operator=(SearchJournal const&) = delete;
+
+  std::filesystem::path const& path() const { return path_; }
+  SearchDomain const& domain() const { return domain_; }
+  std::vector<SearchObjective> const& objectives() const { return objectives_; }
+  /// As of the last session.
+  SearchHistory const& history() const { return reader_.history(); }
+  std::vector<std::pair<std::size_t, std::size_t>> const& order() const { return reader_.order(); }
+  /// Lines that killed workers had left unfinished, and that this process has removed.
+  std::size_t torn_lines() const { return torn_; }
+
+  /// While it lives no other process reads or writes the journal.
+  class Session {
+   public:
+    FRUGAL_INLINE explicit Session(SearchJournal& journal)
+        : journal_(journal), lock_(journal.take_lock()) {
+      journal_.read_new();
+    }
+    SearchHistory const& history() const { return journal_.reader_.history(); }
+    /// Lines to be appended by commit().
+    JournalRecords& records() { return journal_.records_; }
+    /// Appends the lines, and makes them durable; the history has them then.
+    void commit() { journal_.append(journal_.records_.take()); }
+
+   private:
+    SearchJournal& journal_;
+    RunLock lock_;
+  };
+
+ private:
+  /// Another process holds it for a moment; one that is stopped may hold it for long.
+  FRUGAL_INLINE RunLock take_lock() const {
+    using std::chrono::milliseconds;
+    std::filesystem::path lock = path_;
+    lock += ".lock";
+    milliseconds pause{1};
+    for (auto const begin = std::chrono::steady_clock::now();;) {
+      try {
+        return RunLock(lock);
+      } catch (LockError const&) {
+        if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(10)) throw;
+      }
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, milliseconds(50));
+    }
+  }
+
+  FRUGAL_INLINE void read_new() {
+    std::string text;
+    char buffer[1U << 16U];
+    while (true) {
+      ssize_t const got =
+          ::pread(file_.get(), buffer, sizeof buffer, static_cast<off_t>(at_ + text.size()));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw io_error("pread", path_, errno);
+      if (got == 0) break;
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    std::size_t const whole = text.rfind('\n') + 1;  // 0 if there is none
+    if (whole < text.size()) {
+      // No live process writes: the lock is here.
+      if (::ftruncate(file_.get(), static_cast<off_t>(at_ + whole)) != 0) {
+        throw io_error("ftruncate", path_, errno);
+      }
+      ++torn_;
+      text.resize(whole);
+    }
+    apply(text);
+  }
+  FRUGAL_INLINE void apply(std::string const& text) {
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+      std::size_t const end = text.find('\n', begin);
+      reader_.apply(std::string_view(text).substr(begin, end - begin));
+      at_ += end + 1 - begin;
+      begin = end + 1;
+    }
+  }
+  FRUGAL_INLINE void append(std::string const& lines) {
+    if (lines.empty()) return;
+    std::string_view rest = lines;
+    while (!rest.empty()) {
+      ssize_t const put = ::write(file_.get(), rest.data(), rest.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) {
+        int const code = errno;
+        // A part of a line would be one that others read.
+        static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(at_)));
+        throw io_error("write", path_, code);
+      }
+      rest.remove_prefix(static_cast<std::size_t>(put));
+    }
+    if (::fsync(file_.get()) != 0) throw io_error("fsync", path_, errno);
+    apply(lines);
+  }
+
+  std::filesystem::path path_;
+  SearchDomain domain_;
+  std::vector<SearchObjective> objectives_;
+  SearchIdentity identity_;
+  JournalRecords records_;
+  JournalReader reader_;
+  Descriptor file_;
+  std::uint64_t at_ = 0;  ///< where the lines end that the reader has applied
+  std::size_t torn_ = 0;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/json.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/journal/records.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/history.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Names and texts that a journal must have in common with the search that continues it.
+using SearchIdentity = std::vector<std::pair<std::string, std::string>>;
+
+/// Applies the lines of a journal to a history, in their order. Lines of Optuna's tools that name neither a
+/// trial nor a state, such as a dashboard's notes, are passed over.
+class JournalReader {
+ public:
+  JournalReader(std::string file, SearchDomain const& domain,
+                std::vector<SearchObjective> const& objectives, SearchIdentity const& identity)
+      : file_(std::move(file)), domain_(domain), objectives_(objectives), identity_(identity) {}
+
+  SearchHistory const& history() const { return history_; }
+  /// Trial and rung of each result, in the order of the journal.
+  std::vector<std::pair<std::size_t, std::size_t>> const& order() const { return order_; }
+  /// The journal says which search it is of.
+  bool is_identified() const { return identified_; }
+
+  /// FormatError for a line that is no record; SettingsError for a journal of another search.
+  FRUGAL_INLINE void apply(std::string_view line) {
+    ++line_;
+    JsonError fault;
+    std::optional<Json> const record = Json::parse(std::string(line), &fault);
+    if (!record) refuse("it is no JSON");
+    auto const operation = number(*record, "op_code");
+    switch (static_cast<JournalOperation>(operation)) {
+      case JournalOperation::create_study:
+        return create_study(*record);
+      case JournalOperation::study_attribute:
+        return identify(*record);
+      case JournalOperation::create_trial:
+        return create_trial(*record);
+      case JournalOperation::trial_attribute:
+        return attribute(*record);
+      case JournalOperation::state:
+        return state(*record);
+      case JournalOperation::intermediate_value:
+        return;  // the attribute of the rung has it
+    }
+    // 1 deletes a study, 5 sets a parameter, 10 discards trials.
+    if (operation == 1 || operation == 5 || operation == 10) {
+      refuse("operation " + std::to_string(operation) + " is none of a search");
+    }
+  }
+
+ private:
+  [[noreturn]] FRUGAL_INLINE void refuse(std::string const& why) const {
+    throw FormatError({.what = "the journal of the search cannot be continued",
+                       .where = file_ + ", line " + std::to_string(line_),
+                       .why = why,
+                       .fix = "Restore the file from a copy, or search in another folder; the "
+                              "trials' own folders are whole."});
+  }
+  FRUGAL_INLINE Json const& member(Json const& of, char const* name) const {
+    Json const* const found = of.find(name);
+    if (found == nullptr) refuse(std::string("it has no '") + name + "'");
+    return *found;
+  }
+  FRUGAL_INLINE std::uint64_t number(Json const& of, char const* name) const {
+    auto const found = member(of, name).as_unsigned();
+    if (!found) refuse(std::string("'") + name + "' is no whole number");
+    return *found;
+  }
+  FRUGAL_INLINE double real(Json const& of, char const* name) const {
+    auto const found = member(of, name).as_double();
+    if (!found) refuse(std::string("'") + name + "' is no number");
+    return *found;
+  }
+  FRUGAL_INLINE SearchTrial& trial_of(Json const& record) {
+    std::uint64_t const number_of_trial = number(record, "trial_id");
+    if (number_of_trial >= history_.trials.size()) {
+      refuse("trial " + std::to_string(number_of_trial) + " was not created");
+    }
+    return history_.trials[number_of_trial];
+  }
+
+  FRUGAL_INLINE void create_study(Json const& record) {
+    if (std::exchange(created_, true)) refuse("it creates a second study");
+    std::vector<Json> const& directions = member(record, "directions").items();
+    bool same = directions.size() == objectives_.size();
+    for (std::size_t i = 0; same && i < directions.size(); ++i) {
+      same = directions[i].as_unsigned() == (objectives_[i].maximise ? 2U : 1U);
+    }
+    if (!same) {
+      throw another_search("the directions of " + std::to_string(directions.size()) +
+                           " objectives, and the search has " + std::to_string(objectives_.size()) +
+                           " of its own");
+    }
+  }
+  FRUGAL_INLINE void identify(Json const& record) {
+    Json const* const own = member(record, "user_attr").find("frugal");
+    if (own == nullptr) return;
+    if (number(*own, "format") != 1) {
+      refuse("its format is " + member(*own, "format").text() + ", and this frugal writes 1");
+    }
+    for (auto const& [name, text] : identity_) {
+      Json const* const found = own->find(name);
+      if (found != nullptr && found->text() == text) continue;
+      throw another_search("the " + name + " '" + (found ? found->text() : std::string()) +
+                           "', and the search has '" + text + "'");
+    }
+    identified_ = true;
+  }
+  FRUGAL_INLINE SettingsError another_search(std::string const& why) const {
+    return SettingsError({.what = "the journal is that of another search",
+                          .where = file_ + ", line " + std::to_string(line_),
+                          .why = "it has " + why,
+                          .fix =
+                              "Search in another folder, or with the space and the settings that "
+                              "this one began with."});
+  }
+
+  FRUGAL_INLINE void create_trial(Json const& record) {
+    Json const* const attributes = record.find("user_attrs");
+    Json const* const own = attributes == nullptr ? nullptr : attributes->find("frugal");
+    if (own == nullptr) refuse("its trial was not created by a search");
+    SearchTrial trial;
+    trial.bracket = number(*own, "bracket");
+    trial.seed = number(*own, "seed");
+    if (own->find("repeats") != nullptr) trial.repeats = number(*own, "repeats");
+    Json const& parameters = member(record, "params");
+    auto const value_of = [&](std::string const& name) -> std::optional<double> {
+      Json const* const found = parameters.find(name);
+      return found == nullptr ? std::nullopt : found->as_double();
+    };
+    auto const recipe = value_of(SearchDomain::recipe_parameter);
+    trial.candidate.recipe = static_cast<std::size_t>(recipe.value_or(-1) < 0 ? -1.0 : *recipe);
+    for (SearchedSetting const& each : domain_.settings) {
+      trial.candidate.values.push_back(value_of(each.name));
+    }
+    if (!recipe || *recipe < 0 || !is_candidate_of(domain_, trial.candidate)) {
+      refuse("its parameters are none of this space");
+    }
+    history_.trials.push_back(std::move(trial));
+  }
+
+  FRUGAL_INLINE void attribute(Json const& record) {
+    Json const& all = member(record, "user_attr");
+    SearchTrial& trial = trial_of(record);
+    for (Json const& each : all.items()) {
+      std::string_view const name = each.name();
+      if (name == "frugal:opened") {
+        auto const opened = each.as_unsigned();
+        if (!opened || *opened != trial.opened + 1) refuse("it opens a rung out of turn");
+        trial.opened = *opened;
+      } else if (name == "frugal:failures") {
+        trial.failures = number(each, "count");
+        trial.outcome = member(each, "error").text();
+        trial.spent_seconds += real(each, "seconds");
+      } else if (name == "frugal:spent") {
+        trial.spent_seconds += real(each, "seconds");
+      } else if (name == "frugal:outcome") {
+        trial.outcome = each.text();
+      } else if (name.starts_with("frugal:rung ")) {
+        rung(trial, each);
+      }
+    }
+  }
+  FRUGAL_INLINE void rung(SearchTrial& trial, Json const& each) {
+    std::size_t const next = trial.rungs.size();
+    if (each.name() != "frugal:rung " + std::to_string(next)) refuse("it ends a rung out of turn");
+    RungResult result{.steps = number(each, "steps"),
+                      .samples = number(each, "samples"),
+                      .seconds = real(each, "seconds"),
+                      .dollars = member(each, "dollars").as_double(),
+                      .values = {}};
+    std::vector<Json> const& values = member(each, "values").items();
+    if (values.size() != objectives_.size()) refuse("it has not one value for each objective");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double const value = values[i].as_double().value_or(std::numeric_limits<double>::quiet_NaN());
+      result.values.push_back(objectives_[i].to_minimise(value));
+    }
+    trial.spent_seconds = 0;  // the rung has it
+    trial.ended = member(each, "ended").truth();
+    order_.emplace_back(static_cast<std::size_t>(&trial - history_.trials.data()), next);
+    trial.rungs.push_back(std::move(result));
+  }
+  FRUGAL_INLINE void state(Json const& record) {
+    std::uint64_t const state = number(record, "state");
+    if (state > 3) refuse("its state is " + std::to_string(state));
+    trial_of(record).state = static_cast<TrialState>(state);
+  }
+
+  std::string file_;
+  SearchDomain const& domain_;
+  std::vector<SearchObjective> const& objectives_;
+  SearchIdentity const& identity_;
+  SearchHistory history_;
+  std::vector<std::pair<std::size_t, std::size_t>> order_;
+  std::size_t line_ = 0;
+  bool created_ = false;
+  bool identified_ = false;
+};
+
+}  // namespace detail
+}  // namespace frugal

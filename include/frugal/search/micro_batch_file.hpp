@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <frugal/base/folder.hpp>
+#include <frugal/base/hash.hpp>
+#include <frugal/base/name_hash.hpp>
+#include <frugal/base/whole_file.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+/// The micro-batch that AutoBatch has found for an architecture: the next trial of that architecture takes it, and
+/// makes no trial steps.
+class MicroBatchFile {
+ public:
+  /// `folder`: of the search. `key`: what the memory of a step depends on.
+  FRUGAL_INLINE MicroBatchFile(std::filesystem::path const& folder, std::string_view key)
+      : path_(folder / "micro_batches" / hex_of(name_hash(key))) {}
+
+  /// Leaves the number alone if nothing was found before.
+  FRUGAL_INLINE void read_into(std::int64_t& samples) const {
+    std::ifstream in(path_);
+    std::int64_t found = 0;
+    if (!(in >> found) || found < 0) return;
+    // 0 is a batch that was not split, and would be searched for again.
+    samples = found == 0 ? std::numeric_limits<std::int64_t>::max() / 2 : found;
+  }
+  FRUGAL_INLINE void write(std::int64_t samples) const {
+    std::error_code ignored;
+    if (std::filesystem::exists(path_, ignored)) return;
+    create_folders(path_.parent_path());
+    write_whole_file(path_, std::to_string(samples), Durable::no);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace frugal::detail

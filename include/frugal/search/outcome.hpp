@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include <frugal/base/whole_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/results/page.hpp>
+#include <frugal/search/results/results.hpp>
+#include <frugal/search/results/table.hpp>
+
+namespace frugal {
+
+/// The result of search().
+struct [[nodiscard]] SearchOutcome : SearchResults {
+  std::filesystem::path folder{};  ///< of the search
+  std::filesystem::path
+      weights{};       ///< folder of the winner's weights, as save_weights() writes them
+  std::string code{};  ///< the winner's recipe and settings as C++ to paste
+
+  /// The winner. SearchError if no trial has a result.
+  SearchTrial const& best() const {
+    require_winner();
+    return history.trials[*winner];
+  }
+  FRUGAL_INLINE void require_winner() const;
+
+  /// The table, then failed trials and dropped recipes, and why.
+  void print(std::ostream& out) const { out << search_table(*this); }
+  /// One HTML file with curves, settings and costs. StoreError if it cannot be written.
+  FRUGAL_INLINE void page(std::filesystem::path const& file) const {
+    detail::write_whole_file(file, search_page(*this, "Search in " + folder.string(), code),
+                             detail::Durable::no);
+  }
+  /// For main() to return: 75 if this process was preempted and must be started again, else 0.
+  int exit_code() const { return interrupted ? 75 : 0; }
+
+  friend std::ostream& operator<<(std::ostream& out, SearchOutcome const& outcome) {
+    outcome.print(out);
+    return out;
+  }
+};
+
+FRUGAL_INLINE void SearchOutcome::require_winner() const {
+  if (winner) return;
+  std::map<std::string, std::size_t> reasons;
+  for (SearchTrial const& each : history.trials) {
+    if (each.state == TrialState::failed) ++reasons[each.outcome];
+  }
+  std::string why;
+  for (auto const& [reason, count] : reasons) {
+    why += (why.empty() ? "" : "; ") + std::to_string(count) + " ended with: " + reason;
+  }
+  throw SearchError({.what = "none of the " + std::to_string(history.trials.size()) +
+                             " trials of the search has a result",
+                     .where = folder.string(),
+                     .why = why.empty() ? "no trial has trained to its end" : why,
+                     .fix =
+                         "Search smaller learning rates and models, or give a larger budget. The "
+                         "trials' folders have their logs and checkpoints."});
+}
+
+}  // namespace frugal

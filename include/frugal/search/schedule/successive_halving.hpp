@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/schedule/rungs.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/trials/history.hpp>
+#include <frugal/search/trials/ranking.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Brackets one after the other. All trials of a rung end before some of them go on, so that decisions do not
+/// depend on the order in which results arrive.
+class BracketSchedule final : public SearchSchedule {
+ public:
+  FRUGAL_INLINE BracketSchedule(std::string text, std::vector<Bracket> brackets,
+                                SearchLimits const& limits)
+      : text_(std::move(text)),
+        brackets_(std::move(brackets)),
+        objectives_(limits.objectives),
+        learns_(limits.learns) {
+    if (limits.generation != 0) {
+      refuse_schedule(
+          "the sampler draws in generations of " + std::to_string(limits.generation),
+          "the trials of a generation are compared when all have trained alike, and "
+          "here most stop at a lower rung",
+          "Use RandomSearch with this sampler, or Tpe, SobolSampler or RandomSampler with "
+          "this schedule.",
+          "a search with brackets");
+    }
+  }
+
+  std::vector<std::vector<std::uint64_t>> rungs() const override {
+    std::vector<std::vector<std::uint64_t>> all;
+    for (Bracket const& bracket : brackets_) {
+      for (auto& budgets = all.emplace_back(); Rung const& each : bracket.rungs) {
+        budgets.push_back(each.budget);
+      }
+    }
+    return all;
+  }
+
+  SearchDecision next(SearchHistory const& history) const override {
+    SearchDecision open{.kind = SearchDecision::Kind::done};
+    std::size_t before = 0;  // trials of earlier brackets
+    for (std::size_t b = 0; b < brackets_.size(); ++b) {
+      SearchDecision decision = next_of(history, b);
+      decision.visible = before;
+      if (decision.kind == SearchDecision::Kind::wait) open.kind = decision.kind;
+      bool const waits = decision.kind == SearchDecision::Kind::wait && learns_;
+      if (waits) return decision;  // the next bracket learns from this one
+      if (decision.kind != SearchDecision::Kind::wait &&
+          decision.kind != SearchDecision::Kind::done) {
+        return decision;
+      }
+      before += brackets_[b].rungs.front().trials;
+    }
+    return open;
+  }
+
+  std::string text() const override { return text_; }
+
+ private:
+  FRUGAL_INLINE SearchDecision next_of(SearchHistory const& history, std::size_t b) const {
+    using Kind = SearchDecision::Kind;
+    std::vector<Rung> const& rungs = brackets_[b].rungs;
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      SearchTrial const& trial = history.trials[i];
+      if (trial.bracket == b && !trial.repeats) members.push_back(i);
+    }
+    if (members.size() < rungs.front().trials) return {.kind = Kind::create, .bracket = b};
+    for (std::size_t k = 0; k < rungs.size(); ++k) {
+      std::vector<ObjectiveValues> results;
+      for (std::size_t const i : members) {
+        if (!has_ended_rung(history.trials[i], k)) return {.kind = Kind::wait, .bracket = b};
+        results.push_back(values_at(history.trials[i], k, objectives_));
+      }
+      std::size_t const most = k + 1 < rungs.size() ? rungs[k + 1].trials : 0;
+      std::vector<std::size_t> chosen;
+      std::vector<bool> goes_on(members.size());
+      for (std::size_t const place : best_first(results)) {
+        if (chosen.size() == most || !is_finite(results[place])) break;
+        chosen.push_back(members[place]);
+        goes_on[place] = true;
+      }
+      for (std::size_t place = 0; place < members.size(); ++place) {
+        SearchTrial const& trial = history.trials[members[place]];
+        if (trial.is_over()) continue;
+        if (!goes_on[place]) return {.kind = Kind::prune, .trial = members[place], .bracket = b};
+        if (trial.opened <= k + 1) {
+          return {.kind = Kind::promote, .trial = members[place], .bracket = b};
+        }
+      }
+      std::ranges::sort(chosen);
+      members = std::move(chosen);
+    }
+    return {.kind = Kind::done, .bracket = b};
+  }
+
+  std::string text_;
+  std::vector<Bracket> brackets_;
+  std::size_t objectives_;
+  bool learns_;
+};
+
+FRUGAL_INLINE std::string schedule_text(std::string name, std::vector<Bracket> const& brackets,
+                                        RungUnit unit) {
+  std::string text = std::move(name) + " in " + name_of(unit) + ":";
+  for (Bracket const& bracket : brackets) {
+    text += " [";
+    for (Rung const& each : bracket.rungs) {
+      if (text.back() != '[') text += ' ';
+      text += std::to_string(each.trials) + "@" + std::to_string(each.budget);
+    }
+    text += "]";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// All trials train up to the first rung, the best one in eta of them up to eta times that, and so on up to a
+/// whole run. The decisions do not depend on the number of workers, or on kills.
+///
+/// Cost    detail in explain(search); with eta 3 and four rungs about an eighth of training all in full.
+/// Source  Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization"
+///         (2016).
+template <class Rate = Eta<3>>
+struct SuccessiveHalving {
+  /// Trials of the first rung. 0: as many as the budget pays for, which must then be given in the unit of
+  /// the rungs.
+  std::uint64_t trials = 0;
+  /// The end of the first rung, at the earliest: rungs are counted back from a whole run. 0: three
+  /// halvings before the end, or fewer for very short runs.
+  std::uint64_t least = 0;
+  RungUnit unit = RungUnit::steps;
+
+  std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
+    constexpr std::uint64_t eta = Rate::value;
+    std::uint64_t const first = detail::first_rung(least, limits.horizon, eta);
+    auto const bracket_of = [&](std::uint64_t count) {
+      return successive_halving(count, first, limits.horizon, eta);
+    };
+    std::uint64_t count = trials;
+    if (count == 0) {
+      if (!limits.budget) {
+        detail::refuse_schedule(
+            "the search has neither trials nor a budget in " + std::string(name_of(unit)),
+            "the number of trials follows from one of them",
+            "Set SuccessiveHalving::trials, or SearchBudget::" + std::string(name_of(unit)) + ".",
+            "SuccessiveHalving");
+      }
+      // The first rung alone costs the budget with `high` trials.
+      std::uint64_t low = 1;
+      std::uint64_t high = *limits.budget / bracket_of(eta).rungs.front().budget + 1;
+      while (low < high) {
+        std::uint64_t const middle = low + (high - low + 1) / 2;
+        if (bracket_of(middle).cost() <= *limits.budget) {
+          low = middle;
+        } else {
+          high = middle - 1;
+        }
+      }
+      count = low;
+    }
+    std::vector<Bracket> brackets{bracket_of(count)};
+    detail::require_budget(limits.budget, brackets.front().cost(), unit, "SuccessiveHalving");
+    std::string text = detail::schedule_text("SuccessiveHalving<Eta<" + std::to_string(eta) + ">>",
+                                             brackets, unit);
+    return std::make_unique<detail::BracketSchedule const>(std::move(text), std::move(brackets),
+                                                           limits);
+  }
+};
+
+/// Brackets of successive halving, from many short trials to a few that train in full: it does not rely on
+/// what short runs say of long ones.
+///
+/// Source  Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization" (JMLR 2018).
+template <class Rate = Eta<3>>
+struct Hyperband {
+  std::uint64_t least = 0;   ///< as in SuccessiveHalving
+  std::uint64_t rounds = 1;  ///< of all brackets. 0: as many as the budget pays for
+  RungUnit unit = RungUnit::steps;
+
+  std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
+    constexpr std::uint64_t eta = Rate::value;
+    std::uint64_t const first = detail::first_rung(least, limits.horizon, eta);
+    std::vector<Bracket> const round = hyperband(first, limits.horizon, eta);
+    std::uint64_t cost = 0;
+    for (Bracket const& each : round) cost += each.cost();
+    detail::require_budget(limits.budget, cost * std::max<std::uint64_t>(rounds, 1), unit,
+                           "Hyperband");
+    if (rounds == 0 && !limits.budget) {
+      detail::refuse_schedule(
+          "the search has neither rounds nor a budget in " + std::string(name_of(unit)),
+          "the number of rounds follows from one of them",
+          "Set Hyperband::rounds, or SearchBudget::" + std::string(name_of(unit)) + ".",
+          "Hyperband");
+    }
+    std::uint64_t const count =
+        rounds != 0 ? rounds : std::max<std::uint64_t>(*limits.budget / cost, 1);
+    std::vector<Bracket> brackets;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      brackets.insert(brackets.end(), round.begin(), round.end());
+    }
+    std::string text =
+        detail::schedule_text("Hyperband<Eta<" + std::to_string(eta) + ">>", brackets, unit);
+    return std::make_unique<detail::BracketSchedule const>(std::move(text), std::move(brackets),
+                                                           limits);
+  }
+};
+
+}  // namespace frugal

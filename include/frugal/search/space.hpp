@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/type.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <frugal/core/compose/written_name.hpp>
+#include <frugal/error.hpp>
+#include <frugal/recipes.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/distribution.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <class>
+struct member_parts;
+template <class T, class C>
+struct member_parts<T C::*> {
+  using owner = C;
+  using type = T;
+};
+
+/// "lr" of &Optimize<AdamW>::lr.
+template <auto Member>
+std::string member_name() {
+  std::string_view const text = value_spelling<Member>();
+  std::size_t const end = text.find_last_not_of(") ") + 1;
+  std::size_t const colon = text.substr(0, end).rfind(':');
+  return std::string(text.substr(colon + 1, end - colon - 1));
+}
+
+/// SettingsError unless every value of the distribution is one of T.
+template <class T>
+void require_fits(Distribution const& of, std::string const& name) {
+  auto const refuse = [&](char const* why, char const* fix) {
+    throw SettingsError({.what = "the setting '" + name + "' does not fit its member",
+                         .where = "vary()",
+                         .why = why,
+                         .fix = fix});
+  };
+  bool const names = std::holds_alternative<Choice>(of);
+  if constexpr (std::same_as<T, std::string>) {
+    if (!names) refuse("the member is a text", "Write Choice{{\"a\", \"b\"}}.");
+  } else if constexpr (std::same_as<T, bool>) {
+    bool const whole = std::holds_alternative<Int>(of) && std::get<Int>(of).low >= 0 &&
+                       std::get<Int>(of).high <= 1;
+    if (!whole) refuse("the member is a bool", "Write Int{0, 1}.");
+  } else {
+    if (names)
+      refuse("the member is a number, and a Choice has names", "Write Int, Uniform or LogUniform.");
+    if constexpr (std::integral<T>) {
+      if (!std::holds_alternative<Int>(of)) {
+        refuse("the member is a whole number, and the values are real", "Write Int{low, high}.");
+      }
+      Int const& whole = std::get<Int>(of);
+      if (!std::in_range<T>(whole.low) || !std::in_range<T>(whole.high)) {
+        refuse("the member cannot hold all of the values", "Give a range that its type has.");
+      }
+    }
+  }
+}
+
+template <class T>
+struct settable {
+  static constexpr bool value =
+      std::same_as<T, std::string> || std::integral<T> || std::floating_point<T>;
+  using type = T;
+};
+template <class T>
+struct settable<std::optional<T>> : settable<T> {};
+
+template <class T>
+T setting_value(Distribution const& of, double value) {
+  if constexpr (std::same_as<T, std::string>) {
+    return std::get<Choice>(of).names.at(static_cast<std::size_t>(value));
+  } else if constexpr (std::same_as<T, bool>) {
+    return value != 0;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+}  // namespace detail
+
+/// A setting of a search: members of policies, of the architecture or of the objective that get its value.
+/// Made by vary().
+template <auto... Members>
+struct Vary {
+  std::string name{};
+  Distribution values{};
+
+  /// Whether an object of this type has one of the members.
+  template <class Object>
+  static constexpr bool is_in =
+      (false || ... ||
+       std::derived_from<Object, typename detail::member_parts<decltype(Members)>::owner>);
+
+  /// Sets the members that the object has.
+  template <class Object>
+  void set(Object& object, double value) const {
+    [[maybe_unused]] auto const set_one = [&]<auto Member>() {
+      using Parts = detail::member_parts<decltype(Member)>;
+      if constexpr (std::derived_from<Object, typename Parts::owner>) {
+        using T = typename detail::settable<typename Parts::type>::type;
+        object.*Member = detail::setting_value<T>(values, value);
+      }
+    };
+    (set_one.template operator()<Members>(), ...);
+  }
+  /// The name of the member that the object has.
+  template <class Object>
+  static std::string member_of() {
+    std::string found;
+    [[maybe_unused]] auto const take = [&]<auto Member>() {
+      using Owner = typename detail::member_parts<decltype(Member)>::owner;
+      if (std::derived_from<Object, Owner> && found.empty()) found = detail::member_name<Member>();
+    };
+    (take.template operator()<Members>(), ...);
+    return found;
+  }
+  void require() const {
+    require_values(values, name);
+    (detail::require_fits<
+         typename detail::settable<typename detail::member_parts<decltype(Members)>::type>::type>(
+         values, name),
+     ...);
+  }
+};
+
+/// A setting that a search varies, named by its member or as given. A recipe has it if one of its policies has
+/// the member; members of the architecture and of the objective belong to every recipe.
+///
+///     vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1})
+///     vary<&Optimize<AdamW>::lr, &Optimize<SGD>::lr>(LogUniform{1e-4, 1e-1})
+///     vary<&Shape::width>("channels", Int{32, 256, 32})
+template <auto... Members>
+Vary<Members...> vary(std::string name, Distribution values) {
+  static_assert(sizeof...(Members) != 0,
+                "frugal: vary<...>() names the members that it sets. Write "
+                "vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1}).");
+  static_assert((true && ... && std::is_member_object_pointer_v<decltype(Members)>),
+                "frugal: vary<...>() takes pointers to members. Write "
+                "vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1}).");
+  static_assert(
+      (true && ... &&
+       detail::settable<typename detail::member_parts<decltype(Members)>::type>::value),
+      "frugal: vary<...>() sets numbers, bools and texts. Give the module a member of such a "
+      "type, and make what you need of it in make().");
+  return {std::move(name), std::move(values)};
+}
+template <auto First, auto... Members>
+Vary<First, Members...> vary(Distribution values) {
+  return vary<First, Members...>(detail::member_name<First>(), std::move(values));
+}
+
+/// What a search chooses from: recipes, a Hana sequence such as a product(), and settings.
+///
+///     SearchSpace space{product(Recipe<Optimize<AdamW>>{}, Axis<Without, ClipNorm<>>{}),
+///                       vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1}),
+///                       vary<&Shape::width>(Int{32, 256, 32})};
+template <class Recipes, class... Settings>
+struct SearchSpace {
+  explicit SearchSpace(Recipes recipes_, Settings... settings_)
+      : recipes(std::move(recipes_)), settings(std::move(settings_)...) {
+    static_assert(detail::require_types<Recipes>() || true);
+  }
+
+  Recipes recipes;
+  std::tuple<Settings...> settings;
+};
+
+}  // namespace frugal

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/pareto.hpp>
+
+namespace frugal {
+
+/// What a search minimises, or maximises.
+struct SearchObjective {
+  std::string name =
+      "loss";  ///< a metric of the validation, or "latency", "bytes", "dollars", "seconds"
+  bool maximise = false;
+
+  /// The value as a number that is better if it is smaller, and back.
+  double to_minimise(double value) const { return maximise ? -value : value; }
+
+  friend bool operator==(SearchObjective const&, SearchObjective const&) = default;
+};
+
+/// States of a trial, by Optuna's numbers.
+enum class TrialState : unsigned char { running = 0, complete = 1, pruned = 2, failed = 3 };
+
+/// What a trial has come to at the end of a rung.
+struct RungResult {
+  /// Steps, samples and seconds of the trial up to here, those of earlier rungs included.
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;               ///< wall time that was paid for, set-up and validation included
+  std::optional<double> dollars{};  ///< likewise; nothing without a price
+  /// One for each objective, all to be minimised (SearchObjective::to_minimise); NaN for a trial whose
+  /// loss is not a number.
+  ObjectiveValues values{};
+};
+
+/// One trial of a search. Its number is its place in the history.
+struct SearchTrial {
+  Candidate candidate{};
+  std::size_t bracket = 0;
+  std::uint64_t seed = 0;
+  /// The number of the trial that this one repeats with another seed.
+  std::optional<std::size_t> repeats{};
+  std::size_t opened = 1;           ///< rungs that it may train up to
+  std::vector<RungResult> rungs{};  ///< one for each rung that it has ended
+  /// Its run has ended before its last rung, as EarlyStop does; it counts for later rungs as it is.
+  bool ended = false;
+  TrialState state = TrialState::running;
+  std::string outcome{};  ///< why it failed: "out of memory", "the loss is not a number", an error
+  std::size_t failures = 0;  ///< errors that it has thrown
+  /// Wall time of preempted workers since the end of its newest rung.
+  double spent_seconds = 0;
+
+  bool is_over() const { return state != TrialState::running; }
+  /// A rung is open and has no result.
+  bool is_open() const { return !is_over() && rungs.size() < opened; }
+  /// The newest values; infinite for a trial without any, or that failed.
+  FRUGAL_INLINE ObjectiveValues values(std::size_t objectives = 1) const {
+    if (state != TrialState::failed && !rungs.empty()) return rungs.back().values;
+    return ObjectiveValues(objectives, std::numeric_limits<double>::infinity());
+  }
+};
+
+/// What has happened in a search.
+struct SearchHistory {
+  std::vector<SearchTrial> trials{};
+
+  /// The first `count` trials.
+  FRUGAL_INLINE SearchHistory first(std::size_t count) const {
+    auto const end = trials.begin() + static_cast<std::ptrdiff_t>(std::min(count, trials.size()));
+    return {.trials = {trials.begin(), end}};
+  }
+};
+
+}  // namespace frugal

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <frugal/base/wall_clock.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/policy/spot/signals.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+
+namespace frugal::detail {
+
+/// Preempts a trial at the end of its rung, on SIGTERM, and when the budget is spent. search() adds it to every
+/// recipe. It never shortens a run: the schedule of the learning rate sees the whole length, and the next rung
+/// resumes exactly here.
+struct SearchWatch {
+  using kind = kinds::search_watch;
+  using listens = list<query::stop_requested>;
+
+  RungUnit unit = RungUnit::steps;
+  std::optional<std::uint64_t> until{};  ///< in that unit
+  double seconds_per_unit = 1;           ///< of seconds and cents
+  std::optional<double> deadline{};      ///< by WallClock
+  PreemptionSignals const* signals = nullptr;
+  bool* reached = nullptr;  ///< set when the rung is ended
+
+  template <class Context>
+  class State {
+   public:
+    using transient = void;
+
+    explicit State(SearchWatch const& watch) : watch_(&watch) {}
+
+    bool stop_requested(Phase<Context> const& phase) const {
+      if (watch_->until && is_reached(phase)) {
+        *watch_->reached = true;
+        return true;
+      }
+      if (watch_->deadline && WallClock::seconds() >= *watch_->deadline) return true;
+      return watch_->signals != nullptr && watch_->signals->requested();
+    }
+
+   private:
+    bool is_reached(Phase<Context> const& phase) const {
+      switch (watch_->unit) {
+        case RungUnit::steps:
+          return phase.counters().step >= *watch_->until;
+        case RungUnit::samples:
+          return phase.counters().sample >= *watch_->until;
+        case RungUnit::seconds:
+        case RungUnit::cents:
+          break;
+      }
+      return phase.seconds() >= static_cast<double>(*watch_->until) * watch_->seconds_per_unit;
+    }
+
+    SearchWatch const* watch_;
+  };
+};
+
+}  // namespace frugal::detail

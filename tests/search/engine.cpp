@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/base/whole_file.hpp>
+#include <frugal/search/engine.hpp>
+#include <frugal/search/sampler/random.hpp>
+#include <frugal/search/schedule/asha.hpp>
+#include <frugal/search/schedule/successive_halving.hpp>
+#include <frugal/search/schedule/whole_trials.hpp>
+
+#include "support/files.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace frugal_test::search_engine {
+
+using namespace frugal;
+using namespace frugal::detail;
+using support::TemporaryFolder;
+
+SearchDomain domain() {
+  return {.recipes = {"one", "two"},
+          .settings = {{.name = "lr", .values = LogUniform{1e-4, 1}, .recipes = {}},
+                       {.name = "width", .values = Int{1, 64}, .recipes = {1}}}};
+}
+using Bind = std::function<std::unique_ptr<SearchSchedule const>(SearchLimits const&)>;
+
+/// A search whose trials count their steps in a file, as a checkpoint does.
+struct FakeSearch {
+  std::filesystem::path folder;
+  Bind bind;
+  std::uint64_t horizon = 27;
+  std::uint64_t interval = 4;  ///< steps between two saves
+  std::chrono::microseconds step_time{0};
+  EngineRules rules{.seed = 11, .finalists = {.count = 2, .seeds = 3}};
+  /// What a trial comes to; it may throw an error of the trial.
+  std::function<double(SearchTrial const&, std::uint64_t)> value = [](SearchTrial const& trial,
+                                                                      std::uint64_t step) {
+    double const quality = std::abs(std::log(*trial.candidate.values[0]) + 4);
+    double const noise = static_cast<double>(trial.seed % 7) * 0.01;
+    return quality + noise + 1 / static_cast<double>(step);
+  };
+
+  static std::uint64_t read(std::filesystem::path const& file) {
+    std::ifstream in(file);
+    std::uint64_t step = 0;
+    in >> step;
+    return step;
+  }
+
+  TaskOutcome train(SearchTask const& task, std::filesystem::path const& at) const {
+    std::uint64_t step = read(at / "step");
+    std::uint64_t const until = task.until.value_or(horizon);
+    while (step < until) {
+      if (step_time.count() != 0) std::this_thread::sleep_for(step_time);
+      std::ofstream(at / "steps", std::ios::app) << 's';
+      if (++step % interval == 0 || step == until) {
+        write_whole_file(at / "step", std::to_string(step), Durable::no);
+      }
+    }
+    TaskOutcome outcome;
+    outcome.result = {.steps = step,
+                      .samples = 8 * step,
+                      .seconds = task.seconds_before + 0.5,
+                      .values = {value(task.of, step)}};
+    return outcome;
+  }
+
+  /// Works until nothing is left, and returns what the engine said then.
+  SearchEngine::Kind work(SearchHistory& history) const {
+    SearchLimits const limits{.horizon = horizon};
+    auto const schedule = bind(limits);
+    SearchJournal journal(folder, "test", domain(), {{}}, {{"schedule", schedule->text()}});
+    SearchEngine engine(
+        journal, *schedule,
+        [&](SearchHistory const& seen, std::size_t trial) {
+          return RandomSampler{}.suggest(journal.domain(), seen, trial, rules.seed);
+        },
+        rules);
+    while (true) {
+      SearchTask task;
+      auto const kind = engine.next(task);
+      if (kind == SearchEngine::Kind::wait) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      if (kind != SearchEngine::Kind::task) {
+        history = journal.history();
+        return kind;
+      }
+      TaskOutcome outcome;
+      try {
+        outcome = train(task, engine.folder_of(task.trial));
+      } catch (std::exception const& error) {
+        outcome.kind = TaskOutcome::Kind::error;
+        outcome.text = error.what();
+      }
+      engine.record(task, outcome);
+    }
+  }
+  SearchHistory run() const {
+    SearchHistory history;
+    CHECK(work(history) == SearchEngine::Kind::done);
+    return history;
+  }
+
+  pid_t start() const {
+    pid_t const child = ::fork();
+    if (child != 0) return child;
+    SearchHistory ignored;
+    try {
+      work(ignored);
+    } catch (std::exception const& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  /// With several processes at once, of which so many are killed while they work, and started again.
+  SearchHistory run_in(int workers, int kills = 0) const {
+    std::vector<pid_t> pids;
+    for (int i = 0; i < workers; ++i) pids.push_back(start());
+    std::mt19937 random(3);
+    for (int left = kills; left != 0; --left) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 24000));
+      pid_t& victim = pids[random() % pids.size()];
+      REQUIRE(::kill(victim, SIGKILL) == 0);
+      int status = 0;
+      ::waitpid(victim, &status, 0);
+      CAPTURE(left);
+      REQUIRE(WIFSIGNALED(status));  // it had not ended
+      victim = start();
+    }
+    for (pid_t const each : pids) {
+      int status = -1;
+      ::waitpid(each, &status, 0);
+      CHECK(status == 0);
+    }
+    return run();
+  }
+};
+
+/// What a search has decided and found; times are not compared.
+std::string decisions(SearchHistory const& history) {
+  std::string text;
+  for (SearchTrial const& each : history.trials) {
+    text += std::to_string(each.candidate.recipe);
+    for (auto const& value : each.candidate.values)
+      text += value ? " " + std::to_string(*value) : " -";
+    text += " bracket " + std::to_string(each.bracket) + " seed " + std::to_string(each.seed);
+    if (each.repeats) text += " repeats " + std::to_string(*each.repeats);
+    for (RungResult const& rung : each.rungs) {
+      text += " | " + std::to_string(rung.steps) + " " + std::to_string(rung.values[0]);
+    }
+    text += " = " + std::to_string(static_cast<int>(each.state)) + "\n";
+  }
+  return text;
+}
+
+Bind halving() {
+  return [](SearchLimits const& limits) {
+    return SuccessiveHalving<>{.trials = 18, .least = 3}.bind(limits);
+  };
+}
+Bind hyperband() {
+  return [](SearchLimits const& limits) { return Hyperband<>{.least = 3}.bind(limits); };
+}
+Bind asha() {
+  return [](SearchLimits const& limits) { return Asha<>{.trials = 24, .least = 3}.bind(limits); };
+}
+
+std::uint64_t steps_in(std::filesystem::path const& folder) {
+  std::uint64_t all = 0;
+  for (auto const& each : std::filesystem::directory_iterator(folder / "trials")) {
+    all += std::filesystem::file_size(each.path() / "steps");
+  }
+  return all;
+}
+std::uint64_t steps_of(SearchHistory const& history) {
+  std::uint64_t all = 0;
+  for (SearchTrial const& each : history.trials) all += each.rungs.back().steps;
+  return all;
+}
+
+TEST_CASE("one, two and four workers decide alike, and no step is trained twice") {
+  for (Bind const& bind : {halving(), hyperband()}) {
+    TemporaryFolder one, two, four;
+    SearchHistory const alone = FakeSearch{.folder = one.path(), .bind = bind}.run();
+    CHECK(steps_in(one.path()) == steps_of(alone));
+    using std::chrono::microseconds;
+    SearchHistory const pair =
+        FakeSearch{.folder = two.path(), .bind = bind, .step_time = microseconds(50)}.run_in(2);
+    SearchHistory const many =
+        FakeSearch{.folder = four.path(), .bind = bind, .step_time = microseconds(50)}.run_in(4);
+    CHECK(decisions(pair) == decisions(alone));
+    CHECK(decisions(many) == decisions(alone));
+    CHECK(steps_in(four.path()) == steps_of(many));
+  }
+}
+
+TEST_CASE("200 kills change no decision, lose no trial, and repeat less than an interval each") {
+  constexpr int kills = 100;
+  Bind const many = [](SearchLimits const& limits) {
+    return SuccessiveHalving<>{.trials = 54, .least = 3}.bind(limits);
+  };
+  Bind const rounds = [](SearchLimits const& limits) {
+    return Hyperband<>{.least = 3, .rounds = 2}.bind(limits);
+  };
+  for (Bind const& bind : {many, rounds}) {
+    TemporaryFolder calm, killed;
+    SearchHistory const alone = FakeSearch{.folder = calm.path(), .bind = bind}.run();
+    FakeSearch const search{.folder = killed.path(),
+                            .bind = bind,
+                            .interval = 2,
+                            .step_time = std::chrono::milliseconds(10)};
+    SearchHistory const found = search.run_in(3, kills);
+    CHECK(decisions(found) == decisions(alone));
+    CHECK(steps_in(killed.path()) >= steps_of(alone));
+    CHECK(steps_in(killed.path()) <= steps_of(alone) + kills * search.interval);
+  }
+}
+
+TEST_CASE("a replay of the journal of Asha decides alike, with four workers and kills") {
+  TemporaryFolder folder;
+  FakeSearch const search{.folder = folder.path(),
+                          .bind = asha(),
+                          .interval = 2,
+                          .step_time = std::chrono::milliseconds(15)};
+  SearchHistory const found = search.run_in(4, 40);
+  CHECK(found.trials.size() >= 24);
+  auto const schedule = asha()({.horizon = 27});
+  SearchDomain const space = domain();
+  std::vector<SearchObjective> const objectives{{}};
+  SearchIdentity const identity{{"schedule", schedule->text()}};
+  JournalReader reader("journal", space, objectives, identity);
+  std::ifstream file(folder / "journal.log");
+  using Kind = SearchDecision::Kind;
+  int creates = 0, promotes = 0, prunes = 0;
+  for (std::string line; std::getline(file, line);) {
+    SearchDecision const decision = schedule->next(reader.history());
+    bool const repeat = line.find("\"repeats\"") != std::string::npos;
+    CAPTURE(line);
+    if (line.find("\"op_code\":4") != std::string::npos && !repeat) {
+      CHECK(decision.kind == Kind::create);
+      ++creates;
+    } else if (line.find("frugal:opened") != std::string::npos) {
+      CHECK(decision.kind == Kind::promote);
+      CHECK(line.find("\"trial_id\":" + std::to_string(decision.trial) + ",") != std::string::npos);
+      ++promotes;
+    } else if (line.find("\"state\":2") != std::string::npos) {
+      CHECK(decision.kind == Kind::prune);
+      ++prunes;
+    }
+    reader.apply(line);
+  }
+  CHECK(creates == 24);
+  CHECK(promotes >= 8);
+  CHECK(prunes >= 12);
+  CHECK(decisions(reader.history()) == decisions(found));
+}
+
+TEST_CASE("finalists are repeated with the seeds after that of the search") {
+  TemporaryFolder folder;
+  SearchHistory const found = FakeSearch{
+      .folder = folder.path(), .bind = [](SearchLimits const& limits) {
+        return RandomSearch{.trials = 6}.bind(limits);
+      }}.run();
+  REQUIRE(found.trials.size() == 6 + 2 * 2);
+  std::vector<std::size_t> const best = complete_trials(found);
+  for (std::size_t i = 6; i < 10; ++i) {
+    REQUIRE(found.trials[i].repeats.has_value());
+    CHECK(*found.trials[i].repeats == best[(i - 6) / 2]);
+    CHECK(found.trials[i].seed == 12 + (i - 6) % 2);
+    CHECK(found.trials[i].candidate == found.trials[*found.trials[i].repeats].candidate);
+    CHECK(found.trials[i].state == TrialState::complete);
+  }
+  CHECK(winner_of(found) == best.front());
+}
+
+TEST_CASE("an error is tried again, and a trial that fails three times is left with its error") {
+  TemporaryFolder folder;
+  int calls = 0;
+  FakeSearch search{.folder = folder.path(), .bind = halving()};
+  auto const usual = search.value;
+  search.value = [&](SearchTrial const& trial, std::uint64_t step) {
+    if (trial.candidate.recipe == 1) {
+      ++calls;
+      throw std::runtime_error("the disk of width " + std::to_string(*trial.candidate.values[1]));
+    }
+    return usual(trial, step);
+  };
+  SearchHistory const found = search.run();
+  int failed = 0;
+  for (SearchTrial const& each : found.trials) {
+    if (each.candidate.recipe == 0) {
+      CHECK(each.state != TrialState::failed);
+      continue;
+    }
+    CHECK(each.state == TrialState::failed);
+    CHECK(each.outcome.find("the disk of width") == 0);
+    ++failed;
+  }
+  CHECK(failed > 3);
+  CHECK(calls == 3 * failed);
+}
+
+TEST_CASE("results that are not numbers end their trials, and the search goes on") {
+  TemporaryFolder folder;
+  FakeSearch search{.folder = folder.path(), .bind = halving()};
+  search.value = [](SearchTrial const&, std::uint64_t) {
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  SearchHistory const found = search.run();
+  CHECK(found.trials.size() == 18);
+  for (SearchTrial const& each : found.trials) CHECK(each.state == TrialState::failed);
+  CHECK(!winner_of(found).has_value());
+}
+
+TEST_CASE("the time of all trials is a budget") {
+  TemporaryFolder folder;
+  FakeSearch search{.folder = folder.path(), .bind = halving()};
+  search.rules.seconds = 4.2;  // half a second a rung
+  SearchHistory history;
+  CHECK(search.work(history) == SearchEngine::Kind::budget);
+  CHECK(history.trials.size() == 9);
+  search.rules.seconds = 1e6;
+  TemporaryFolder other;
+  CHECK(decisions(search.run()) ==
+        decisions(FakeSearch{.folder = other.path(), .bind = halving()}.run()));
+}
+
+TEST_CASE("a budget in steps ends an asynchronous search, and what it has paused") {
+  TemporaryFolder folder;
+  FakeSearch search{.folder = folder.path(), .bind = asha()};
+  search.rules.budget = 60;
+  SearchHistory const found = search.run();
+  std::uint64_t steps = 0;
+  for (SearchTrial const& each : found.trials) {
+    CHECK(each.is_over());
+    if (!each.repeats) steps += each.rungs.back().steps;
+  }
+  CHECK(steps <= 60);
+  CHECK(steps > 45);
+}
+
+}  // namespace frugal_test::search_engine

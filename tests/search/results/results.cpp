@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/search/results/results.hpp>
+
+#include "support/search_synthetic.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace frugal_test::search_results {
+
+using frugal::Candidate;
+using frugal::SearchResults;
+using frugal::SearchTrial;
+using frugal::TrialState;
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+SearchResults two_objectives() {
+  SearchResults results{.domain = synthetic::domain(), .rungs = {{100, 400}, {400}}};
+  results.objectives = {{.name = "accuracy", .maximise = true}, {.name = "latency"}};
+  return results;
+}
+
+SearchTrial trial(TrialState state, std::vector<frugal::ObjectiveValues> const& values,
+                  std::size_t bracket = 0) {
+  SearchTrial made{.candidate = {.recipe = 0, .values = {0.01, 64.0, std::nullopt, 1.0}},
+                   .bracket = bracket};
+  for (auto const& each : values) {
+    made.rungs.push_back({.steps = 100, .samples = 6400, .seconds = 7.5, .values = each});
+  }
+  made.state = state;
+  return made;
+}
+
+TEST_CASE("settings are names, whole numbers and the shortest digits") {
+  SearchResults const results{.domain = synthetic::domain()};
+  Candidate const sgd{.recipe = 1, .values = {0.0031622776601683794, 128.0, 0.9, 2.0}};
+  CHECK(results.value_text(sgd, 0) == "0.0031622776601683794");
+  CHECK(results.value_text(sgd, 0, 3) == "0.00316");
+  CHECK(results.value_text(sgd, 1, 1) == "128");
+  CHECK(results.value_text(sgd, 3) == "rms");
+  CHECK(results.label(sgd) == "SGD, lr 0.00316, width 128, momentum 0.9, norm rms");
+  Candidate const adam{.recipe = 0, .values = {0.1, 16.0, std::nullopt, 0.0}};
+  CHECK(results.value_text(adam, 2) == "-");
+  CHECK(results.settings_text(adam) == "lr 0.1, width 16, norm none");
+  SearchResults const bare{.domain = {.recipes = {"SGD"}}};
+  CHECK(bare.label({.recipe = 0}) == "SGD");
+}
+
+TEST_CASE("values have their own sign, and a trial without a finite one has none") {
+  SearchResults const results = two_objectives();
+  SearchTrial const good = trial(TrialState::complete, {{-0.5, 3}, {-0.75, 3.5}});
+  CHECK(results.value(good) == 0.75);
+  CHECK(results.value(good, 1) == 3.5);
+  CHECK(results.value(good, 0, 0) == 0.5);
+  CHECK(!results.value(trial(TrialState::failed, {{-0.5, 3}})));
+  CHECK(!results.value(trial(TrialState::running, {})));
+  CHECK(!results.value(trial(TrialState::complete, {{std::nan(""), 3}})));
+  CHECK(!results.value(trial(TrialState::complete, {{infinite, 3}})));
+  CHECK(results.value(trial(TrialState::complete, {{infinite, 3}}), 1) == 3);
+}
+
+TEST_CASE("seconds, samples and dollars are those of all trials, repeats too") {
+  SearchResults results = two_objectives();
+  results.history.trials = {trial(TrialState::complete, {{0, 0}}), trial(TrialState::failed, {}),
+                            trial(TrialState::complete, {{0, 0}})};
+  results.history.trials[2].repeats = 0;
+  CHECK(results.seconds() == 15);
+  CHECK(results.samples() == 12800);
+  CHECK(!results.dollars(results.history.trials[0]));
+  results.dollars_per_hour = 4.8;
+  CHECK(*results.dollars(results.history.trials[0]) == doctest::Approx(0.01));
+  CHECK(*results.dollars(results.history.trials[1]) == 0);
+}
+
+TEST_CASE("complete trials come first, then those of higher rungs, and failed ones last") {
+  SearchResults results = two_objectives();
+  results.objectives.resize(1);
+  results.history.trials = {
+      trial(TrialState::failed, {{-0.99}}),                // 0: last
+      trial(TrialState::pruned, {{-0.8}}),                 // 1
+      trial(TrialState::complete, {{-0.5}, {-0.6}}),       // 2: second
+      trial(TrialState::pruned, {{-0.1}, {-0.2}}),         // 3: fourth, of a higher rung
+      trial(TrialState::complete, {{-0.5}, {-0.7}}),       // 4: first
+      trial(TrialState::complete, {{0}, {std::nan("")}}),  // 5: the last complete one
+      trial(TrialState::running, {}),                      // 6: of no rung
+      trial(TrialState::complete, {{-0.9}, {-0.95}}),      // 7: a repeat
+      trial(TrialState::pruned, {{-0.05}}, 1),             // 8: of a bracket that begins higher
+  };
+  results.history.trials[7].repeats = 4;
+  CHECK(results.ranked() == std::vector<std::size_t>{4, 2, 5, 3, 8, 1, 6, 0});
+}
+
+TEST_CASE("of several objectives the Pareto front comes first") {
+  SearchResults results = two_objectives();
+  results.history.trials = {trial(TrialState::complete, {{-0.9, 9}, {-0.9, 9}}),
+                            trial(TrialState::complete, {{-0.8, 9}, {-0.8, 9}}),  // dominated by 0
+                            trial(TrialState::complete, {{-0.5, 1}, {-0.5, 1}}),
+                            trial(TrialState::pruned, {{-0.99, 0.1}})};
+  CHECK(results.ranked() == std::vector<std::size_t>{0, 2, 1, 3});
+}
+
+TEST_CASE("a search of many trials ranks all of them but repeats, once") {
+  SearchResults const results = synthetic::search(64);
+  results.require();
+  auto const ranked = results.ranked();
+  CHECK(ranked.size() == 64);
+  CHECK(std::set<std::size_t>(ranked.begin(), ranked.end()).size() == 64);
+  CHECK(results.history.trials[ranked.front()].state == TrialState::complete);
+  CHECK(std::ranges::find(ranked, *results.winner) < ranked.begin() + 4);
+  SearchResults const failed = synthetic::search(10, 1, true);
+  failed.require();
+  CHECK(failed.ranked().size() == 10);
+}
+
+TEST_CASE("results that do not fit each other are refused") {
+  auto const text = [](std::function<void(SearchResults&)> const& change) {
+    SearchResults results = synthetic::search(8);
+    results.require();
+    change(results);
+    try {
+      results.require();
+    } catch (frugal::SettingsError const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  std::size_t const beyond = 1000;
+  CHECK(text([](auto& of) { of.objectives.clear(); }).find("no objective") != std::string::npos);
+  CHECK(text([&](auto& of) { of.winner = beyond; }).find("the winner is trial 1000") !=
+        std::string::npos);
+  CHECK(text([&](auto& of) { of.front = {beyond}; }).find("Pareto front is trial 1000") !=
+        std::string::npos);
+  CHECK(text([&](auto& of) {
+          of.history.trials[0].repeats = beyond;
+        }).find("repeated is trial 1000") != std::string::npos);
+  CHECK(text([](auto& of) { of.history.trials[1].bracket = 1; }).find("trial 1 has") !=
+        std::string::npos);
+  CHECK(text([](auto& of) { of.rungs[0].resize(1); }).find("does not have so many rungs") !=
+        std::string::npos);
+  CHECK(text([](auto& of) {
+          of.history.trials[0].candidate.recipe = 3;
+        }).find("trial 0 is not of") != std::string::npos);
+  CHECK(text([](auto& of) {
+          of.objectives.push_back({});
+        }).find("has 1 value (the results of a search): the search has 2 objectives") !=
+        std::string::npos);
+  CHECK(text([&](auto& of) { of.order.emplace_back(0, 9); }).find("rung 9 of trial 0") !=
+        std::string::npos);
+}
+
+}  // namespace frugal_test::search_results

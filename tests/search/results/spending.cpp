@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/search/results/spending.hpp>
+
+#include "support/search_synthetic.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace frugal_test::search_spending {
+
+using frugal::best_over_spending;
+using frugal::rung_costs;
+using frugal::SearchResults;
+using frugal::SearchTrial;
+using frugal::share_of_full_training;
+using frugal::SpendingPoint;
+using frugal::TrialState;
+
+/// Three trials of two rungs, 10 and 40 steps of 2 samples and a second each; trial 3 repeats trial 1.
+SearchResults results() {
+  SearchResults made{.domain = {.recipes = {"SGD"}}, .rungs = {{10, 40}}};
+  auto const add = [&](std::vector<double> const& values, TrialState state) {
+    SearchTrial trial{.opened = values.size() > 1 ? 2U : 1U, .state = state};
+    std::uint64_t steps = 10;
+    for (double const value : values) {
+      trial.rungs.push_back({.steps = steps,
+                             .samples = 2 * steps,
+                             .seconds = static_cast<double>(steps),
+                             .values = {value}});
+      steps = 40;
+    }
+    made.history.trials.push_back(trial);
+  };
+  add({3}, TrialState::pruned);
+  add({2, 0.5}, TrialState::complete);
+  add({4, std::nan("")}, TrialState::complete);
+  add({0.1, 0.2}, TrialState::complete);
+  made.history.trials.back().repeats = 1;
+  add({}, TrialState::failed);
+  return made;
+}
+
+TEST_CASE("a rung costs what its trials trained since the rung before") {
+  auto const costs = rung_costs(results());
+  REQUIRE(costs.size() == 2);
+  CHECK(costs[0].budget == 10);
+  CHECK(costs[0].trials == 3);
+  CHECK(costs[0].promoted == 2);
+  CHECK(costs[0].samples == 60);
+  CHECK(costs[0].seconds == 30);
+  CHECK(costs[0].best == 2);
+  CHECK(costs[1].budget == 40);
+  CHECK(costs[1].trials == 2);
+  CHECK(costs[1].promoted == 0);
+  CHECK(costs[1].seconds == 60);
+  CHECK(costs[1].best == 0.5);  // NaN is never the best
+  auto const repeats = frugal::repeat_cost(results());
+  CHECK(repeats.trials == 1);
+  CHECK(repeats.samples == 80);
+  CHECK(repeats.seconds == 40);
+}
+
+TEST_CASE("rungs and repeats together cost what the search has cost") {
+  for (std::size_t const objectives : {1U, 2U}) {
+    SearchResults const of = synthetic::search(64, objectives);
+    double seconds = frugal::repeat_cost(of).seconds;
+    std::uint64_t samples = frugal::repeat_cost(of).samples;
+    for (auto const& each : rung_costs(of)) seconds += each.seconds, samples += each.samples;
+    CHECK(seconds == doctest::Approx(of.seconds()));
+    CHECK(samples == of.samples());
+  }
+}
+
+TEST_CASE("the share is of training each trial up to the highest rung, in the unit of the rungs") {
+  SearchResults of = results();
+  CHECK(*share_of_full_training(of) == doctest::Approx(90.0 / 120));
+  of.unit = "samples";
+  of.rungs = {{20, 80}};
+  CHECK(*share_of_full_training(of) == doctest::Approx(180.0 / 240));
+  of.unit = "seconds";
+  of.rungs = {{10, 40}};
+  CHECK(*share_of_full_training(of) == doctest::Approx(90.0 / 120));
+  of.unit = "dollars";
+  CHECK(!share_of_full_training(of));
+  of.dollars_per_hour = 3600;
+  CHECK(*share_of_full_training(of) == doctest::Approx(90.0 / 120));
+  of.unit = "cents";
+  of.rungs = {{1000, 4000}};
+  CHECK(*share_of_full_training(of) == doctest::Approx(90.0 / 120));
+  CHECK(!share_of_full_training(synthetic::search(5, 1, true)));
+}
+
+TEST_CASE("the best value falls over what was spent, in the order of the results") {
+  SearchResults of = results();
+  auto const is = [&](std::vector<std::pair<double, double>> const& expected) {
+    std::vector<std::pair<double, double>> found;
+    for (SpendingPoint const& each : best_over_spending(of))
+      found.emplace_back(each.seconds, each.best);
+    CHECK(found == expected);
+  };
+  // Rung by rung; the repeat, which costs 40 seconds at the end, is no result of the search.
+  is({{10, 3}, {20, 2}, {60, 0.5}, {130, 0.5}});
+  of.order = {{1, 0}, {1, 1}};
+  is({{10, 2}, {40, 0.5}, {130, 0.5}});
+  of.objectives.front().maximise = true;
+  for (auto& trial : of.history.trials) {
+    for (auto& rung : trial.rungs) rung.values[0] *= -1;
+  }
+  is({{10, 2}, {50, 3}, {60, 4}, {130, 4}});
+  CHECK(best_over_spending(synthetic::search(5, 1, true)).empty());
+}
+
+}  // namespace frugal_test::search_spending

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch-free
+#include <doctest/doctest.h>
+
+#include <frugal/search/sampler/tpe.hpp>
+
+#include "support/search_two_samples.hpp"
+
+#include <frugal/search/sampler/random.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace frugal_test::search_tpe {
+
+using frugal::Candidate;
+using frugal::Choice;
+using frugal::Int;
+using frugal::LogUniform;
+using frugal::RandomSampler;
+using frugal::SearchDomain;
+using frugal::SearchHistory;
+using frugal::SearchTrial;
+using frugal::Tpe;
+using frugal::TrialState;
+using frugal::Uniform;
+
+nlohmann::json reference() {
+  std::ifstream file(std::string(FRUGAL_TEST_DIR) + "/reference/tpe.json");
+  return nlohmann::json::parse(file);
+}
+
+SearchDomain domain() {
+  return {.recipes = {"adam", "sgd", "lion"},
+          .settings = {
+              {.name = "rate", .values = LogUniform{1e-5, 0.1}},
+              {.name = "depth", .values = Int{.low = 2, .high = 16, .step = 2}},
+              {.name = "momentum", .values = Uniform{0.5, 0.99}, .recipes = {1, 2}},
+              {.name = "decay", .values = Choice{{"none", "linear", "cosine"}}, .recipes = {0}}}};
+}
+
+Candidate candidate_of(nlohmann::json const& recipe, nlohmann::json const& values) {
+  Candidate found{.recipe = recipe.get<std::size_t>()};
+  for (nlohmann::json const& each : values) {
+    found.values.push_back(each.is_null() ? std::nullopt : std::optional(each.get<double>()));
+  }
+  return found;
+}
+
+SearchHistory history_of(nlohmann::json const& rows) {
+  std::map<std::string, TrialState> const states{{"complete", TrialState::complete},
+                                                 {"pruned", TrialState::pruned},
+                                                 {"running", TrialState::running}};
+  SearchHistory history;
+  for (nlohmann::json const& row : rows) {
+    SearchTrial& trial = history.trials.emplace_back();
+    trial.state = states.at(row[0].get<std::string>());
+    trial.candidate = candidate_of(row[1], row[2]);
+    if (row[3].empty()) continue;
+    auto const steps = row[4].get<std::uint64_t>();
+    // Rungs end after 10, 30 and 90 steps.
+    for (std::uint64_t const end : {10U, 30U, 90U}) {
+      if (end > steps) break;
+      trial.rungs.push_back({.steps = end, .values = row[3].get<frugal::ObjectiveValues>()});
+    }
+  }
+  return history;
+}
+
+/// The first `count` suggestions, for the seeds from 0 on.
+std::vector<Candidate> suggestions(Tpe const& tpe, SearchHistory const& seen, std::size_t count) {
+  std::vector<Candidate> found;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    found.push_back(tpe.suggest(domain(), seen, seen.trials.size(), seed));
+  }
+  return found;
+}
+
+/// The largest distance of two samples over all parameters, over its bound at 1 %.
+double distance(std::vector<Candidate> const& one, std::vector<Candidate> const& other) {
+  SearchDomain const all = domain();
+  double most = 0;
+  for (std::size_t k = 0; k <= all.settings.size(); ++k) {
+    auto const column = [&](std::vector<Candidate> const& from) {
+      std::vector<double> values;
+      for (Candidate const& each : from) {
+        if (k == 0) values.push_back(static_cast<double>(each.recipe));
+        if (k != 0 && each.values[k - 1]) values.push_back(*each.values[k - 1]);
+      }
+      return values;
+    };
+    std::vector<double> const mine = column(one), theirs = column(other);
+    bool const named = k == 0 || std::holds_alternative<Choice>(all.settings[k - 1].values);
+    double const own = named ? distance_of_names(mine, theirs) : distance_of_samples(mine, theirs);
+    // Of a recipe that is hardly ever suggested there are not enough settings to compare.
+    if (mine.size() >= 30 && theirs.size() >= 30) most = std::max(most, own);
+  }
+  return most;
+}
+
+TEST_CASE("suggestions are distributed as Optuna's") {
+  nlohmann::json const all = reference().at("cases");
+  REQUIRE(all.size() == 5);
+  for (nlohmann::json const& each : all) {
+    CAPTURE(each.at("name").get<std::string>());
+    SearchHistory const seen = history_of(each.at("trials"));
+    std::vector<Candidate> theirs;
+    for (nlohmann::json const& row : each.at("suggested")) {
+      theirs.push_back(candidate_of(row[0], row[1]));
+    }
+    std::size_t const count = seen.trials.size() > 100 ? 100 : 300;
+    std::vector<Candidate> const mine = suggestions({}, seen, count);
+    for (Candidate const& one : mine) REQUIRE(frugal::is_candidate_of(domain(), one));
+    // With 3000 seeds each it is at most 0.76.
+    CHECK(distance(mine, theirs) < 1);
+    // The comparison sees a search that has not begun.
+    CHECK(distance(suggestions({.startup = 1000}, seen, 150), theirs) > 1.5);
+  }
+}
+
+TEST_CASE("the good trials are Optuna's") {
+  nlohmann::json const all = reference().at("splits");
+  REQUIRE(all.size() == 5);
+  for (nlohmann::json const& each : all) {
+    CAPTURE(each.at("name").get<std::string>());
+    SearchHistory const seen = history_of(each.at("trials"));
+    std::vector<std::size_t> const numbers =
+        frugal::detail::lessons(domain(), seen, seen.trials.size(), seen.trials.size());
+    REQUIRE(numbers.size() == 40);
+    for (nlohmann::json const& row : each.at("below")) {
+      auto const count = row[0].get<std::size_t>();
+      CAPTURE(count);
+      frugal::TpeSplit const split = frugal::split_trials(seen, numbers, count);
+      CHECK(split.below == row[1].get<std::vector<std::size_t>>());
+      CHECK(split.below.size() + split.above.size() == 40);
+    }
+  }
+}
+
+SearchDomain plane() {
+  return {.recipes = {"a", "b"},
+          .settings = {{.name = "x", .values = Uniform{-5, 10}},
+                       {.name = "y", .values = Uniform{0, 15}},
+                       {.name = "n", .values = Int{.low = 1, .high = 512, .log = true}}}};
+}
+/// Branin's function, of which recipe b is a worse copy; n is best at 40.
+double branin(Candidate const& at) {
+  double const x = *at.values[0], y = *at.values[1], pi = 3.141592653589793;
+  double const curve = y - 5.1 / (4 * pi * pi) * x * x + 5 / pi * x - 6;
+  double const n = std::log(*at.values[2] / 40);
+  return curve * curve + 10 * (1 - 1 / (8 * pi)) * std::cos(x) + 10 + n * n +
+         static_cast<double>(at.recipe) * 2;
+}
+/// The smallest value at x = y = 3; a narrow valley.
+double valley(Candidate const& at) {
+  double const x = *at.values[0] - 3, y = *at.values[1] - 3, n = std::log(*at.values[2]);
+  return std::abs(x) + 2 * std::abs(y - x) + 0.2 * n;
+}
+
+template <class Sampler, class Function>
+double best_of(Sampler const& sampler, Function const& function, std::uint64_t seed) {
+  SearchHistory seen;
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < 70; ++i) {
+    SearchTrial trial{.candidate = sampler.suggest(plane(), seen, i, seed)};
+    double const value = function(trial.candidate);
+    best = std::min(best, value);
+    trial.rungs.push_back({.values = {value}});
+    trial.state = TrialState::complete;
+    seen.trials.push_back(std::move(trial));
+  }
+  return best;
+}
+
+TEST_CASE("it finds better values than random search") {
+  for (auto const& function : {branin, valley}) {
+    std::vector<double> tpe, random;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      tpe.push_back(best_of(Tpe{}, function, seed));
+      random.push_back(best_of(RandomSampler{}, function, seed));
+    }
+    std::ranges::sort(tpe);
+    std::ranges::sort(random);
+    double const floor = function == branin ? 0.398 : 0;
+    CHECK(tpe[2] - floor < 0.6 * (random[2] - floor));
+  }
+}
+
+TEST_CASE("failed trials are avoided, and teach nothing good") {
+  SearchDomain const one{.recipes = {"a"}, .settings = {{.name = "x", .values = Uniform{0, 1}}}};
+  SearchHistory seen;
+  auto const add = [&](double x, TrialState state, std::vector<double> values) {
+    SearchTrial& trial = seen.trials.emplace_back();
+    trial.candidate.values = {x};
+    trial.state = state;
+    if (!values.empty()) trial.rungs.push_back({.values = std::move(values)});
+  };
+  for (int i = 0; i < 12; ++i) add(0.5 + 0.03 * (i - 6), TrialState::complete, {1.0 - 0.01 * i});
+  auto const share_above = [&](double x) {
+    int count = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      count += *Tpe{}.suggest(one, seen, 100, seed).values[0] > x;
+    }
+    return count;
+  };
+  int const before = share_above(0.7);
+  // Better than all others, and yet they failed.
+  for (int i = 0; i < 8; ++i) add(0.72 + 0.02 * i, TrialState::failed, {0.1});
+  int const after = share_above(0.7);
+  CHECK(before > 40);
+  CHECK(after < before / 2);
+  seen.trials.resize(12);
+  // So are trials that run, unless the sampler does not look at them.
+  for (int i = 0; i < 8; ++i) add(0.72 + 0.02 * i, TrialState::running, {});
+  CHECK(share_above(0.7) == after);
+  // Its own trial may be among them already.
+  SearchHistory others = seen;
+  others.trials[12].candidate.values.clear();  // none of the domain
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CHECK(Tpe{}.suggest(one, seen, 12, seed) == Tpe{}.suggest(one, others, 12, seed));
+  }
+  Tpe const plain{.constant_liar = false};
+  CHECK(plain.suggest(one, seen, 100, 3) == plain.suggest(one, seen.first(12), 100, 3));
+  // Repeats are not trials of the search, and its own trial does not count.
+  seen.trials.resize(12);
+  Candidate const own = Tpe{}.suggest(one, seen, 12, 3);
+  add(0.9, TrialState::complete, {0});
+  CHECK(Tpe{}.suggest(one, seen, 12, 3) == own);
+  CHECK(Tpe{}.suggest(one, seen, 100, 3) != Tpe{}.suggest(one, seen.first(12), 100, 3));
+  seen.trials.back().repeats = 0;
+  CHECK(Tpe{}.suggest(one, seen, 100, 3) == Tpe{}.suggest(one, seen.first(12), 100, 3));
+}
+
+TEST_CASE("25 trials at most are good, and older ones weigh less, failed ones too") {
+  SearchDomain const one{.recipes = {"a"}, .settings = {{.name = "x", .values = Uniform{0, 1}}}};
+  SearchHistory seen;
+  std::vector<std::vector<double>> below, above;
+  frugal::Draw places({.seed = 4});
+  for (std::size_t i = 0; i < 330; ++i) {
+    SearchTrial& trial = seen.trials.emplace_back();
+    double const x = places.uniform();
+    trial.candidate.values = {x};
+    // Of those that did not fail, each value from 0 to 299 once; the failed ones have the best value.
+    std::size_t const value = i < 30 ? 0 : (i - 30) * 37 % 300;
+    trial.rungs.push_back({.values = {static_cast<double>(value)}});
+    trial.state = i < 30 ? TrialState::failed : TrialState::complete;
+    (i >= 30 && value < 25 ? below : above).push_back({x});
+  }
+  frugal::Parzen const good({Uniform{0, 1}}, below), other({Uniform{0, 1}}, above);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    frugal::Draw draw({.index = 330, .seed = seed}, frugal::draw_stream("search.tpe"));
+    double best = 0, most = -1e9;
+    for (int i = 0; i < 24; ++i) {
+      std::vector<double> const sample = good.sample(draw);
+      double const ratio = good.log_density(sample) - other.log_density(sample);
+      if (ratio > most) most = ratio, best = sample[0];
+    }
+    CHECK(Tpe{}.suggest(one, seen, 330, seed).values[0] == best);
+  }
+}
+
+TEST_CASE("it begins at random, and bears odd histories") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  SearchHistory seen;
+  for (std::size_t i = 0; i < 12; ++i) {
+    SearchTrial& trial = seen.trials.emplace_back();
+    trial.candidate = RandomSampler{}.suggest(domain(), {}, i, 1);
+    trial.candidate.recipe = 1;
+    frugal::Draw draw({.index = i});
+    frugal::fit_candidate(domain(), trial.candidate, draw);
+    trial.rungs.push_back({.values = {nan}});
+    trial.state = i % 2 == 0 ? TrialState::complete : TrialState::pruned;
+    if (i < 9) {
+      CHECK(Tpe{}.suggest(domain(), seen, 50, 3) == Tpe{}.suggest(domain(), {}, 50, 3));
+    }
+  }
+  // No trial has had recipe 0, so nothing is known of decay.
+  std::map<double, int> decays;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Candidate const found = Tpe{}.suggest(domain(), seen, 12, seed);
+    REQUIRE(frugal::is_candidate_of(domain(), found));
+    if (found.recipe == 0) ++decays[*found.values[3]];
+  }
+  CHECK(decays.size() == 3);
+  // Infinite values of several objectives.
+  for (SearchTrial& each : seen.trials) {
+    each.rungs.back().values = {nan, std::numeric_limits<double>::infinity()};
+  }
+  CHECK(frugal::is_candidate_of(domain(), Tpe{}.suggest(domain(), seen, 12, 1)));
+  CHECK(frugal::is_candidate_of(domain(), Tpe{.startup = 0}.suggest(domain(), {}, 0, 1)));
+  // One candidate only.
+  SearchDomain const single{.recipes = {"a"}, .settings = {{.name = "x", .values = Uniform{2, 2}}}};
+  CHECK(Tpe{.startup = 0}.suggest(single, {}, 0, 1).values ==
+        std::vector<std::optional<double>>{2});
+  std::string text;
+  try {
+    Tpe{.candidates = 0}.require();
+  } catch (frugal::SettingsError const& error) {
+    text = error.what();
+  }
+  CHECK(text.find("candidates is 0 (the sampler tpe)") != std::string::npos);
+}
+
+}  // namespace frugal_test::search_tpe

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: recipes
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+#include <frugal/report/audit.hpp>
+#include <frugal/search.hpp>
+#include <frugal/search/sampler/tpe.hpp>
+
+#include <c10/util/Exception.h>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace frugal_test::search_search {
+
+using namespace support;
+namespace fr = frugal;
+using namespace frugal::literals;
+
+struct Shape {
+  int width = 4;
+};
+
+/// One type for all widths; dropout draws from the generator in each step.
+struct Net : torch::nn::Module {
+  explicit Net(Shape const& shape)
+      : first(register_module("first", torch::nn::Linear(6, shape.width))),
+        norm(register_module("norm", torch::nn::BatchNorm1d(shape.width))),
+        second(register_module("second", torch::nn::Linear(shape.width, 3))),
+        dropout(register_module("dropout", torch::nn::Dropout(0.2))) {}
+  at::Tensor forward(at::Tensor const& data) {
+    return second->forward(dropout->forward(torch::relu(norm->forward(first->forward(data)))));
+  }
+  torch::nn::Linear first;
+  torch::nn::BatchNorm1d norm;
+  torch::nn::Linear second;
+  torch::nn::Dropout dropout;
+};
+
+/// Makes a trial end in the way that its width asks for.
+struct Odd {
+  int signal_at = 0;  ///< raises SIGTERM in this call
+  int calls = 0;
+  double smoothing = 0;
+
+  template <class Module>
+  fr::Loss operator()(Module& module, fr::Batch const& batch) {
+    if (++calls == signal_at) std::raise(SIGTERM);
+    return fr::CrossEntropy{.label_smoothing = smoothing}(module, batch);
+  }
+};
+
+struct Data {
+  fr::TensorDataset train{samples(64).data, samples(64).target, {.batch = 8}};
+  fr::TensorDataset valid{
+      samples(32, 95).data, samples(32, 95).target, {.batch = 16, .shuffle = false}};
+};
+
+using Adam = fr::Recipe<fr::Optimize<fr::AdamW>, fr::Schedule<fr::Cosine>>;
+using Averaged =
+    fr::Recipe<fr::Optimize<fr::SGD>, fr::Schedule<fr::Cosine>, fr::Average<fr::Ema<0.9_r>>>;
+
+auto space() {
+  return fr::SearchSpace{fr::Axis<Adam, Averaged>{},
+                         fr::vary<&fr::Optimize<fr::AdamW>::lr>(fr::LogUniform{1e-3, 1e-1}),
+                         fr::vary<&fr::Optimize<fr::SGD>::lr>("sgd lr", fr::LogUniform{1e-2, 1}),
+                         fr::vary<&Shape::width>(fr::Int{2, 8, 2}),
+                         fr::vary<&Odd::smoothing>(fr::Uniform{0, 0.1})};
+}
+
+/// What make() does for widths that are no networks.
+struct Make {
+  bool strict = false;
+  auto operator()(Shape const& shape) const {
+    if (strict && shape.width == 6) throw std::runtime_error("a width of 6 is not supported");
+    if (strict && shape.width == 8) {
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "a width of 8 does not fit");
+    }
+    Net net(shape);
+    if (strict && shape.width == 2) {
+      at::NoGradGuard const no_gradients;
+      net.second->bias.fill_(std::numeric_limits<float>::quiet_NaN());
+    }
+    return net;
+  }
+};
+
+using Validates = fr::Validate<fr::Every<3>, fr::Accuracy>;
+auto job_of(Data& data, Odd odd = {}, Make make = {}) {
+  return fr::SearchJob{make,       odd,         data.train,
+                       data.valid, Validates{}, fr::Checkpoint<fr::Every<5>>{}};
+}
+fr::SearchSettings settings_of(TemporaryFolder const& folder) {
+  return {.settings = {.run_dir = folder.path(), .steps = 27, .seed = 5}};
+}
+
+struct Alone {
+  std::uint64_t weights = 0;
+  fr::Report report{};
+};
+/// A candidate that is trained by hand, in one piece.
+template <class R>
+Alone trained_alone(fr::SearchTrial const& trial) {
+  TemporaryFolder folder;
+  Data data;
+  auto const& values = trial.candidate.values;
+  torch::manual_seed(trial.seed);
+  fr::Trainer<Net, Odd, R, Validates, fr::Checkpoint<fr::Every<5>>> trainer{
+      Net({.width = static_cast<int>(*values[2])}),
+      {.run_dir = folder.path(), .steps = 27, .seed = trial.seed}};
+  trainer.optimizer().lr = *values[trial.candidate.recipe];
+  trainer.objective().smoothing = *values[3];
+  fr::Report report = trainer.fit(data.train, data.valid);
+  return {fr::hash_of_tensors(trainer.module()), std::move(report)};
+}
+Alone trained_alone(fr::SearchTrial const& trial) {
+  return trial.candidate.recipe == 0 ? trained_alone<Adam>(trial) : trained_alone<Averaged>(trial);
+}
+
+std::uint64_t weights_in(std::filesystem::path const& folder, fr::SearchTrial const& trial) {
+  Net net({.width = static_cast<int>(*trial.candidate.values[2])});
+  static_cast<void>(fr::load_weights(net, folder));
+  return fr::hash_of_tensors(net);
+}
+std::filesystem::path weights_of(TemporaryFolder const& folder, std::size_t trial) {
+  std::string const digits = std::to_string(trial);
+  return folder / ("trials/" + std::string(4 - digits.size(), '0') + digits + "/weights");
+}
+
+/// Each complete trial has the weights of its recipe trained alone, and each rung the loss that is measured there.
+void check_bits(TemporaryFolder const& folder, fr::SearchOutcome const& found,
+                std::size_t at_least) {
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < found.history.trials.size() && compared < at_least; ++i) {
+    fr::SearchTrial const& trial = found.history.trials[i];
+    if (trial.state != fr::TrialState::complete || (trial.rungs.size() < 2 && !trial.repeats))
+      continue;
+    CAPTURE(i);
+    Alone const alone = trained_alone(trial);
+    CHECK(weights_in(weights_of(folder, i), trial) == alone.weights);
+    for (fr::RungResult const& rung : trial.rungs) {
+      bool measured = false;
+      for (fr::Validation const& each : alone.report.validations) {
+        if (each.step != rung.steps) continue;
+        CHECK(each.metrics["loss"] == rung.values[0]);
+        measured = true;
+      }
+      CHECK(measured);
+    }
+    ++compared;
+  }
+  CHECK(compared == at_least);
+}
+
+template <class Call>
+std::string refusal(Call const& call) {
+  try {
+    call();
+  } catch (fr::Error const& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+bool has(std::string const& text, std::string const& part) {
+  CAPTURE(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("promoted trials have the bits of their recipes trained alone, with each schedule") {
+  Data data;
+  auto const job = job_of(data);
+  auto const one = [&](std::size_t at_least, auto const&... parts) {
+    TemporaryFolder folder;
+    fr::SearchOutcome const found = fr::search(space(), job, settings_of(folder), parts...);
+    CHECK(found.exit_code() == 0);
+    CHECK(found.winner.has_value());
+    check_bits(folder, found, at_least);
+    CHECK(weights_in(found.weights, found.best()) ==
+          weights_in(weights_of(folder, *found.winner), found.best()));
+  };
+  SUBCASE("successive halving") { one(3, fr::SuccessiveHalving<>{.trials = 9, .least = 3}); }
+  SUBCASE("Hyperband") { one(2, fr::Hyperband<>{.least = 3}); }
+  SUBCASE("Asha") { one(2, fr::Asha<>{.trials = 9, .least = 3}); }
+  SUBCASE("MedianStop with TPE") {
+    one(3, fr::MedianStop{.trials = 6, .startup = 2, .interval = 9}, fr::Tpe{.startup = 3});
+  }
+}
+
+TEST_CASE("a search that a signal stops goes on where it was, and finds the same") {
+  Data data;
+  TemporaryFolder calm, stopped;
+  fr::SuccessiveHalving<> const schedule{.trials = 6, .least = 3};
+  fr::SearchOutcome const whole = fr::search(space(), job_of(data), settings_of(calm), schedule);
+  // In the middle of a rung, and at the end of one.
+  for (int const at : {7, 2, 9, 12}) {
+    fr::SearchOutcome const part =
+        fr::search(space(), job_of(data, {.signal_at = at}), settings_of(stopped), schedule);
+    CHECK(part.interrupted);
+    CHECK(part.exit_code() == 75);
+  }
+  fr::SearchOutcome const found = fr::search(space(), job_of(data), settings_of(stopped), schedule);
+  CHECK(found.exit_code() == 0);
+  CHECK(found.winner == whole.winner);
+  REQUIRE(found.history.trials.size() == whole.history.trials.size());
+  for (std::size_t i = 0; i < found.history.trials.size(); ++i) {
+    fr::SearchTrial const &one = found.history.trials[i], &other = whole.history.trials[i];
+    CHECK(one.candidate == other.candidate);
+    CHECK(one.state == other.state);
+    REQUIRE(one.rungs.size() == other.rungs.size());
+    for (std::size_t k = 0; k < one.rungs.size(); ++k) {
+      CHECK(one.rungs[k].values == other.rungs[k].values);
+      CHECK(one.rungs[k].samples == other.rungs[k].samples);
+    }
+  }
+  check_bits(stopped, found, 3);
+}
+
+TEST_CASE("a lack of memory, a NaN and errors are results with their reasons") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchOutcome const found =
+      fr::search(space(), job_of(data, {}, {.strict = true}), settings_of(folder),
+                 fr::SuccessiveHalving<>{.trials = 24, .least = 3});
+  std::size_t memory = 0, nan = 0, error = 0;
+  for (fr::SearchTrial const& each : found.history.trials) {
+    int const width = static_cast<int>(*each.candidate.values[2]);
+    CAPTURE(width);
+    CHECK((each.state == fr::TrialState::failed) == (width != 4));
+    if (width == 8) memory += has(each.outcome, "out of memory") ? 1U : 0U;
+    if (width == 2) nan += has(each.outcome, "the weights are not finite") ? 1U : 0U;
+    if (width == 6) {
+      error += has(each.outcome, "a width of 6 is not supported") ? 1U : 0U;
+      CHECK(each.failures == 3);
+    }
+  }
+  CHECK(memory > 0);
+  CHECK(nan > 0);
+  CHECK(error > 0);
+  CHECK(*found.best().candidate.values[2] == 4);
+}
+
+TEST_CASE("a search without any result says what its trials have ended with") {
+  Data data;
+  TemporaryFolder folder;
+  auto const only = fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Shape::width>(fr::Int{2, 2})};
+  std::string const text = refusal([&] {
+    static_cast<void>(fr::search(only, job_of(data, {}, {.strict = true}), settings_of(folder),
+                                 fr::RandomSearch{.trials = 3}));
+  });
+  CHECK(has(text, "none of the 3 trials of the search has a result"));
+  CHECK(has(text, "3 ended with"));
+}
+
+TEST_CASE("several objectives have a Pareto front") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 9;
+  settings.objectives = {
+      {.name = "accuracy", .maximise = true}, {.name = "bytes"}, {.name = "depth"}};
+  settings.measures["depth"] = [](torch::nn::Module& module) {
+    return static_cast<double>(module.children().size());
+  };
+  fr::SearchOutcome const found =
+      fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 8});
+  CHECK(!found.front.empty());
+  for (std::size_t const each : found.front) {
+    CHECK(found.value(found.history.trials[each], 0) <= 1);
+    CHECK(found.value(found.history.trials[each], 1) > 100);
+    CHECK(found.value(found.history.trials[each], 2) == 4);
+  }
+}
+
+TEST_CASE("explain prints rungs and costs, trains nothing and writes nothing") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.run_dir = folder / "search";
+  std::ostringstream out;
+  auto const plan = fr::explain(space(), job_of(data), settings, out,
+                                fr::SuccessiveHalving<>{.trials = 9, .least = 3});
+  CHECK(plan.worst == 9 * 3 + 3 * 6 + 18 + 2 * 27);
+  CHECK(has(out.str(), "[9@3 3@9 1@27]"));
+  CHECK(has(out.str(), "cost in the worst case: 117 steps, 48.1%"));
+  CHECK(!std::filesystem::exists(folder / "search"));
+}
+
+TEST_CASE("illegal recipes are dropped with their sentences, and their settings with them") {
+  Data data;
+  TemporaryFolder folder;
+  using Twice = fr::Recipe<Adam, fr::Optimize<fr::SGD>>;
+  auto const all = fr::SearchSpace{
+      fr::Axis<Adam, Twice>{}, fr::vary<&fr::Optimize<fr::AdamW>::lr>(fr::LogUniform{1e-3, 1e-1})};
+  fr::SearchSettings settings = settings_of(folder);
+  settings.finalists.count = 0;
+  fr::SearchOutcome const found =
+      fr::search(all, job_of(data), settings, fr::GridSearch{.points = 2});
+  REQUIRE(found.dropped.size() == 1);
+  CHECK(has(found.dropped[0].second, "frugal: "));
+  CHECK(found.history.trials.size() == 2);
+  CHECK(*found.history.trials[0].candidate.values[0] == doctest::Approx(1e-3));
+  CHECK(*found.history.trials[1].candidate.values[0] == doctest::Approx(1e-1));
+  CHECK(has(found.code, "Recipe<Optimize<AdamW>, Schedule<Cosine>>"));
+  CHECK(has(found.code, ".lr = 0."));
+
+  auto const none = fr::SearchSpace{
+      fr::Axis<Adam>{}, fr::vary<&fr::Optimize<fr::SGD>::lr>(fr::LogUniform{1e-3, 1e-1})};
+  CHECK(has(refusal([&] {
+              static_cast<void>(
+                  fr::search(none, job_of(data), settings, fr::RandomSearch{.trials = 2}));
+            }),
+            "no recipe has the setting 'lr'"));
+}
+
+TEST_CASE("settings that make no search are one clear error each") {
+  Data data;
+  TemporaryFolder folder;
+  auto const job = job_of(data);
+  auto const refused = [&](fr::SearchSettings const& settings, auto const&... parts) {
+    return refusal([&] { static_cast<void>(fr::search(space(), job, settings, parts...)); });
+  };
+  fr::SuccessiveHalving<> const schedule{.trials = 9, .least = 3};
+  fr::SearchSettings settings = settings_of(folder);
+  settings.objectives = {{.name = "f1"}};
+  CHECK(has(refused(settings, schedule), "nothing measures the objective 'f1'"));
+  settings = settings_of(folder);
+  settings.settings.run_dir.clear();
+  CHECK(has(refused(settings, schedule), "the search has no folder"));
+  settings = settings_of(folder);
+  settings.budget.steps = 150;
+  CHECK(has(refused(settings, schedule), "the finalists' repeats alone take 162"));
+  settings.budget.steps = 180;
+  CHECK(has(refused(settings, fr::SuccessiveHalving<>{.least = 3}), "takes 27 steps"));
+  settings.budget = {.samples = 100000};
+  CHECK(has(refused(settings, schedule), "the budget is in samples, and the rungs are in steps"));
+  settings.budget = {.dollars = 1};
+  CHECK(has(refused(settings, schedule), "there is no price"));
+  settings = settings_of(folder);
+  CHECK(has(refused(settings, fr::RandomSearch{.trials = 2, .unit = fr::RungUnit::samples}),
+            "Set Settings::epochs and not steps"));
+  CHECK(has(refused(settings, fr::RandomSearch{.trials = 2, .unit = fr::RungUnit::seconds}),
+            "Set SearchSettings::horizon"));
+}
+
+TEST_CASE("a journal of another search is refused, and a torn last line is removed") {
+  Data data;
+  TemporaryFolder folder;
+  auto const job = job_of(data);
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 6;
+  settings.finalists.count = 0;
+  fr::SearchOutcome const first = fr::search(space(), job, settings, fr::RandomSearch{.trials = 2});
+  std::string const more = refusal([&] {
+    static_cast<void>(fr::search(space(), job, settings, fr::RandomSearch{.trials = 3}));
+  });
+  CHECK(has(more, "the journal is that of another search"));
+  CHECK(has(more, "RandomSearch of 2 trials"));
+  settings.settings.seed = 6;
+  CHECK(has(refusal([&] {
+              static_cast<void>(fr::search(space(), job, settings, fr::RandomSearch{.trials = 2}));
+            }),
+            "it has the seed '5', and the search has '6'"));
+  settings.settings.seed = 5;
+
+  // The last line is the state of trial 1: it follows from the result.
+  std::string text = text_of(folder / "journal.log");
+  std::filesystem::resize_file(folder / "journal.log", text.size() - 20);
+  fr::SearchOutcome const again = fr::search(space(), job, settings, fr::RandomSearch{.trials = 2});
+  CHECK(again.history.trials[1].state == fr::TrialState::complete);
+  REQUIRE(again.warnings.size() == 1);
+  CHECK(has(again.warnings[0], "unfinished line"));
+  CHECK(again.winner == first.winner);
+
+  std::string damaged = text_of(folder / "journal.log");
+  damaged.replace(damaged.find("\"op_code\":4"), 11, "\"op_code\":x");
+  std::ofstream(folder / "journal.log") << damaged;
+  std::string const fault = refusal([&] {
+    static_cast<void>(fr::search(space(), job, settings, fr::RandomSearch{.trials = 2}));
+  });
+  CHECK(has(fault, "journal.log, line 4"));
+}
+
+TEST_CASE("the time of a search is a budget, and a larger one continues it") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.budget.hours = 1e-9;
+  fr::SearchOutcome const first =
+      fr::search(space(), job_of(data), settings, fr::SuccessiveHalving<>{.trials = 9, .least = 3});
+  CHECK(first.stopped_by == "budget");
+  CHECK(!first.interrupted);
+  CHECK(!first.winner);
+  settings.budget.hours = 1;
+  fr::SearchOutcome const found =
+      fr::search(space(), job_of(data), settings, fr::SuccessiveHalving<>{.trials = 9, .least = 3});
+  CHECK(found.stopped_by.empty());
+  check_bits(folder, found, 3);
+}
+
+}  // namespace frugal_test::search_search
