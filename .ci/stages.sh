@@ -376,6 +376,11 @@ stage_interop() {
       unittest_python=$state/venv-model/bin/python run_unittest "$script" "$program" || failed=1
       continue
     fi
+    if grep -q 'requirements/search.txt' "$script"; then
+      virtual_environment search 1000
+      unittest_python=$state/venv-search/bin/python run_unittest "$script" "$program" || failed=1
+      continue
+    fi
     PATH=$state/promtool/usr/bin:$PATH PYTHONPATH=$state/data-wheels run_unittest "$script" "$program" || failed=1
   done
   return "$failed"

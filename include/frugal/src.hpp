@@ -24,6 +24,7 @@
 #include <frugal/search/horizon.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/micro_batch_file.hpp>
+#include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
 #include <frugal/search/results/importance.hpp>
 #include <frugal/search/sampler/evolution.hpp>

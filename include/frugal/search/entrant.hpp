@@ -34,6 +34,7 @@
 #include <frugal/search/engine.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/micro_batch_file.hpp>
+#include <frugal/search/objective_values.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/space.hpp>
 #include <frugal/search/watch.hpp>
@@ -52,11 +53,6 @@ struct SearchContext {
   double seconds_per_unit() const {
     return unit == RungUnit::cents ? 36 / settings->dollars_per_hour.value_or(1) : 1;
   }
-};
-
-/// An objective that nothing measures: an error of the search, and not of a trial.
-struct ObjectiveError : MetricError {
-  using MetricError::MetricError;
 };
 
 /// The trainer of a recipe in a search, and how it is run.
@@ -284,57 +280,20 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       auto const cost = trainer.template policy<kinds::cost_meter>().cost();
       if (cost) outcome.result.dollars = cost->amount;
     }
-    measure(job, context, task, trainer, report, outcome);
-    if (!report.preempted) {
-      static_cast<void>(save_weights(trainer.module(), folder / "weights"));
-    }
-  }
-
-  static void measure(Job const& job, SearchContext const& context, SearchTask const& task,
-                      type& trainer, Report const& report, TaskOutcome& outcome) {
-    SearchSettings const& search = *context.settings;
-    Metrics const metrics = trainer.evaluate(*job.valid);
-    auto& module = base_module(trainer.module());
-    for (SearchObjective const& each : search.objectives) {
-      std::optional<double> value;
-      for (auto const& [name, measured] : metrics) {
-        if (name == each.name) value = measured;
-      }
-      if (auto const own = search.measures.find(each.name); own != search.measures.end()) {
-        value = own->second(module);
-      } else if (each.name == "train_loss") {
-        value = report.train_loss;
-      } else if (each.name == "bytes") {
-        value = bytes_of(module);
-      } else if (each.name == "seconds") {
-        value = task.seconds_before + report.seconds;
-      } else if (each.name == "dollars") {
-        value = outcome.result.dollars.value_or((task.seconds_before + report.seconds) / 3600 *
-                                                search.dollars_per_hour.value_or(0));
-      }
-      if (!value) {
-        throw ObjectiveError(
-            {.what = "nothing measures the objective '" + each.name + "'",
-             .where = "SearchSettings::objectives",
-             .why = "the validation of '" + recipe_name<R>() + "' has no metric of that name",
-             .fix = "Add the metric to Validate, or a function to "
-                    "SearchSettings::measures."});
-      }
-      outcome.result.values.push_back(each.to_minimise(*value));
-    }
+    outcome.result.values = objective_values(search,
+                                             {.recipe = recipe_name<R>(),
+                                              .metrics = trainer.evaluate(*job.valid),
+                                              .train_loss = report.train_loss,
+                                              .seconds = task.seconds_before + report.seconds,
+                                              .dollars = outcome.result.dollars},
+                                             base_module(trainer.module()));
     if (!is_finite(outcome.result.values)) {
       outcome.kind = TaskOutcome::Kind::failure;
       outcome.text = "an objective is not a finite number";
     }
-  }
-
-  static double bytes_of(torch::nn::Module const& module) {
-    double all = 0;
-    for (auto const& each : module.parameters()) all += static_cast<double>(each.nbytes());
-    for (auto const& each : module.buffers()) {
-      if (each.defined()) all += static_cast<double>(each.nbytes());
+    if (!report.preempted) {
+      static_cast<void>(save_weights(trainer.module(), folder / "weights"));
     }
-    return all;
   }
 };
 

@@ -133,7 +133,7 @@ constexpr auto architecture_of() {
     static_assert(!std::is_void_v<Found>,
                   "frugal: make() takes nothing, or one architecture by value or constant "
                   "reference. Write [](Shape const& shape) { return Net(shape); }.");
-    return std::type_identity<Found>{};
+    return std::type_identity<std::conditional_t<std::is_void_v<Found>, NoArchitecture, Found>>{};
   } else {
     static_assert(
         requires { &Make::operator(); },
@@ -143,9 +143,14 @@ constexpr auto architecture_of() {
   }
 }
 
+/// The module's type; void where another assertion has refused make().
 template <class Make, class Architecture>
-struct made_by : std::invoke_result<Make const&, Architecture const&> {};
+struct made_by : std::type_identity<void> {};
+template <class Make, class Architecture>
+  requires(requires { &Make::operator(); } && std::invocable<Make const&, Architecture const&>)
+struct made_by<Make, Architecture> : std::invoke_result<Make const&, Architecture const&> {};
 template <class Make>
+  requires(requires { &Make::operator(); } && std::invocable<Make const&>)
 struct made_by<Make, NoArchitecture> : std::invoke_result<Make const&> {};
 
 }  // namespace detail

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/lock.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/search/journal/journal.hpp>
 #include <frugal/search/results/page.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/results/table.hpp>
@@ -34,6 +36,8 @@ struct [[nodiscard]] SearchOutcome : SearchResults {
   void print(std::ostream& out) const { out << search_table(*this); }
   /// One HTML file with curves, settings and costs. StoreError if it cannot be written.
   FRUGAL_INLINE void page(std::filesystem::path const& file) const {
+    // Workers that end together write it together.
+    RunLock const lock = detail::wait_for_lock(detail::lock_of(folder / "journal.log"));
     detail::write_whole_file(file, search_page(*this, "Search in " + folder.string(), code),
                              detail::Durable::no);
   }

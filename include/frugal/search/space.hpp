@@ -159,7 +159,8 @@ Vary<Members...> vary(std::string name, Distribution values) {
                 "vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1}).");
   static_assert(
       (true && ... &&
-       detail::settable<typename detail::member_parts<decltype(Members)>::type>::value),
+       (!std::is_member_object_pointer_v<decltype(Members)> ||
+        detail::settable<typename detail::member_parts<decltype(Members)>::type>::value)),
       "frugal: vary<...>() sets numbers, bools and texts. Give the module a member of such a "
       "type, and make what you need of it in make().");
   return {std::move(name), std::move(values)};

@@ -18,7 +18,13 @@ namespace frugal::detail {
 /// recipe. It never shortens a run: the schedule of the learning rate sees the whole length, and the next rung
 /// resumes exactly here.
 struct SearchWatch {
+  FRUGAL_DIAGNOSTIC(
+      without_checkpoint,
+      "frugal: a search needs Checkpoint: a trial that is promoted resumes from where it was. Add "
+      "Checkpoint<Every<500>> to the policies of SearchJob.");
+
   using kind = kinds::search_watch;
+  using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using listens = list<query::stop_requested>;
 
   RungUnit unit = RungUnit::steps;

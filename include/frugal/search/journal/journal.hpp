@@ -30,6 +30,27 @@
 
 namespace frugal::detail {
 
+/// The lock of a search's folder.
+FRUGAL_INLINE std::filesystem::path lock_of(std::filesystem::path journal) {
+  return journal += ".lock";
+}
+
+/// Takes a lock that another process holds for a moment; LockError if that is more than ten minutes, because the
+/// process is stopped.
+FRUGAL_INLINE RunLock wait_for_lock(std::filesystem::path const& path) {
+  using std::chrono::milliseconds;
+  milliseconds pause{1};
+  for (auto const begin = std::chrono::steady_clock::now();;) {
+    try {
+      return RunLock(path);
+    } catch (LockError const&) {
+      if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(10)) throw;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, milliseconds(50));
+  }
+}
+
 /// The file in which all workers of a search record what they have decided and found. Each reads and
 /// appends under its lock, so all see one order. A line that a killed worker has left unfinished is removed
 /// by the next one: what it would have said is found again from the trial's own folder.
@@ -78,7 +99,7 @@ class SearchJournal {
   class Session {
    public:
     FRUGAL_INLINE explicit Session(SearchJournal& journal)
-        : journal_(journal), lock_(journal.take_lock()) {
+        : journal_(journal), lock_(wait_for_lock(lock_of(journal.path_))) {
       journal_.read_new();
     }
     SearchHistory const& history() const { return journal_.reader_.history(); }
@@ -93,23 +114,6 @@ class SearchJournal {
   };
 
  private:
-  /// Another process holds it for a moment; one that is stopped may hold it for long.
-  FRUGAL_INLINE RunLock take_lock() const {
-    using std::chrono::milliseconds;
-    std::filesystem::path lock = path_;
-    lock += ".lock";
-    milliseconds pause{1};
-    for (auto const begin = std::chrono::steady_clock::now();;) {
-      try {
-        return RunLock(lock);
-      } catch (LockError const&) {
-        if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(10)) throw;
-      }
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, milliseconds(50));
-    }
-  }
-
   FRUGAL_INLINE void read_new() {
     std::string text;
     char buffer[1U << 16U];

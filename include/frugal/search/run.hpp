@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/hana/any_of.hpp>
+#include <boost/hana/bool.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/type.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/number_text.hpp>
+#include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/recipe_name.hpp>
+#include <frugal/policy/spot/signals.hpp>
+#include <frugal/recipes.hpp>
+#include <frugal/search/engine.hpp>
+#include <frugal/search/entrant.hpp>
+#include <frugal/search/forecast.hpp>
+#include <frugal/search/forecast_text.hpp>
+#include <frugal/search/horizon.hpp>
+#include <frugal/search/job.hpp>
+#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/outcome.hpp>
+#include <frugal/search/results/winner_code.hpp>
+#include <frugal/search/sampler/sampler.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/space.hpp>
+#include <frugal/search/trials/finalists.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// Whether a recipe is legal with what all recipes of a job share.
+template <class Space, class Job>
+struct IsLegalInSearch {
+  template <class R>
+  constexpr auto operator()(boost::hana::basic_type<R>) const {
+    return boost::hana::bool_c<SearchTrainer<R, Space, Job>::complete::legal>;
+  }
+};
+
+/// A search as one process sees it.
+template <class Space, class Job>
+class SearchRun {
+  using Entrant = SearchEntrant<Space, Job>;
+
+ public:
+  static constexpr bool is_any_legal() {
+    return decltype(boost::hana::any_of(std::declval<Space const&>().recipes,
+                                        IsLegalInSearch<Space, Job>{}))::value;
+  }
+
+  SearchRun(Space const& space, Job const& job, SearchSettings const& settings)
+      : space_(space), job_(job), settings_(settings) {
+    settings.require();
+    boost::hana::for_each(space.recipes, [&]<class R>(boost::hana::basic_type<R>) { add<R>(); });
+    std::apply([&](auto const&... each) { (add_setting(each), ...); }, space.settings);
+    domain_.require();
+    require_objectives();
+  }
+  SearchRun(SearchRun const&) = delete;
+  SearchRun& operator=(SearchRun const&) = delete;
+
+  template <SearchScheduler Scheduler, SearchSampler Sampler>
+  void plan(Scheduler const& scheduler, Sampler const& sampler) {
+    sampler.require();
+    unit_ = scheduler.unit;
+    std::vector<RunLimits> limits;
+    for (Entrant const& each : entrants_) limits.push_back(each.limits(job_, settings_.settings));
+    std::uint64_t const horizon = search_horizon(settings_, unit_, limits);
+    budget_ = planned_budget(settings_, unit_, horizon);
+    schedule_ = scheduler.bind({.horizon = horizon,
+                                .budget = budget_,
+                                .objectives = settings_.objectives.size(),
+                                .learns = Sampler::learns,
+                                .generation = sampler.generation(),
+                                .domain = &domain_});
+    suggest_ = [this, sampler](SearchHistory const& seen, std::size_t trial) {
+      return sampler.suggest(domain_, seen, trial, settings_.settings.seed);
+    };
+    sampler_ = std::string(Sampler::name);
+  }
+
+  SearchForecast expected() const {
+    return forecast(*schedule_, budget_, settings_.objectives.size(), settings_.finalists);
+  }
+  void explain(std::ostream& out) const {
+    out << forecast_text(expected(), *schedule_, unit_, sampler_, settings_.finalists);
+    for (auto const& [name, fault] : dropped_) out << "dropped: " << name << ": " << fault << '\n';
+  }
+
+  SearchOutcome run() {
+    // Each trial seeds the generators for its module.
+    CallInProgress const call({.name = "search"});
+    PreemptionSignals signals;
+    SearchJournal journal(settings_.settings.run_dir,
+                          settings_.settings.name.empty() ? "frugal" : settings_.settings.name,
+                          domain_, settings_.objectives, identity());
+    SearchEngine engine(journal, *schedule_, suggest_,
+                        {.seed = settings_.settings.seed,
+                         .finalists = settings_.finalists,
+                         .budget = budget_,
+                         .seconds = measured_budget(settings_),
+                         .most_failures = settings_.most_failures});
+    SearchContext const context{
+        .settings = &settings_, .unit = unit_, .signals = &signals, .domain = &domain_};
+    SearchOutcome outcome;
+    auto pause = std::chrono::milliseconds(20);
+    while (true) {
+      outcome.interrupted =
+          signals.requested() || settings_.settings.stop.stop_requested() || outcome.interrupted;
+      if (outcome.interrupted) break;
+      SearchTask task;
+      SearchEngine::Kind const kind = engine.next(task);
+      if (kind == SearchEngine::Kind::wait) {
+        std::this_thread::sleep_for(pause);
+        pause = std::min(pause * 2, std::chrono::milliseconds(1000));
+        continue;
+      }
+      pause = std::chrono::milliseconds(20);
+      if (kind == SearchEngine::Kind::budget) outcome.stopped_by = "budget";
+      if (kind != SearchEngine::Kind::task) break;
+      TaskOutcome const ended = entrants_[task.of.candidate.recipe].run(
+          space_, job_, context, task, engine.folder_of(task.trial));
+      engine.record(task, ended);
+      show(journal, task, ended);
+      bool const spent = task.seconds && ended.seconds >= *task.seconds;
+      outcome.interrupted =
+          ended.interrupted || (ended.kind == TaskOutcome::Kind::preempted && !spent);
+    }
+    if (outcome.interrupted) {
+      PreemptionSignals::set_code(75);
+      signals.next_ends();
+    }
+    fill(outcome, journal, engine);
+    return outcome;
+  }
+
+ private:
+  template <class R>
+  void add() {
+    using One = SearchTrainer<R, Space, Job>;
+    if constexpr (One::complete::legal) {
+      entrants_.push_back({.name = unique(recipe_name<R>()),
+                           .run = &One::run,
+                           .limits = &One::limits,
+                           .may_measure = &One::may_measure,
+                           .code = &One::code,
+                           .has_setting = settings_of<One>(space_.settings)});
+      domain_.recipes.push_back(entrants_.back().name);
+    } else {
+      dropped_.emplace_back(recipe_name<R>(), std::string(One::complete::fault));
+    }
+  }
+  template <class One, class... Vs>
+  static std::vector<bool> settings_of(std::tuple<Vs...> const&) {
+    return {One::template has_setting<Vs>()...};
+  }
+  std::string unique(std::string const& name) const {
+    std::string candidate = name;
+    for (int number = 2; std::ranges::count(domain_.recipes, candidate) != 0; ++number) {
+      candidate = name + " (" + std::to_string(number) + ")";
+    }
+    return candidate;
+  }
+
+  template <class V>
+  void add_setting(V const& setting) {
+    setting.require();
+    std::size_t const index = domain_.settings.size();
+    SearchedSetting added{.name = setting.name, .values = setting.values, .recipes = {}};
+    for (std::size_t r = 0; r < entrants_.size(); ++r) {
+      if (entrants_[r].has_setting[index]) added.recipes.push_back(r);
+    }
+    if (added.recipes.empty()) {
+      throw SettingsError({.what = "no recipe has the setting '" + setting.name + "'",
+                           .where = "a search space",
+                           .why = "neither a policy of a legal recipe, nor the architecture that "
+                                  "make() takes, nor the objective has the member",
+                           .fix = "Remove it, or add a recipe with the policy."});
+    }
+    if (added.recipes.size() == entrants_.size()) added.recipes.clear();
+    domain_.settings.push_back(std::move(added));
+  }
+
+  void require_objectives() const {
+    for (SearchObjective const& each : settings_.objectives) {
+      bool const own =
+          settings_.measures.contains(each.name) ||
+          std::ranges::count(std::vector<std::string>{"train_loss", "bytes", "seconds", "dollars"},
+                             each.name) != 0;
+      if (each.name == "dollars" && !settings_.dollars_per_hour) {
+        throw SettingsError({.what = "the objective is 'dollars', and there is no price",
+                             .where = "SearchSettings::objectives",
+                             .why = "a trial without a price costs nothing",
+                             .fix = "Set SearchSettings::dollars_per_hour."});
+      }
+      for (Entrant const& entrant : entrants_) {
+        if (own || entrant.may_measure(each.name)) continue;
+        throw SettingsError({.what = "nothing measures the objective '" + each.name + "'",
+                             .where = "SearchSettings::objectives",
+                             .why = "the recipe '" + entrant.name + "' has no metric of that name",
+                             .fix = "Add it to Validate, or a function to "
+                                    "SearchSettings::measures."});
+      }
+    }
+  }
+
+  /// What a process must have in common with those that have searched before.
+  SearchIdentity identity() const {
+    SearchIdentity all;
+    std::string recipes;
+    for (std::string const& each : domain_.recipes) recipes += (recipes.empty() ? "" : "; ") + each;
+    all.emplace_back("recipes", recipes);
+    std::string settings;
+    for (SearchedSetting const& each : domain_.settings) {
+      settings += (settings.empty() ? "" : "; ") + each.name + " " + distribution_text(each.values);
+      for (std::size_t const recipe : each.recipes) settings += " @" + std::to_string(recipe);
+    }
+    all.emplace_back("settings", settings);
+    std::string objectives;
+    for (SearchObjective const& each : settings_.objectives) {
+      objectives += (objectives.empty() ? "" : "; ") +
+                    std::string(each.maximise ? "most " : "least ") + each.name;
+    }
+    all.emplace_back("objectives", objectives);
+    all.emplace_back("schedule", schedule_->text());
+    all.emplace_back("sampler", sampler_);
+    all.emplace_back("seed", std::to_string(settings_.settings.seed));
+    all.emplace_back("finalists", std::to_string(settings_.finalists.count) + " over " +
+                                      std::to_string(settings_.finalists.seeds) + " seeds");
+    return all;
+  }
+
+  void show(SearchJournal const& journal, SearchTask const& task, TaskOutcome const& ended) const {
+    if (settings_.progress == nullptr) return;
+    SearchResults shown{.domain = domain_, .history = {}, .objectives = settings_.objectives};
+    std::string line =
+        "trial " + std::to_string(task.trial) + ", " + shown.label(task.of.candidate) + ": ";
+    if (ended.kind == TaskOutcome::Kind::result) {
+      line += std::to_string(ended.result.steps) + " steps";
+      for (std::size_t i = 0; i < settings_.objectives.size(); ++i) {
+        line += ", " + settings_.objectives[i].name + " " +
+                general(settings_.objectives[i].to_minimise(ended.result.values[i]), 4);
+      }
+    } else if (ended.kind == TaskOutcome::Kind::preempted) {
+      line += "preempted";
+    } else {
+      line += ended.text;
+    }
+    line += " (" + std::to_string(journal.history().trials.size()) + " trials)";
+    *settings_.progress << line << std::endl;
+  }
+
+  void fill(SearchOutcome& outcome, SearchJournal const& journal,
+            SearchEngine const& engine) const {
+    outcome.domain = domain_;
+    outcome.history = journal.history();
+    outcome.objectives = settings_.objectives;
+    outcome.rungs = schedule_->rungs();
+    outcome.unit = name_of(unit_);
+    outcome.dollars_per_hour = settings_.dollars_per_hour;
+    outcome.dropped = dropped_;
+    outcome.folder = settings_.settings.run_dir;
+    outcome.order = journal.order();
+    outcome.winner = winner_of(outcome.history);
+    if (settings_.objectives.size() > 1) outcome.front = front_of(outcome.history);
+    if (journal.torn_lines() != 0) {
+      outcome.warnings.push_back(
+          "the journal ended in an unfinished line, of a process that was "
+          "killed: it was removed, and the rung is ended again from its "
+          "checkpoint");
+    }
+    if (outcome.winner) {
+      std::size_t const recipe = outcome.history.trials[*outcome.winner].candidate.recipe;
+      outcome.code =
+          "using namespace frugal;\n" + winner_code(outcome, entrants_[recipe].code(space_));
+      outcome.weights = engine.folder_of(*outcome.winner) / "weights";
+    }
+    if (!outcome.interrupted && outcome.stopped_by.empty()) outcome.require_winner();
+  }
+
+  Space const& space_;
+  Job const& job_;
+  SearchSettings const& settings_;
+  std::vector<Entrant> entrants_;
+  SearchDomain domain_;
+  std::vector<std::pair<std::string, std::string>> dropped_;
+  RungUnit unit_ = RungUnit::steps;
+  std::optional<std::uint64_t> budget_;
+  std::unique_ptr<SearchSchedule const> schedule_;
+  SearchEngine::Suggest suggest_;
+  std::string sampler_;
+};
+
+}  // namespace detail
+}  // namespace frugal
