@@ -133,7 +133,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
 
   /// Where a program keeps the settings that this recipe has.
   static WinnerCode code(Space const& space) {
-    WinnerCode all{.recipe_type = written_name<R>(), .settings = {}};
+    WinnerCode all{.recipe_type = written_name<R>(), .settings = {}, .architecture = "shape"};
     std::apply([&](auto const&... each) { (add_place(all, each), ...); }, space.settings);
     return all;
   }
