@@ -97,9 +97,9 @@ int main(int argc, char** argv) {
 
     // [begin search]
     fr::SuccessiveHalving<fr::Eta<3>> const halving{.trials = trials};
-    fr::explain(space, job, settings, std::cout, halving, fr::Tpe{});
+    fr::explain(space, job, settings, std::cout, halving, fr::SobolSampler{});
     if (only_explain) return 0;
-    fr::SearchOutcome const found = fr::search(space, job, settings, halving, fr::Tpe{});
+    fr::SearchOutcome const found = fr::search(space, job, settings, halving, fr::SobolSampler{});
     std::cout << found;
     if (found.interrupted) return found.exit_code();  // 75: start it again
     std::cout << found.code;                          // the winner, to paste

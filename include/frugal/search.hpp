@@ -45,7 +45,7 @@ void plan_search(SearchRun<Space, Job>& all, Parts const&... parts) {
   constexpr bool known = (true && ... && (SearchScheduler<Parts> || SearchSampler<Parts>));
   static_assert(known,
                 "frugal: after its settings search() takes a schedule, such as "
-                "SuccessiveHalving<Eta<3>>{.trials = 64}, and a sampler, such as Tpe{}.");
+                "SuccessiveHalving<Eta<3>>{.trials = 64}, and a sampler, such as SobolSampler{}.");
   constexpr bool once =
       (0 + ... + int{SearchScheduler<Parts>}) <= 1 && (0 + ... + int{SearchSampler<Parts>}) <= 1;
   static_assert(once, "frugal: search() takes one schedule and one sampler. Remove the others.");

@@ -22,6 +22,7 @@
 #include <frugal/search/engine.hpp>
 #include <frugal/search/forecast_text.hpp>
 #include <frugal/search/horizon.hpp>
+#include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/micro_batch_file.hpp>
 #include <frugal/search/objective_values.hpp>

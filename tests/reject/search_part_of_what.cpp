@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch recipes
-// expect: frugal: after its settings search() takes a schedule, such as SuccessiveHalving<Eta<3>>{.trials = 64}, and a sampler, such as Tpe{}.
+// expect: frugal: after its settings search() takes a schedule, such as SuccessiveHalving<Eta<3>>{.trials = 64}, and a sampler, such as SobolSampler{}.
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/clip/norm.hpp>

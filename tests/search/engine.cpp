@@ -64,6 +64,7 @@ struct FakeSearch {
   }
 
   TaskOutcome train(SearchTask const& task, std::filesystem::path const& at) const {
+    std::filesystem::create_directories(at / "checkpoints");
     std::uint64_t step = read(at / "step");
     std::uint64_t const until = task.until.value_or(horizon);
     while (step < until) {
@@ -342,6 +343,44 @@ TEST_CASE("the time of all trials is a budget") {
   TemporaryFolder other;
   CHECK(decisions(search.run()) ==
         decisions(FakeSearch{.folder = other.path(), .bind = halving()}.run()));
+}
+
+TEST_CASE(
+    "the time of a rung that another worker trains is spent, too, until that worker is gone") {
+  TemporaryFolder folder;
+  auto const schedule = halving()({.horizon = 27});
+  auto const suggest = [](SearchHistory const& seen, std::size_t trial) {
+    return RandomSampler{}.suggest(domain(), seen, trial, 1);
+  };
+  EngineRules const rules{.seed = 1, .seconds = 0.2};
+  SearchJournal one(folder.path(), "test", domain(), {{}}, {{"schedule", schedule->text()}});
+  SearchJournal two(folder.path(), "test", domain(), {{}}, {{"schedule", schedule->text()}});
+  SearchEngine first(one, *schedule, suggest, rules), second(two, *schedule, suggest, rules);
+  SearchTask task, other;
+  REQUIRE(first.next(task) == SearchEngine::Kind::task);
+  CHECK(!second.is_spent());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(second.is_spent());
+  CHECK(second.next(other) == SearchEngine::Kind::budget);
+  CHECK(second.held_by().find("claim") != std::string::npos);
+  task.claim.reset();  // killed
+  REQUIRE(second.next(other) == SearchEngine::Kind::task);
+  CHECK(other.trial == task.trial);
+}
+
+TEST_CASE("the checkpoints of pruned trials are removed, and no others") {
+  TemporaryFolder folder;
+  SearchHistory const found = FakeSearch{.folder = folder.path(), .bind = halving()}.run();
+  std::size_t pruned = 0;
+  for (std::size_t i = 0; i < found.trials.size(); ++i) {
+    std::string const digits = std::to_string(i);
+    auto const at = folder / ("trials/" + std::string(4 - digits.size(), '0') + digits);
+    bool const complete = found.trials[i].state == TrialState::complete;
+    CHECK(std::filesystem::exists(at / "checkpoints") == complete);
+    CHECK(std::filesystem::exists(at / "step"));
+    pruned += complete ? 0U : 1U;
+  }
+  CHECK(pruned == 16);
 }
 
 TEST_CASE("a budget in steps ends an asynchronous search, and what it has paused") {

@@ -47,14 +47,17 @@ TEST_CASE("a budget ends the forecast of a schedule that does not plan for it") 
 TEST_CASE("the text says whether decisions are the same on every machine") {
   auto const text = [](auto const& scheduler) {
     auto const schedule = scheduler.bind({.horizon = 81});
-    return detail::forecast_text(forecast(*schedule, {}, 1, {}), *schedule, scheduler.unit,
-                                 "random", {});
+    return detail::forecast_text(forecast(*schedule, {}, 1, {}), *schedule, scheduler.unit, "tpe",
+                                 true, false, {});
   };
   CHECK(text(SuccessiveHalving<>{.trials = 9}).find("the same for any number of workers") !=
         std::string::npos);
   CHECK(text(SuccessiveHalving<>{.trials = 9, .unit = RungUnit::seconds})
             .find("depend on the machines' speed") != std::string::npos);
   CHECK(text(Asha<>{}).find("depend on the order in which results arrive") != std::string::npos);
+  CHECK(text(SuccessiveHalving<>{.trials = 9}).find("The sampler sees no results") !=
+        std::string::npos);
+  CHECK(text(Asha<>{}).find("The sampler sees results for 63 of 64 trials") != std::string::npos);
   CHECK(text(Asha<>{}).find("cost in the worst case: ") != std::string::npos);
 }
 

@@ -12,10 +12,13 @@
 #include "support/files.hpp"
 #include "support/running.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -78,7 +81,7 @@ auto space() {
                          fr::vary<&Odd::smoothing>(fr::Uniform{0, 0.1})};
 }
 
-/// What make() does for widths that are no networks.
+/// Widths that are no networks, if it is strict.
 struct Make {
   bool strict = false;
   auto operator()(Shape const& shape) const {
@@ -197,6 +200,22 @@ TEST_CASE("promoted trials have the bits of their recipes trained alone, with ea
   }
 }
 
+/// Whether two searches have come to the same.
+void check_same(fr::SearchOutcome const& found, fr::SearchOutcome const& whole) {
+  CHECK(found.winner == whole.winner);
+  REQUIRE(found.history.trials.size() == whole.history.trials.size());
+  for (std::size_t i = 0; i < found.history.trials.size(); ++i) {
+    fr::SearchTrial const &one = found.history.trials[i], &other = whole.history.trials[i];
+    CHECK(one.candidate == other.candidate);
+    CHECK(one.state == other.state);
+    REQUIRE(one.rungs.size() == other.rungs.size());
+    for (std::size_t k = 0; k < one.rungs.size(); ++k) {
+      CHECK(one.rungs[k].values == other.rungs[k].values);
+      CHECK(one.rungs[k].samples == other.rungs[k].samples);
+    }
+  }
+}
+
 TEST_CASE("a search that a signal stops goes on where it was, and finds the same") {
   Data data;
   TemporaryFolder calm, stopped;
@@ -211,19 +230,107 @@ TEST_CASE("a search that a signal stops goes on where it was, and finds the same
   }
   fr::SearchOutcome const found = fr::search(space(), job_of(data), settings_of(stopped), schedule);
   CHECK(found.exit_code() == 0);
-  CHECK(found.winner == whole.winner);
-  REQUIRE(found.history.trials.size() == whole.history.trials.size());
-  for (std::size_t i = 0; i < found.history.trials.size(); ++i) {
-    fr::SearchTrial const &one = found.history.trials[i], &other = whole.history.trials[i];
-    CHECK(one.candidate == other.candidate);
-    CHECK(one.state == other.state);
-    REQUIRE(one.rungs.size() == other.rungs.size());
-    for (std::size_t k = 0; k < one.rungs.size(); ++k) {
-      CHECK(one.rungs[k].values == other.rungs[k].values);
-      CHECK(one.rungs[k].samples == other.rungs[k].samples);
+  check_same(found, whole);
+  check_bits(stopped, found, 3);
+}
+
+TEST_CASE("workers that end between a rung and its line in the journal change nothing") {
+  Data data;
+  TemporaryFolder calm, crashed;
+  fr::SuccessiveHalving<> const schedule{.trials = 6, .least = 3};
+  int calls = 0;
+  bool crashes = false;
+  auto const run = [&](TemporaryFolder const& folder) {
+    fr::SearchSettings settings = settings_of(folder);
+    settings.objectives = {{.name = "half"}, {.name = "train_loss"}};
+    settings.measures["half"] = [&](torch::nn::Module& module) {
+      // Every other time the disk is full after the rung was trained, and before it is recorded.
+      if (crashes && ++calls % 2 == 1) throw fr::StoreError({"a", "b", "c", "d"});
+      return 0.5 * module.parameters()[0].norm().item<double>();
+    };
+    return fr::search(space(), job_of(data), settings, schedule);
+  };
+  fr::SearchOutcome const whole = run(calm);
+  crashes = true;
+  std::optional<fr::SearchOutcome> found;
+  int ends = 0;
+  while (!found) {
+    try {
+      found = run(crashed);
+    } catch (fr::StoreError const&) {
+      ++ends;
     }
   }
-  check_bits(stopped, found, 3);
+  CHECK(ends == 6 + 2 + 1 + 2);
+  check_same(*found, whole);
+  for (std::size_t i = 0; i < whole.history.trials.size(); ++i) {
+    if (whole.history.trials[i].state != fr::TrialState::complete) continue;
+    CHECK(weights_in(weights_of(crashed, i), whole.history.trials[i]) ==
+          weights_in(weights_of(calm, i), whole.history.trials[i]));
+  }
+}
+
+TEST_CASE("a checkpoint that is ahead of the journal is an error, and no result") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.finalists.count = 0;
+  fr::SuccessiveHalving<> const schedule{.trials = 3, .least = 9};
+  fr::SearchOutcome const whole = fr::search(space(), job_of(data), settings, schedule);
+  // The journal as it was before the winner's first result.
+  std::string const text = text_of(folder / "journal.log");
+  std::string const mark =
+      "\"trial_id\":" + std::to_string(*whole.winner) + ",\"user_attr\":{\"frugal:rung 0";
+  std::size_t const line = text.rfind('\n', text.find(mark)) + 1;
+  std::filesystem::resize_file(folder / "journal.log", line);
+  fr::SearchOutcome const again = fr::search(space(), job_of(data), settings, schedule);
+  fr::SearchTrial const& trial = again.history.trials[*whole.winner];
+  CHECK(trial.state == fr::TrialState::failed);
+  CHECK(has(trial.outcome, "is at step 27, and the rung ends at 9"));
+}
+
+/// Counts its calls, over all trials.
+struct Counted {
+  int* calls = nullptr;
+  template <class Module>
+  fr::Loss operator()(Module& module, fr::Batch const& batch) const {
+    ++*calls;
+    return fr::CrossEntropy{}(module, batch);
+  }
+};
+
+TEST_CASE("AutoBatch searches once for an architecture") {
+  Data data;
+  TemporaryFolder folder;
+  int calls = 0;
+  auto const only = fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Shape::width>(fr::Int{4, 8, 4})};
+  fr::SearchJob const job{[](Shape const& shape) { return Net(shape); },
+                          Counted{&calls},
+                          data.train,
+                          data.valid,
+                          fr::Checkpoint<fr::Every<5>>{},
+                          fr::Accumulate<fr::Auto>{},
+                          fr::AutoBatch{.limit = 1 << 20}};
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 3;
+  settings.finalists.count = 0;
+  settings.objectives = {{.name = "calls"}};
+  int before = 0;
+  std::vector<int> of_trial;
+  settings.measures["calls"] = [&](torch::nn::Module&) {
+    of_trial.push_back(calls - before);
+    before = calls;
+    return 1.0;
+  };
+  fr::SearchOutcome const found = fr::search(only, job, settings, fr::RandomSearch{.trials = 6});
+  REQUIRE(of_trial.size() == 6);
+  int most = 0, least = of_trial[0];
+  for (int const each : of_trial) most = std::max(most, each), least = std::min(least, each);
+  CHECK(most > least);
+  // Two architectures, and each is searched for in its first trial alone.
+  CHECK(std::ranges::count(of_trial, most) == 2);
+  CHECK(std::ranges::count(of_trial, least) == 4);
+  CHECK(entries(folder / "micro_batches") == 2);
 }
 
 TEST_CASE("a lack of memory, a NaN and errors are results with their reasons") {

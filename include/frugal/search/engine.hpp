@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,7 @@
 
 namespace frugal::detail {
 
-/// What the engine decides by, next to the schedule.
+/// The rules of the engine, next to the schedule.
 struct EngineRules {
   std::uint64_t seed = 0;
   Finalists finalists{};
@@ -40,7 +42,6 @@ struct SearchTask {
   std::size_t trial = 0;
   std::size_t rung = 0;
   std::optional<std::uint64_t> until{};  ///< where the rung ends; nothing: the run's own end
-  std::optional<double> seconds{};       ///< that are left of the budget
   double seconds_before = 0;             ///< of this trial
   SearchTrial of{};
   std::shared_ptr<RunLock> claim{};  ///< held as long as it is trained
@@ -56,10 +57,11 @@ struct TaskOutcome {
   };
   Kind kind = Kind::result;
   RungResult result{};
-  bool ended = false;        ///< the run has ended by itself
-  std::string text{};        ///< of a failure or an error
-  double seconds = 0;        ///< wall time
-  bool interrupted = false;  ///< the user pressed Ctrl-C
+  bool ended = false;  ///< the run has ended by itself
+  std::string text{};  ///< of a failure or an error
+  double seconds = 0;  ///< wall time
+  bool by_ctrl_c = false;
+  bool by_notice = false;  ///< preempted by another policy than SearchWatch, or by Settings::stop
 };
 
 /// Decides what this process does next, by the journal alone: there is no coordinator, so that any process may
@@ -91,8 +93,14 @@ class SearchEngine {
     SearchHistory const& history = session.history();
     while (true) {
       if (settle(session)) continue;
-      if (rules_.seconds && spent(history) >= *rules_.seconds) return Kind::budget;
-      if (claim_open(history, task)) return Kind::task;
+      if (rules_.seconds && spent(history, held_claims(history)) >= *rules_.seconds) {
+        return Kind::budget;
+      }
+      if (claim_open(history, task)) {
+        session.records().begun(task.trial, now());
+        session.commit();
+        return Kind::task;
+      }
       SearchDecision const decision = schedule_.next(history);
       bool const opens = decision.kind == What::create || decision.kind == What::promote;
       if (opens && !pays_for(rules_.budget, rungs_, history, decision)) {
@@ -109,7 +117,9 @@ class SearchEngine {
           session.records().open(decision.trial, history.trials[decision.trial].opened + 1);
           break;
         case What::prune:
-          session.records().state(decision.trial, TrialState::pruned, {}, nullptr);
+          session.records().state(decision.trial, TrialState::pruned, nullptr);
+          session.commit();
+          remove_checkpoints(decision.trial);
           break;
         case What::wait:
           return Kind::wait;
@@ -131,10 +141,11 @@ class SearchEngine {
       // On file systems that lose locks another process may have had the trial as well.
       bool const is_ours = !trial.is_over() && trial.rungs.size() == task.rung;
       if (is_ours && (outcome.kind == What::result || outcome.kind == What::failure)) {
+        if (outcome.kind == What::failure) records.outcome(task.trial, outcome.text);
         records.rung(task.trial, task.rung, budget_of(trial, task.rung), outcome.result,
                      outcome.ended || outcome.kind == What::failure);
         if (outcome.kind == What::failure) {
-          records.state(task.trial, TrialState::failed, outcome.text, nullptr);
+          records.state(task.trial, TrialState::failed, nullptr);
         }
       } else if (is_ours && outcome.kind == What::error) {
         records.failure(task.trial, trial.failures + 1, outcome.text, outcome.seconds);
@@ -148,14 +159,14 @@ class SearchEngine {
     task.claim.reset();
   }
 
-  /// Seconds of all trials, as far as they are recorded.
-  FRUGAL_INLINE static double spent(SearchHistory const& history) {
-    double all = 0;
-    for (SearchTrial const& each : history.trials) {
-      all += (each.rungs.empty() ? 0 : each.rungs.back().seconds) + each.spent_seconds;
-    }
-    return all;
+  /// Whether the time of all workers is spent, with that of the rungs that are being trained now.
+  FRUGAL_INLINE bool is_spent() {
+    SearchJournal::Session const session(journal_);
+    return rules_.seconds &&
+           spent(session.history(), held_claims(session.history())) >= *rules_.seconds;
   }
+  /// Why open rungs are not this process's: the lock of one of them.
+  std::string const& held_by() const { return held_by_; }
 
  private:
   std::vector<std::uint64_t> const& rungs_of(SearchTrial const& trial) const {
@@ -177,13 +188,14 @@ class SearchEngine {
       SearchTrial const& trial = history.trials[i];
       if (trial.is_over()) continue;
       if (trial.failures >= rules_.most_failures) {
-        session.records().state(i, TrialState::failed, trial.outcome, nullptr);
+        session.records().state(i, TrialState::failed, nullptr);
         any = true;
       } else if (!trial.rungs.empty() && !is_finite(trial.rungs.back().values)) {
-        session.records().state(i, TrialState::failed, "a value is not a number", nullptr);
+        if (trial.outcome.empty()) session.records().outcome(i, "a value is not a number");
+        session.records().state(i, TrialState::failed, nullptr);
         any = true;
       } else if (!trial.rungs.empty() && (trial.ended || is_last(trial, trial.rungs.size() - 1))) {
-        session.records().state(i, TrialState::complete, {}, &trial.rungs.back().values);
+        session.records().state(i, TrialState::complete, &trial.rungs.back().values);
         any = true;
       }
     }
@@ -191,15 +203,47 @@ class SearchEngine {
     return any;
   }
 
+  static double now() {
+    std::chrono::duration<double> const since = std::chrono::system_clock::now().time_since_epoch();
+    return since.count();
+  }
+  /// Seconds of all trials: of rungs and attempts that have ended, and of these that are being trained.
+  FRUGAL_INLINE static double spent(SearchHistory const& history,
+                                    std::vector<std::size_t> const& held) {
+    double all = 0;
+    for (SearchTrial const& each : history.trials) {
+      all += (each.rungs.empty() ? 0 : each.rungs.back().seconds) + each.spent_seconds;
+    }
+    for (std::size_t const i : held) {
+      if (history.trials[i].begun != 0) all += std::max(now() - history.trials[i].begun, 0.0);
+    }
+    return all;
+  }
+  /// Trials that live processes train: dead ones hold no lock.
+  FRUGAL_INLINE std::vector<std::size_t> held_claims(SearchHistory const& history) {
+    std::vector<std::size_t> held;
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      if (!history.trials[i].is_open() || history.trials[i].begun == 0) continue;
+      try {
+        RunLock const mine(folder_of(i) / "claim");
+      } catch (LockError const& error) {
+        held_by_ = error.what();
+        held.push_back(i);
+      }
+    }
+    return held;
+  }
+
   /// A rung that is open, and that no live process trains.
-  FRUGAL_INLINE bool claim_open(SearchHistory const& history, SearchTask& task) const {
+  FRUGAL_INLINE bool claim_open(SearchHistory const& history, SearchTask& task) {
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       SearchTrial const& trial = history.trials[i];
       if (!trial.is_open()) continue;
       create_folders(folder_of(i));
       try {
         task.claim = std::make_shared<RunLock>(folder_of(i) / "claim");
-      } catch (LockError const&) {
+      } catch (LockError const& error) {
+        held_by_ = error.what();
         continue;  // another worker's
       }
       task.trial = i;
@@ -207,8 +251,6 @@ class SearchEngine {
       task.of = trial;
       task.until.reset();
       if (!is_last(trial, task.rung)) task.until = budget_of(trial, task.rung);
-      task.seconds.reset();
-      if (rules_.seconds) task.seconds = *rules_.seconds - spent(history);
       task.seconds_before =
           (trial.rungs.empty() ? 0 : trial.rungs.back().seconds) + trial.spent_seconds;
       return true;
@@ -233,11 +275,22 @@ class SearchEngine {
     bool any = false;
     for (std::size_t i = 0; i < session.history().trials.size(); ++i) {
       if (session.history().trials[i].is_over()) continue;
-      session.records().state(i, TrialState::pruned, "the budget is spent", nullptr);
+      session.records().outcome(i, "the budget is spent");
+      session.records().state(i, TrialState::pruned, nullptr);
       any = true;
     }
     if (any) session.commit();
     return any;
+  }
+
+  /// Of a trial that is over and has no weights to keep: hundreds of them would fill the disk.
+  FRUGAL_INLINE void remove_checkpoints(std::size_t trial) const {
+    try {
+      RunLock const claim(folder_of(trial) / "claim");
+      std::error_code ignored;
+      std::filesystem::remove_all(folder_of(trial) / "checkpoints", ignored);
+    } catch (StoreError const&) {  // another process has it, or the folder is not there
+    }
   }
   FRUGAL_INLINE bool create_repeats(SearchJournal::Session& session) const {
     bool any = false;
@@ -255,6 +308,7 @@ class SearchEngine {
   std::vector<std::vector<std::uint64_t>> rungs_;
   Suggest suggest_;
   EngineRules rules_;
+  std::string held_by_;
 };
 
 }  // namespace frugal::detail

@@ -42,12 +42,12 @@
 
 namespace frugal::detail {
 
-/// What all trials of a search need of it.
+/// The parts of a search that its trials need.
 struct SearchContext {
   SearchSettings const* settings = nullptr;
   RungUnit unit = RungUnit::steps;
   PreemptionSignals const* signals = nullptr;
-  SearchDomain const* domain = nullptr;
+  std::function<bool()> is_spent{};  ///< for a budget that is measured
 
   /// Seconds of a unit of the rungs, if they are measured in time.
   double seconds_per_unit() const {
@@ -75,7 +75,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
   static constexpr bool has_setting() {
     return V::template is_in<Architecture> || V::template is_in<Objective> ||
            []<class... Qs>(list<Qs...>) {
-             return (false || ... || V::template is_in<Qs>);
+             return (false || ... || (V::template is_in<Qs> && !Qs::kind::repeatable));
            }(typename type::policies{});
   }
 
@@ -98,12 +98,21 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     auto const fail = [&](TaskOutcome::Kind kind, std::string text) {
       outcome.kind = kind;
       outcome.text = std::move(text);
+      if (!task.of.rungs.empty() && outcome.result.steps == 0) {
+        outcome.result = task.of.rungs.back();
+      }
       outcome.result.values.assign(context.settings->objectives.size(),
                                    std::numeric_limits<double>::quiet_NaN());
     };
     try {
       train(space, job, context, task, folder, outcome);
     } catch (ObjectiveError const&) {
+      throw;
+    } catch (DataError const&) {
+      throw;  // a machine without its data, or its device, would fail one trial after the other
+    } catch (DeviceError const&) {
+      throw;
+    } catch (ConcurrentFitError const&) {
       throw;
     } catch (LossError const& error) {
       fail(TaskOutcome::Kind::failure, failure_text(error));
@@ -112,6 +121,10 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     } catch (StoreError const&) {
       throw;  // a full disk is no fault of the trial
     } catch (std::exception const& error) {
+      if (std::string_view(error.what()).find("CUDA error") != std::string_view::npos &&
+          !is_out_of_memory(std::current_exception())) {
+        throw;  // every later call of this process would fail as well
+      }
       bool const memory = is_out_of_memory(std::current_exception()) ||
                           dynamic_cast<MemoryError const*>(&error) != nullptr;
       fail(memory ? TaskOutcome::Kind::failure : TaskOutcome::Kind::error,
@@ -237,9 +250,15 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     watch.unit = context.unit;
     watch.until = task.until;
     watch.seconds_per_unit = context.seconds_per_unit();
-    if (task.seconds) watch.deadline = WallClock::seconds() + *task.seconds;
+    if (context.is_spent) watch.is_spent = &context.is_spent;
     watch.signals = context.signals;
     watch.reached = &reached;
+    if (trainer.checkpoint().resume != Resume::Exact) {
+      throw ObjectiveError({.what = "Checkpoint::resume is not Resume::Exact",
+                            .where = "SearchJob",
+                            .why = "each rung would begin again, and train its samples twice",
+                            .fix = "Leave it out."});
+    }
     if constexpr (has<kinds::spot, typename type::policies>) {
       trainer.template policy<kinds::spot>().on_preemption = Preempted::Return;
     }
@@ -247,29 +266,44 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     if constexpr (has<kinds::average, typename type::policies>) {
       trainer.template policy<kinds::average>().at_end = Weights::validated;
     }
-    MicroBatchFile const micro_batch(folder.parent_path().parent_path(),
-                                     architecture_key(space, task.of.candidate));
+    MicroBatchFile const micro_batch(
+        folder.parent_path().parent_path(),
+        architecture_key(space, task.of.candidate) + "; " + trainer.device().str());
     if constexpr (finds_micro_batch) {
       micro_batch.read_into(trainer.template policy<kinds::accumulate>().samples);
     }
     Report const report = trainer.fit(*job.train, *job.valid);
     if constexpr (finds_micro_batch) {
-      micro_batch.write(trainer.template policy<kinds::accumulate>().micro_batch());
+      bool const found = !trainer.template policy<kinds::auto_batch>().finding().empty();
+      micro_batch.write(trainer.template policy<kinds::accumulate>().micro_batch(), found);
     }
     outcome.result.steps = report.steps;
     outcome.result.samples = report.samples;
-    outcome.interrupted = report.interrupted;
+    outcome.by_ctrl_c = report.interrupted;
     if (!report.unsaved.empty()) {
       throw StoreError({.what = "the end of a rung is not saved",
                         .where = folder.string(),
                         .why = report.unsaved,
-                        .fix = "Make room, and start the search again."});
+                        .fix = "Free space on that disk, and start the search again."});
     }
+    // The flag alone could be that of a step that Rollback has undone.
+    if (context.unit == RungUnit::steps && task.until) reached = report.steps >= *task.until;
+    if (context.unit == RungUnit::samples && task.until) reached = report.samples >= *task.until;
     if (report.preempted && !reached) {
       outcome.kind = TaskOutcome::Kind::preempted;
+      outcome.by_notice = report.preempted_by != kinds::search_watch::name;
       return;
     }
     outcome.ended = !report.preempted && task.until.has_value();
+    if (context.unit == RungUnit::steps && task.until && report.steps > *task.until) {
+      throw StateError({.what = "the checkpoint of trial " + std::to_string(task.trial) +
+                                " is at step " + std::to_string(report.steps) +
+                                ", and the rung ends at " + std::to_string(*task.until),
+                        .where = folder.string(),
+                        .why = "the journal has lost lines, and a value of this step would be "
+                               "taken for one of that",
+                        .fix = "Restore the journal, or search in another folder."});
+    }
     if constexpr (has<kinds::average, typename type::policies>) {
       auto& average = trainer.template policy<kinds::average>();
       if (report.preempted && average.validate && average.averaged.get() != nullptr) {
@@ -278,7 +312,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     }
     if constexpr (has<kinds::cost_meter, typename type::policies>) {
       auto const cost = trainer.template policy<kinds::cost_meter>().cost();
-      if (cost) outcome.result.dollars = cost->amount;
+      if (cost && cost->currency == "USD") outcome.result.dollars = cost->amount;
     }
     outcome.result.values = objective_values(search,
                                              {.recipe = recipe_name<R>(),
@@ -306,6 +340,7 @@ struct SearchEntrant {
   RunLimits (*limits)(Job const&, Settings const&);
   bool (*may_measure)(std::string_view);
   WinnerCode (*code)(Space const&);
+  bool has_cost_meter;
   std::vector<bool> has_setting;
 };
 

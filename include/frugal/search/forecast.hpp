@@ -20,7 +20,7 @@
 
 namespace frugal {
 
-/// What a search will train, before its first step.
+/// The cost of a search, before its first step.
 struct SearchForecast {
   struct Row {
     std::size_t bracket = 0;
@@ -31,19 +31,27 @@ struct SearchForecast {
   };
   std::vector<Row> rows{};
   double worst = 0;  ///< cost of all rungs and of the finalists' repeats, in the unit of the rungs
-  double expected = 0;  ///< likewise
-  double whole = 0;     ///< cost of training all its trials in full
+  double expected = 0;     ///< likewise
+  std::size_t learnt = 0;  ///< trials whose candidates are drawn when results of others are there
+  double whole = 0;        ///< cost of training all its trials in full
 };
 
 namespace detail {
 
+struct SimulatedSearch {
+  std::vector<std::vector<double>> counts{};  ///< trials by bracket and rung
+  std::size_t learnt = 0;
+};
+
 /// Trials that come to each rung of each bracket, if trial i has the value `value(i)` at every rung.
-FRUGAL_INLINE std::vector<std::vector<double>> simulate_search(
-    SearchSchedule const& schedule, std::optional<std::uint64_t> budget, std::size_t objectives,
-    std::function<double(std::size_t)> const& value) {
+FRUGAL_INLINE SimulatedSearch simulate_search(SearchSchedule const& schedule,
+                                              std::optional<std::uint64_t> budget,
+                                              std::size_t objectives,
+                                              std::function<double(std::size_t)> const& value) {
   using Kind = SearchDecision::Kind;
   std::vector<std::vector<std::uint64_t>> const rungs = schedule.rungs();
-  std::vector<std::vector<double>> counts;
+  SimulatedSearch found;
+  std::vector<std::vector<double>>& counts = found.counts;
   for (auto const& each : rungs) counts.emplace_back(each.size());
   SearchHistory history;
   auto const train = [&](std::size_t number) {
@@ -55,9 +63,10 @@ FRUGAL_INLINE std::vector<std::vector<double>> simulate_search(
   while (true) {
     SearchDecision const decision = schedule.next(history);
     bool const opens = decision.kind == Kind::create || decision.kind == Kind::promote;
-    if (opens && !pays_for(budget, rungs, history, decision)) return counts;
+    if (opens && !pays_for(budget, rungs, history, decision)) return found;
     switch (decision.kind) {
       case Kind::create:
+        found.learnt += decision.visible != 0 ? 1U : 0U;
         history.trials.push_back({.bracket = decision.bracket});
         train(history.trials.size() - 1);
         break;
@@ -70,7 +79,7 @@ FRUGAL_INLINE std::vector<std::vector<double>> simulate_search(
         break;
       case Kind::wait:
       case Kind::done:
-        return counts;
+        return found;
     }
   }
 }
@@ -96,21 +105,25 @@ FRUGAL_INLINE SearchForecast forecast(SearchSchedule const& schedule,
                                       std::optional<std::uint64_t> budget, std::size_t objectives,
                                       Finalists const& finalists, std::size_t draws = 16) {
   auto const rungs = schedule.rungs();
-  auto const worst = detail::simulate_search(schedule, budget, objectives,
-                                             [](std::size_t i) { return -static_cast<double>(i); });
+  detail::SimulatedSearch const worst_case = detail::simulate_search(
+      schedule, budget, objectives, [](std::size_t i) { return -static_cast<double>(i); });
+  auto const& worst = worst_case.counts;
   auto expected = worst;
-  for (auto& each : expected) std::ranges::fill(each, 0.0);
-  for (std::size_t d = 0; d < draws; ++d) {
-    auto const one = detail::simulate_search(schedule, budget, objectives, [d](std::size_t i) {
-      return Draw({.index = i, .seed = d}, draw_stream("forecast")).uniform();
-    });
-    for (std::size_t b = 0; b < one.size(); ++b) {
-      for (std::size_t k = 0; k < one[b].size(); ++k) {
-        expected[b][k] += one[b][k] / static_cast<double>(draws);
+  // Brackets have as many trials whatever comes.
+  if (!schedule.is_deterministic()) {
+    for (auto& each : expected) std::ranges::fill(each, 0.0);
+    for (std::size_t d = 0; d < draws; ++d) {
+      auto const one = detail::simulate_search(schedule, budget, objectives, [d](std::size_t i) {
+        return Draw({.index = i, .seed = d}, draw_stream("forecast")).uniform();
+      });
+      for (std::size_t b = 0; b < expected.size(); ++b) {
+        for (std::size_t k = 0; k < expected[b].size(); ++k) {
+          expected[b][k] += one.counts[b][k] / static_cast<double>(draws);
+        }
       }
     }
   }
-  SearchForecast found;
+  SearchForecast found{.learnt = worst_case.learnt};
   double trials = 0, complete = 0;
   for (std::size_t b = 0; b < rungs.size(); ++b) {
     for (std::size_t k = 0; k < rungs[b].size(); ++k) {

@@ -16,12 +16,22 @@
 
 namespace frugal::detail {
 
-/// What explain() prints of a search.
+/// The text of explain(). `measured`: an objective or the budget is in time or money.
 FRUGAL_INLINE std::string forecast_text(SearchForecast const& all, SearchSchedule const& schedule,
-                                        RungUnit unit, std::string const& sampler,
-                                        Finalists const& finalists) {
+                                        RungUnit unit, std::string const& sampler, bool learns,
+                                        bool measured, Finalists const& finalists) {
   std::string text = schedule.text() + ", candidates by " + sampler + "\n";
-  bool const repeatable = frugal::is_deterministic(unit) && schedule.is_deterministic();
+  if (learns) {
+    double trials = 0;
+    for (SearchForecast::Row const& each : all.rows) trials += each.rung == 0 ? each.worst : 0;
+    text += all.learnt == 0 ? "The sampler sees no results: this schedule draws all trials before "
+                              "the first one ends. "
+                              "Hyperband, Asha, MedianStop and RandomSearch show it some.\n"
+                            : "The sampler sees results for " + std::to_string(all.learnt) +
+                                  " of " + fixed_short(trials, 0) + " trials.\n";
+  }
+  bool const repeatable =
+      frugal::is_deterministic(unit) && schedule.is_deterministic() && !measured;
   text +=
       repeatable ? "The decisions are the same for any number of workers, and after kills.\n"
       : schedule.is_deterministic()

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -37,13 +38,13 @@ struct SearchBudget {
   std::optional<double> dollars{};         ///< likewise; needs a price
 };
 
-/// What all trials of a search have in common, next to the job itself.
+/// The settings that all trials of a search have in common, next to the job itself.
 struct SearchSettings {
   /// Settings of every trial. `run_dir` is the folder of the search: its journal, and a run folder for each
   /// trial. `seed` is that of every trial, for the weights as for the data; a finalist's repeats have the seeds
   /// after it.
   Settings settings{};
-  /// What is minimised or maximised; with several the Pareto front is searched. Names: "loss" and the other
+  /// Figures that are minimised or maximised; with several the Pareto front is searched. Names: "loss" and the other
   /// metrics of Validate, "train_loss", "seconds", "dollars", "bytes" (parameters and buffers), and those of
   /// `measures`.
   std::vector<SearchObjective> objectives{{}};
@@ -155,7 +156,7 @@ struct made_by<Make, NoArchitecture> : std::invoke_result<Make const&> {};
 
 }  // namespace detail
 
-/// What search() trains: how a module is made of an architecture, the objective, the data. The data must
+/// A job for search(): how a module is made of an architecture, the objective, the data. The data must
 /// outlive it.
 ///
 /// Make  a callable that returns a new module, of nothing or of an architecture: a struct whose default is the
@@ -179,6 +180,11 @@ struct SearchJob {
         train(std::addressof(train_)),
         valid(std::addressof(valid_)),
         shared(std::move(values)...) {}
+
+  static_assert(
+      !detail::is_named_source<std::remove_cv_t<Valid>>,
+      "frugal: a search has one validation source, and its metrics have plain names. Give "
+      "it without named<...>().");
 
   auto make_module(architecture const& of) const {
     if constexpr (has_architecture) {

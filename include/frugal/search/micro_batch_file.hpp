@@ -7,7 +7,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <frugal/base/folder.hpp>
@@ -34,9 +33,14 @@ class MicroBatchFile {
     // 0 is a batch that was not split, and would be searched for again.
     samples = found == 0 ? std::numeric_limits<std::int64_t>::max() / 2 : found;
   }
-  FRUGAL_INLINE void write(std::int64_t samples) const {
-    std::error_code ignored;
-    if (std::filesystem::exists(path_, ignored)) return;
+  /// `found`: by a search that came to its end. Otherwise only a smaller number replaces one that is there: memory
+  /// has run out since.
+  FRUGAL_INLINE void write(std::int64_t samples, bool found) const {
+    std::int64_t known = std::numeric_limits<std::int64_t>::max();
+    read_into(known);
+    if (!found &&
+        (known == std::numeric_limits<std::int64_t>::max() || samples == 0 || samples >= known))
+      return;
     create_folders(path_.parent_path());
     write_whole_file(path_, std::to_string(samples), Durable::no);
   }

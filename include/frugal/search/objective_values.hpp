@@ -15,7 +15,7 @@
 
 namespace frugal::detail {
 
-/// What is known of a trial at the end of a rung.
+/// The figures of a trial at the end of a rung.
 struct MeasuredTrial {
   std::string recipe{};
   Metrics metrics{};  ///< of the validation data

@@ -22,8 +22,9 @@ namespace frugal {
 struct [[nodiscard]] SearchOutcome : SearchResults {
   std::filesystem::path folder{};  ///< of the search
   std::filesystem::path
-      weights{};       ///< folder of the winner's weights, as save_weights() writes them
-  std::string code{};  ///< the winner's recipe and settings as C++ to paste
+      weights{};           ///< folder of the winner's weights, as save_weights() writes them
+  bool by_ctrl_c = false;  ///< the user pressed Ctrl-C; `interrupted` is set as well
+  std::string code{};      ///< the winner's recipe and settings as C++ to paste
 
   /// The winner. SearchError if no trial has a result.
   SearchTrial const& best() const {
@@ -41,8 +42,8 @@ struct [[nodiscard]] SearchOutcome : SearchResults {
     detail::write_whole_file(file, search_page(*this, "Search in " + folder.string(), code),
                              detail::Durable::no);
   }
-  /// For main() to return: 75 if this process was preempted and must be started again, else 0.
-  int exit_code() const { return interrupted ? 75 : 0; }
+  /// For main() to return: 75 if this process was preempted and must be started again, 130 after Ctrl-C, else 0.
+  int exit_code() const { return by_ctrl_c ? 130 : interrupted ? 75 : 0; }
 
   friend std::ostream& operator<<(std::ostream& out, SearchOutcome const& outcome) {
     outcome.print(out);
@@ -55,6 +56,7 @@ FRUGAL_INLINE void SearchOutcome::require_winner() const {
   std::map<std::string, std::size_t> reasons;
   for (SearchTrial const& each : history.trials) {
     if (each.state == TrialState::failed) ++reasons[each.outcome];
+    if (each.state == TrialState::pruned) ++reasons["a rung before the last one"];
   }
   std::string why;
   for (auto const& [reason, count] : reasons) {

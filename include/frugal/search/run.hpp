@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -27,6 +28,8 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/checkpoint/interrupt.hpp>
+#include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/spot/signals.hpp>
 #include <frugal/recipes.hpp>
@@ -35,6 +38,7 @@
 #include <frugal/search/forecast.hpp>
 #include <frugal/search/forecast_text.hpp>
 #include <frugal/search/horizon.hpp>
+#include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/journal/journal.hpp>
 #include <frugal/search/outcome.hpp>
@@ -55,6 +59,23 @@ struct IsLegalInSearch {
   constexpr auto operator()(boost::hana::basic_type<R>) const {
     return boost::hana::bool_c<SearchTrainer<R, Space, Job>::complete::legal>;
   }
+};
+
+/// Waits for other workers, a little longer each time, and says once for whom.
+class Patience {
+ public:
+  void wait(std::string const& for_whom) {
+    std::this_thread::sleep_for(pause_);
+    waited_ += pause_;
+    pause_ = std::min(pause_ * 2, std::chrono::milliseconds(1000));
+    if (waited_ < std::chrono::minutes(1) || std::exchange(said_, true)) return;
+    std::cerr << "frugal: the search waits for another worker. If that one is gone: " << for_whom
+              << std::endl;
+  }
+
+ private:
+  std::chrono::milliseconds pause_{20}, waited_{0};
+  bool said_ = false;
 };
 
 /// A search as one process sees it.
@@ -96,14 +117,17 @@ class SearchRun {
     suggest_ = [this, sampler](SearchHistory const& seen, std::size_t trial) {
       return sampler.suggest(domain_, seen, trial, settings_.settings.seed);
     };
-    sampler_ = std::string(Sampler::name);
+    sampler_ = sampler.text();
+    identity_ = search_identity(settings_, domain_, schedule_->text(), sampler_, limits);
+    learns_ = Sampler::learns;
   }
 
   SearchForecast expected() const {
     return forecast(*schedule_, budget_, settings_.objectives.size(), settings_.finalists);
   }
   void explain(std::ostream& out) const {
-    out << forecast_text(expected(), *schedule_, unit_, sampler_, settings_.finalists);
+    out << forecast_text(expected(), *schedule_, unit_, sampler_, learns_, is_measured(),
+                         settings_.finalists);
     for (auto const& [name, fault] : dropped_) out << "dropped: " << name << ": " << fault << '\n';
   }
 
@@ -111,42 +135,43 @@ class SearchRun {
     // Each trial seeds the generators for its module.
     CallInProgress const call({.name = "search"});
     PreemptionSignals signals;
+    InterruptSignal ctrl_c;
+    ctrl_c.take();
     SearchJournal journal(settings_.settings.run_dir,
                           settings_.settings.name.empty() ? "frugal" : settings_.settings.name,
-                          domain_, settings_.objectives, identity());
+                          domain_, settings_.objectives, identity_);
     SearchEngine engine(journal, *schedule_, suggest_,
                         {.seed = settings_.settings.seed,
                          .finalists = settings_.finalists,
                          .budget = budget_,
                          .seconds = measured_budget(settings_),
                          .most_failures = settings_.most_failures});
-    SearchContext const context{
-        .settings = &settings_, .unit = unit_, .signals = &signals, .domain = &domain_};
+    SearchContext context{.settings = &settings_, .unit = unit_, .signals = &signals};
+    if (measured_budget(settings_)) context.is_spent = [&engine] { return engine.is_spent(); };
     SearchOutcome outcome;
-    auto pause = std::chrono::milliseconds(20);
+    Patience patience;
     while (true) {
-      outcome.interrupted =
-          signals.requested() || settings_.settings.stop.stop_requested() || outcome.interrupted;
+      outcome.by_ctrl_c = outcome.by_ctrl_c || ctrl_c.requested();
+      outcome.interrupted = outcome.interrupted || outcome.by_ctrl_c || signals.requested() ||
+                            settings_.settings.stop.stop_requested();
       if (outcome.interrupted) break;
       SearchTask task;
       SearchEngine::Kind const kind = engine.next(task);
       if (kind == SearchEngine::Kind::wait) {
-        std::this_thread::sleep_for(pause);
-        pause = std::min(pause * 2, std::chrono::milliseconds(1000));
+        patience.wait(engine.held_by());
         continue;
       }
-      pause = std::chrono::milliseconds(20);
+      patience = {};
       if (kind == SearchEngine::Kind::budget) outcome.stopped_by = "budget";
       if (kind != SearchEngine::Kind::task) break;
       TaskOutcome const ended = entrants_[task.of.candidate.recipe].run(
           space_, job_, context, task, engine.folder_of(task.trial));
       engine.record(task, ended);
       show(journal, task, ended);
-      bool const spent = task.seconds && ended.seconds >= *task.seconds;
-      outcome.interrupted =
-          ended.interrupted || (ended.kind == TaskOutcome::Kind::preempted && !spent);
+      outcome.by_ctrl_c = ended.by_ctrl_c;
+      outcome.interrupted = ended.by_notice;
     }
-    if (outcome.interrupted) {
+    if (signals.requested()) {
       PreemptionSignals::set_code(75);
       signals.next_ends();
     }
@@ -164,6 +189,7 @@ class SearchRun {
                            .limits = &One::limits,
                            .may_measure = &One::may_measure,
                            .code = &One::code,
+                           .has_cost_meter = has<kinds::cost_meter, typename One::type::policies>,
                            .has_setting = settings_of<One>(space_.settings)});
       domain_.recipes.push_back(entrants_.back().name);
     } else {
@@ -201,17 +227,27 @@ class SearchRun {
     domain_.settings.push_back(std::move(added));
   }
 
+  bool is_measured() const {
+    return measured_budget(settings_) ||
+           std::ranges::any_of(settings_.objectives, [](SearchObjective const& each) {
+             return each.name == "seconds" || each.name == "dollars";
+           });
+  }
   void require_objectives() const {
     for (SearchObjective const& each : settings_.objectives) {
       bool const own =
           settings_.measures.contains(each.name) ||
           std::ranges::count(std::vector<std::string>{"train_loss", "bytes", "seconds", "dollars"},
                              each.name) != 0;
-      if (each.name == "dollars" && !settings_.dollars_per_hour) {
-        throw SettingsError({.what = "the objective is 'dollars', and there is no price",
-                             .where = "SearchSettings::objectives",
-                             .why = "a trial without a price costs nothing",
-                             .fix = "Set SearchSettings::dollars_per_hour."});
+      bool const priced =
+          settings_.dollars_per_hour || std::ranges::all_of(entrants_, &Entrant::has_cost_meter);
+      if (each.name == "dollars" && !priced) {
+        throw SettingsError(
+            {.what = "the objective is 'dollars', and there is no price",
+             .where = "SearchSettings::objectives",
+             .why = "a trial without a price costs nothing",
+             .fix = "Set SearchSettings::dollars_per_hour, or add CostMeter with a price "
+                    "to SearchJob."});
       }
       for (Entrant const& entrant : entrants_) {
         if (own || entrant.may_measure(each.name)) continue;
@@ -222,32 +258,6 @@ class SearchRun {
                                     "SearchSettings::measures."});
       }
     }
-  }
-
-  /// What a process must have in common with those that have searched before.
-  SearchIdentity identity() const {
-    SearchIdentity all;
-    std::string recipes;
-    for (std::string const& each : domain_.recipes) recipes += (recipes.empty() ? "" : "; ") + each;
-    all.emplace_back("recipes", recipes);
-    std::string settings;
-    for (SearchedSetting const& each : domain_.settings) {
-      settings += (settings.empty() ? "" : "; ") + each.name + " " + distribution_text(each.values);
-      for (std::size_t const recipe : each.recipes) settings += " @" + std::to_string(recipe);
-    }
-    all.emplace_back("settings", settings);
-    std::string objectives;
-    for (SearchObjective const& each : settings_.objectives) {
-      objectives += (objectives.empty() ? "" : "; ") +
-                    std::string(each.maximise ? "most " : "least ") + each.name;
-    }
-    all.emplace_back("objectives", objectives);
-    all.emplace_back("schedule", schedule_->text());
-    all.emplace_back("sampler", sampler_);
-    all.emplace_back("seed", std::to_string(settings_.settings.seed));
-    all.emplace_back("finalists", std::to_string(settings_.finalists.count) + " over " +
-                                      std::to_string(settings_.finalists.seeds) + " seeds");
-    return all;
   }
 
   void show(SearchJournal const& journal, SearchTask const& task, TaskOutcome const& ended) const {
@@ -309,6 +319,8 @@ class SearchRun {
   std::unique_ptr<SearchSchedule const> schedule_;
   SearchEngine::Suggest suggest_;
   std::string sampler_;
+  SearchIdentity identity_;
+  bool learns_ = false;
 };
 
 }  // namespace detail

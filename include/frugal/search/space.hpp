@@ -170,7 +170,7 @@ Vary<First, Members...> vary(Distribution values) {
   return vary<First, Members...>(detail::member_name<First>(), std::move(values));
 }
 
-/// What a search chooses from: recipes, a Hana sequence such as a product(), and settings.
+/// The space of a search: recipes, a Hana sequence such as a product(), and settings.
 ///
 ///     SearchSpace space{product(Recipe<Optimize<AdamW>>{}, Axis<Without, ClipNorm<>>{}),
 ///                       vary<&Optimize<AdamW>::lr>(LogUniform{1e-4, 1e-1}),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -28,9 +29,9 @@ struct SearchWatch {
   using listens = list<query::stop_requested>;
 
   RungUnit unit = RungUnit::steps;
-  std::optional<std::uint64_t> until{};  ///< in that unit
-  double seconds_per_unit = 1;           ///< of seconds and cents
-  std::optional<double> deadline{};      ///< by WallClock
+  std::optional<std::uint64_t> until{};             ///< in that unit
+  double seconds_per_unit = 1;                      ///< of seconds and cents
+  std::function<bool()> const* is_spent = nullptr;  ///< whether the budget is; asked once a second
   PreemptionSignals const* signals = nullptr;
   bool* reached = nullptr;  ///< set when the rung is ended
 
@@ -46,7 +47,11 @@ struct SearchWatch {
         *watch_->reached = true;
         return true;
       }
-      if (watch_->deadline && WallClock::seconds() >= *watch_->deadline) return true;
+      if (watch_->is_spent != nullptr && WallClock::seconds() >= next_look_) {
+        spent_ = spent_ || (*watch_->is_spent)();
+        next_look_ = WallClock::seconds() + 1;
+      }
+      if (spent_) return true;
       return watch_->signals != nullptr && watch_->signals->requested();
     }
 
@@ -65,6 +70,8 @@ struct SearchWatch {
     }
 
     SearchWatch const* watch_;
+    mutable double next_look_ = 0;
+    mutable bool spent_ = false;
   };
 };
 

@@ -50,7 +50,8 @@ void write(std::filesystem::path const& folder) {
   records.open(0, 2);
   records.spent(0, 0.5);
   records.failure(1, 1, "a \"quoted\" error", 2.0);
-  records.state(1, TrialState::failed, "out of memory", nullptr);
+  records.outcome(1, "out of memory");
+  records.state(1, TrialState::failed, nullptr);
   session.commit();
 }
 
@@ -163,7 +164,7 @@ TEST_CASE("a torn last line is removed, wherever it ends, and a damaged one is n
         std::string::npos);
   CHECK(fault(replaced("frugal:rung 0", "frugal:rung 1")).find("it ends a rung out of turn") !=
         std::string::npos);
-  CHECK(fault("{\"op_code\":0,\"directions\":[1,2]}\n").find("not that of a search") !=
+  CHECK(fault("{\"op_code\":3,\"study_id\":0,\"system_attr\":{}}\n").find("not that of a search") !=
         std::string::npos);
   CHECK(fault(whole + whole.substr(0, whole.find('\n') + 1)).find("a second study") !=
         std::string::npos);
@@ -172,6 +173,22 @@ TEST_CASE("a torn last line is removed, wherever it ends, and a damaged one is n
       fault(whole +
             "{\"op_code\":3,\"worker_id\":\"x\",\"study_id\":0,\"system_attr\":{\"note\":\"y\"}}\n")
           .empty());
+}
+
+TEST_CASE("a process that ended in its first lines is continued") {
+  TemporaryFolder folder;
+  {
+    SearchJournal const journal(folder.path(), "test", domain(), objectives(), identity());
+  }
+  std::string const whole = text_of(folder / "journal.log");
+  for (std::size_t cut = 1; cut < whole.size(); cut += 9) {
+    std::ofstream(folder / "journal.log", std::ios::trunc) << whole.substr(0, cut);
+    SearchJournal const journal(folder.path(), "test", domain(), objectives(), identity());
+    std::string const again = text_of(folder / "journal.log");
+    CHECK(again.find("\"op_code\":0") != std::string::npos);
+    CHECK(again.find("\"seed\":\"1\"") != std::string::npos);
+    SearchJournal const other(folder.path(), "test", domain(), objectives(), identity());
+  }
 }
 
 TEST_CASE("processes that append at once lose no line") {

@@ -75,6 +75,19 @@ TEST_CASE("it depends on the order of arrival, and a replay of that order decide
   CHECK(forward.history.trials[0].rungs.size() == 5);
 }
 
+TEST_CASE("a few trials have a result all the same: the best one goes to the end") {
+  for (std::uint64_t const trials : {1U, 2U, 9U}) {
+    auto const schedule = Asha<>{.trials = trials, .least = 1}.bind({.horizon = 81});
+    Played const played =
+        play(*schedule, [](std::size_t trial, std::size_t) { return static_cast<double>(trial); });
+    CHECK(played.history.trials[0].state == frugal::TrialState::complete);
+    CHECK(played.at_rung(4).size() == 1);
+  }
+  CHECK(refusal([] {
+          Asha<>{.least = 1}.bind({.horizon = 81, .budget = 80});
+        }).find("takes 81 steps") != std::string::npos);
+}
+
 TEST_CASE("results that are not finite go nowhere") {
   auto const schedule = Asha<>{.trials = 12, .least = 1}.bind({.horizon = 9});
   Played const played = play(*schedule, [](std::size_t trial, std::size_t) {

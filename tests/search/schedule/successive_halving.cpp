@@ -71,6 +71,16 @@ TEST_CASE("a trial that fails or ends early frees no place for a worse one") {
     });
     CHECK(played.at_rung(1) == std::vector<std::size_t>{3, 4});
   }
+  SUBCASE("all that went on failed: the next ones go on in their place") {
+    auto const three = SuccessiveHalving<>{.trials = 9, .least = 1}.bind({.horizon = 9});
+    Played const played = play(*three, [](std::size_t trial, std::size_t rung) {
+      return rung == 1 && trial < 5 ? not_a_number : static_cast<double>(trial);
+    });
+    CHECK(played.at_rung(1) == std::vector<std::size_t>{0, 1, 2, 3, 4, 5});
+    CHECK(played.at_rung(2) == std::vector<std::size_t>{5});
+    CHECK(played.history.trials[5].state == TrialState::complete);
+    CHECK(played.history.trials[6].state == TrialState::pruned);
+  }
   SUBCASE("all failed: none goes on") {
     Played const played = play(*schedule, [](std::size_t, std::size_t) { return not_a_number; });
     CHECK(played.at_rung(1).empty());

@@ -177,7 +177,11 @@ class Fit {
       }
     });
     // A request of the time before the first step, and a run that is resumed where it must end again.
-    if (!interruption_.stopped() && run_.has_steps_left()) interruption_.preempt_before_training();
+    if (!interruption_.stopped() && run_.has_steps_left()) {
+      interruption_.preempt_before_training();
+      if (interruption_.stopped() && run_.counters.position != 0)
+        run_.epoch_loss = run_.mean_loss();
+    }
     return true;
   }
   // [end begin]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ namespace frugal::detail {
 
 /// The lock of a search's folder.
 FRUGAL_INLINE std::filesystem::path lock_of(std::filesystem::path journal) {
-  return journal += ".lock";
+  return journal += ".frugal-lock";  // Optuna's own lock is .lock
 }
 
 /// Takes a lock that another process holds for a moment; LockError if that is more than ten minutes, because the
@@ -68,11 +69,10 @@ class SearchJournal {
         records_(LockOwner::here().host + "-" + std::to_string(::getpid()), objectives_),
         reader_(path_.string(), domain_, objectives_, identity_) {
     create_folders(folder);
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!file_) throw io_error("open", path_, errno);
     Session session(*this);
-    if (at_ == 0) {
-      records_.create_study(name);
+    bool const begins = reader_.history().trials.empty() && !reader_.is_identified();
+    if (at_ == 0) records_.create_study(name);
+    if (begins && (at_ == 0 || reader_.is_created())) {
       records_.identify(identity_);
       records_.name_objectives();
       session.commit();
@@ -100,13 +100,20 @@ class SearchJournal {
    public:
     FRUGAL_INLINE explicit Session(SearchJournal& journal)
         : journal_(journal), lock_(wait_for_lock(lock_of(journal.path_))) {
+      journal_.open();
       journal_.read_new();
     }
+    Session(Session const&) = delete;
+    Session& operator=(Session const&) = delete;
+    ~Session() { journal_.file_.close(); }
     SearchHistory const& history() const { return journal_.reader_.history(); }
     /// Lines to be appended by commit().
     JournalRecords& records() { return journal_.records_; }
     /// Appends the lines, and makes them durable; the history has them then.
-    void commit() { journal_.append(journal_.records_.take()); }
+    FRUGAL_INLINE void commit() {
+      lock_.require_held();
+      journal_.append(journal_.records_.take());
+    }
 
    private:
     SearchJournal& journal_;
@@ -114,6 +121,11 @@ class SearchJournal {
   };
 
  private:
+  /// For each session again: a network file system shows another machine's lines to those who open the file.
+  FRUGAL_INLINE void open() {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!file_) throw io_error("open", path_, errno);
+  }
   FRUGAL_INLINE void read_new() {
     std::string text;
     char buffer[1U << 16U];
@@ -147,6 +159,8 @@ class SearchJournal {
   }
   FRUGAL_INLINE void append(std::string const& lines) {
     if (lines.empty()) return;
+    struct stat before{};
+    if (::fstat(file_.get(), &before) != 0) throw io_error("fstat", path_, errno);
     std::string_view rest = lines;
     while (!rest.empty()) {
       ssize_t const put = ::write(file_.get(), rest.data(), rest.size());
@@ -154,13 +168,13 @@ class SearchJournal {
       if (put < 0) {
         int const code = errno;
         // A part of a line would be one that others read.
-        static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(at_)));
+        static_cast<void>(::ftruncate(file_.get(), before.st_size));
         throw io_error("write", path_, code);
       }
       rest.remove_prefix(static_cast<std::size_t>(put));
     }
     if (::fsync(file_.get()) != 0) throw io_error("fsync", path_, errno);
-    apply(lines);
+    read_new();  // a dashboard may have added a note in between
   }
 
   std::filesystem::path path_;

@@ -35,6 +35,8 @@ class JournalReader {
   SearchHistory const& history() const { return history_; }
   /// Trial and rung of each result, in the order of the journal.
   std::vector<std::pair<std::size_t, std::size_t>> const& order() const { return order_; }
+  /// Its first line creates a study.
+  bool is_created() const { return created_; }
   /// The journal says which search it is of.
   bool is_identified() const { return identified_; }
 
@@ -169,8 +171,12 @@ class JournalReader {
         trial.failures = number(each, "count");
         trial.outcome = member(each, "error").text();
         trial.spent_seconds += real(each, "seconds");
+        trial.begun = 0;
+      } else if (name == "frugal:begun") {
+        trial.begun = each.as_double().value_or(0);
       } else if (name == "frugal:spent") {
         trial.spent_seconds += real(each, "seconds");
+        trial.begun = 0;
       } else if (name == "frugal:outcome") {
         trial.outcome = each.text();
       } else if (name.starts_with("frugal:rung ")) {
@@ -192,7 +198,8 @@ class JournalReader {
       double const value = values[i].as_double().value_or(std::numeric_limits<double>::quiet_NaN());
       result.values.push_back(objectives_[i].to_minimise(value));
     }
-    trial.spent_seconds = 0;  // the rung has it
+    trial.spent_seconds = trial.begun = 0;  // the rung has them
+    trial.failures = 0;
     trial.ended = member(each, "ended").truth();
     order_.emplace_back(static_cast<std::size_t>(&trial - history_.trials.data()), next);
     trial.rungs.push_back(std::move(result));

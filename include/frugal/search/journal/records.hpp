@@ -62,7 +62,7 @@ class JournalRecords {
     end(std::move(line));
   }
 
-  /// What a journal must have in common with a search that continues it: names and texts.
+  /// Names and texts that a search must have in common with the journal that it continues.
   FRUGAL_INLINE void identify(std::vector<std::pair<std::string, std::string>> const& identity) {
     auto line = begin(JournalOperation::study_attribute);
     line.add("study_id", 0).key("user_attr").object().key("frugal").object();
@@ -116,6 +116,11 @@ class JournalRecords {
     auto line = begin_attribute(trial, "frugal:opened");
     end(std::move(line.value(opened)));
   }
+  /// A process begins to train the open rung of a trial, at this time in seconds since 1970.
+  FRUGAL_INLINE void begun(std::size_t trial, double time) {
+    auto line = begin_attribute(trial, "frugal:begun");
+    end(std::move(line.value(time)));
+  }
   /// Seconds that a preempted worker has spent on a rung without ending it.
   FRUGAL_INLINE void spent(std::size_t trial, double seconds) {
     auto line = begin_attribute(trial, "frugal:spent");
@@ -127,12 +132,12 @@ class JournalRecords {
     end(std::move(line.object().add("count", count).add("error", text).add("seconds", seconds)));
   }
   /// `values`: of a complete trial.
-  FRUGAL_INLINE void state(std::size_t trial, TrialState state, std::string_view outcome,
-                           ObjectiveValues const* values) {
-    if (!outcome.empty()) {
-      auto why = begin_attribute(trial, "frugal:outcome");
-      end(std::move(why.value(outcome)));
-    }
+  /// Why a trial fails: before its state, and before a result that is not a number.
+  FRUGAL_INLINE void outcome(std::size_t trial, std::string_view text) {
+    auto why = begin_attribute(trial, "frugal:outcome");
+    end(std::move(why.value(text)));
+  }
+  FRUGAL_INLINE void state(std::size_t trial, TrialState state, ObjectiveValues const* values) {
     auto line = begin(JournalOperation::state);
     line.add("trial_id", trial).add("state", static_cast<unsigned>(state)).key("values");
     if (values == nullptr) {

@@ -89,7 +89,11 @@ struct SearchResults {
     if (!dollars_per_hour) return std::nullopt;
     return *dollars_per_hour * of_seconds / 3600;
   }
-  std::optional<double> dollars(SearchTrial const& of) const { return dollars(seconds(of)); }
+  /// As recorded, by a CostMeter for example; with attempts since the last rung at the price given here.
+  std::optional<double> dollars(SearchTrial const& of) const {
+    if (of.rungs.empty() || !of.rungs.back().dollars) return dollars(seconds(of));
+    return *of.rungs.back().dollars + dollars(of.spent_seconds).value_or(0);
+  }
 
   /// Trials that are no repeats, the best first: complete ones, then those that reached a higher budget; of
   /// several objectives by the fronts of pareto_ranks(), then by the first one. Failed ones are last.

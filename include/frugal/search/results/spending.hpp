@@ -49,7 +49,7 @@ FRUGAL_INLINE std::vector<RungCost> rung_costs(SearchResults const& of) {
       ++cost.trials;
       if (trial.opened > rung + 1) ++cost.promoted;
       RungResult const before = rung == 0 ? RungResult{} : trial.rungs[rung - 1];
-      cost.samples += trial.rungs[rung].samples - before.samples;
+      cost.samples += std::max(trial.rungs[rung].samples, before.samples) - before.samples;
       cost.seconds += trial.rungs[rung].seconds - before.seconds;
       auto const value = of.value(trial, rung, 0);
       if (!value) continue;

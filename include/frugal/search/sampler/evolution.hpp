@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -134,6 +135,11 @@ struct Evolution {
   FRUGAL_INLINE void require() const {
     detail::require_least(name, "population", population, 1, "parents are chosen from it");
     detail::require_least(name, "tournament", tournament, 1, "the parent is the best one of it");
+  }
+  /// For the journal: searches whose samplers differ are not the same.
+  FRUGAL_INLINE std::string text() const {
+    return std::string(name) + ", population " + std::to_string(population) + ", tournament " +
+           std::to_string(tournament);
   }
   std::size_t generation() const { return 0; }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -86,6 +87,12 @@ struct Nsga2 {
     if (mutation) detail::require_probability(name, "mutation", *mutation);
   }
   /// Trial n depends on the trials before n / population * population, which should all be over.
+  /// For the journal: searches whose samplers differ are not the same.
+  FRUGAL_INLINE std::string text() const {
+    return std::string(name) + ", population " + std::to_string(population) + ", crossover " +
+           std::to_string(crossover) + ", swap " + std::to_string(swap) +
+           (mutation ? ", mutation " + std::to_string(*mutation) : std::string());
+  }
   std::size_t generation() const { return population; }
 
   friend bool operator==(Nsga2 const&, Nsga2 const&) = default;

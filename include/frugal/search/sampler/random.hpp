@@ -28,6 +28,8 @@ struct RandomSampler {
   }
 
   void require() const {}
+  /// For the journal: searches whose samplers differ are not the same.
+  FRUGAL_INLINE std::string text() const { return std::string(name); }
   std::size_t generation() const { return 0; }
 
   friend bool operator==(RandomSampler const&, RandomSampler const&) = default;

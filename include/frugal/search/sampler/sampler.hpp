@@ -41,6 +41,7 @@ concept SearchSampler = requires(S const& sampler, SearchDomain const& domain,
   { S::learns } -> std::convertible_to<bool>;
   { sampler.suggest(domain, seen, trial, seed) } -> std::same_as<Candidate>;
   { sampler.generation() } -> std::same_as<std::size_t>;
+  { sampler.text() } -> std::same_as<std::string>;
   sampler.require();
 };
 

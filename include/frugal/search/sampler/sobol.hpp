@@ -123,6 +123,10 @@ struct SobolSampler {
   }
 
   void require() const {}
+  /// For the journal: searches whose samplers differ are not the same.
+  FRUGAL_INLINE std::string text() const {
+    return std::string(name) + (scramble ? ", scrambled" : "");
+  }
   std::size_t generation() const { return 0; }
 
   friend bool operator==(SobolSampler const&, SobolSampler const&) = default;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -86,6 +87,11 @@ struct Tpe {
   FRUGAL_INLINE void require() const {
     detail::require_least(name, "candidates", candidates, 1,
                           "a suggestion is the best one of them");
+  }
+  /// For the journal: searches whose samplers differ are not the same.
+  FRUGAL_INLINE std::string text() const {
+    return std::string(name) + ", startup " + std::to_string(startup) + ", candidates " +
+           std::to_string(candidates) + (constant_liar ? ", constant liar" : "");
   }
   std::size_t generation() const { return 0; }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,7 @@ class AshaSchedule final : public SearchSchedule {
     }
     if (own < trials_) return {.kind = Kind::create, .visible = history.trials.size()};
     if (open) return {.kind = Kind::wait};
+    if (auto const last = without_result(history)) return {.kind = Kind::promote, .trial = *last};
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       SearchTrial const& trial = history.trials[i];
       if (!trial.repeats && !trial.is_over()) return {.kind = Kind::prune, .trial = i};
@@ -84,6 +86,29 @@ class AshaSchedule final : public SearchSchedule {
   }
 
  private:
+  /// If no trial has come to the end: the best of the highest rung that has one.
+  std::optional<std::size_t> without_result(SearchHistory const& history) const {
+    std::size_t highest = 0;
+    std::vector<std::size_t> members;
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      SearchTrial const& trial = history.trials[i];
+      if (trial.repeats) continue;
+      if (trial.state == TrialState::complete) return std::nullopt;
+      if (trial.is_over() || trial.rungs.size() < highest) continue;
+      if (trial.rungs.size() > highest) members.clear();
+      highest = trial.rungs.size();
+      members.push_back(i);
+    }
+    std::vector<ObjectiveValues> results;
+    for (std::size_t const i : members) {
+      results.push_back(values_at(history.trials[i], highest, objectives_));
+    }
+    for (std::size_t const place : best_first(results)) {
+      if (is_finite(results[place])) return members[place];
+    }
+    return std::nullopt;
+  }
+
   std::uint64_t trials_;
   std::vector<std::uint64_t> budgets_;
   std::size_t eta_;
@@ -113,7 +138,7 @@ struct Asha {
     std::vector<std::uint64_t> budgets;
     for (Rung const& each : bracket.rungs) budgets.push_back(each.budget);
     detail::require_trials(trials, "Asha");
-    detail::require_budget(limits.budget, budgets.front(), unit, "Asha");
+    detail::require_budget(limits.budget, budgets.back(), unit, "Asha");
     return std::make_unique<detail::AshaSchedule const>(trials, std::move(budgets), Rate::value,
                                                         unit, limits);
   }

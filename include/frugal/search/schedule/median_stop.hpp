@@ -59,10 +59,10 @@ class MedianSchedule final : public SearchSchedule {
   std::vector<std::vector<std::uint64_t>> rungs() const override { return {budgets_}; }
   bool is_deterministic() const override { return false; }
   std::string text() const override {
-    return "MedianStop of " + std::to_string(trials_) + " trials, the first " +
-           std::to_string(startup_) + " in full, " + std::to_string(budgets_.size()) +
-           " rungs from " + std::to_string(budgets_.front()) + " to " +
-           std::to_string(budgets_.back()) + " " + name_of(unit_);
+    std::string all = "MedianStop of " + std::to_string(trials_) + " trials, the first " +
+                      std::to_string(startup_) + " in full, at";
+    for (std::uint64_t const each : budgets_) all += " " + std::to_string(each);
+    return all + " " + name_of(unit_);
   }
 
   SearchDecision next(SearchHistory const& history) const override {

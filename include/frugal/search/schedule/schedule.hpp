@@ -19,7 +19,7 @@
 
 namespace frugal {
 
-/// What rungs count.
+/// The unit of rungs.
 enum class RungUnit : unsigned char {
   steps,    ///< optimizer steps: the same decisions on every machine
   samples,  ///< training samples: likewise
@@ -37,7 +37,7 @@ inline bool is_deterministic(RungUnit unit) {
   return unit == RungUnit::steps || unit == RungUnit::samples;
 }
 
-/// What a search does next.
+/// The next step of a search.
 struct SearchDecision {
   enum class Kind : unsigned char {
     create,   ///< a new trial, in `bracket`; the sampler may look at the first `visible` trials
@@ -54,7 +54,7 @@ struct SearchDecision {
   friend bool operator==(SearchDecision const&, SearchDecision const&) = default;
 };
 
-/// What a schedule is planned for.
+/// The limits that a schedule is planned for.
 struct SearchLimits {
   std::uint64_t horizon = 1;              ///< of a whole run, in the unit of the rungs
   std::optional<std::uint64_t> budget{};  ///< of all trials, in that unit; nothing: no limit
@@ -127,13 +127,15 @@ FRUGAL_INLINE std::uint64_t first_rung(std::uint64_t least, std::uint64_t horizo
   return least != 0 ? least : std::max<std::uint64_t>(horizon / (eta * eta * eta), 1);
 }
 
-/// The newest result of a trial at a rung: one that has ended counts as it is.
+/// The result of a trial at a rung. One that has ended by itself counts at later rungs as it is; one that has
+/// failed on the way is infinitely bad.
 FRUGAL_INLINE ObjectiveValues values_at(SearchTrial const& trial, std::size_t rung,
                                         std::size_t objectives) {
+  if (trial.rungs.size() > rung) return trial.rungs[rung].values;
   if (trial.state == TrialState::failed || trial.rungs.empty()) {
     return ObjectiveValues(objectives, std::numeric_limits<double>::infinity());
   }
-  return trial.rungs[std::min(rung, trial.rungs.size() - 1)].values;
+  return trial.rungs.back().values;
 }
 /// Whether a trial has come to the end of a rung, or will never come there.
 FRUGAL_INLINE bool has_ended_rung(SearchTrial const& trial, std::size_t rung) {

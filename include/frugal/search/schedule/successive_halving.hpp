@@ -82,32 +82,55 @@ class BracketSchedule final : public SearchSchedule {
       if (trial.bracket == b && !trial.repeats) members.push_back(i);
     }
     if (members.size() < rungs.front().trials) return {.kind = Kind::create, .bracket = b};
-    for (std::size_t k = 0; k < rungs.size(); ++k) {
+    for (std::size_t k = 0; k + 1 < rungs.size(); ++k) {
       std::vector<ObjectiveValues> results;
       for (std::size_t const i : members) {
         if (!has_ended_rung(history.trials[i], k)) return {.kind = Kind::wait, .bracket = b};
         results.push_back(values_at(history.trials[i], k, objectives_));
       }
-      std::size_t const most = k + 1 < rungs.size() ? rungs[k + 1].trials : 0;
-      std::vector<std::size_t> chosen;
-      std::vector<bool> goes_on(members.size());
+      std::vector<std::size_t> order;  // the best first
       for (std::size_t const place : best_first(results)) {
-        if (chosen.size() == most || !is_finite(results[place])) break;
-        chosen.push_back(members[place]);
-        goes_on[place] = true;
+        if (is_finite(results[place])) order.push_back(members[place]);
       }
-      for (std::size_t place = 0; place < members.size(); ++place) {
-        SearchTrial const& trial = history.trials[members[place]];
-        if (trial.is_over()) continue;
-        if (!goes_on[place]) return {.kind = Kind::prune, .trial = members[place], .bracket = b};
-        if (trial.opened <= k + 1) {
-          return {.kind = Kind::promote, .trial = members[place], .bracket = b};
+      auto const goes_on = chosen_of(history, order, rungs[k + 1].trials);
+      std::vector<std::size_t> chosen(order.begin(), order.begin() + goes_on);
+      std::ranges::sort(chosen);
+      for (std::size_t const i : chosen) {
+        SearchTrial const& trial = history.trials[i];
+        if (!trial.is_over() && trial.opened <= k + 1) {
+          return {.kind = Kind::promote, .trial = i, .bracket = b};
         }
       }
-      std::ranges::sort(chosen);
+      for (std::size_t const i : chosen) {
+        if (!has_ended_rung(history.trials[i], k + 1)) return {.kind = Kind::wait, .bracket = b};
+      }
+      for (std::size_t const i : members) {
+        bool const stays = std::ranges::binary_search(chosen, i);
+        if (!stays && !history.trials[i].is_over()) {
+          return {.kind = Kind::prune, .trial = i, .bracket = b};
+        }
+      }
       members = std::move(chosen);
     }
+    for (std::size_t const i : members) {
+      if (!history.trials[i].is_over()) return {.kind = Kind::wait, .bracket = b};
+    }
     return {.kind = Kind::done, .bracket = b};
+  }
+
+  /// The number of trials, of these, that go on to a rung: as many as it has, and if all of them fail there the
+  /// next ones in their place.
+  std::ptrdiff_t chosen_of(SearchHistory const& history, std::vector<std::size_t> const& order,
+                           std::uint64_t places) const {
+    std::size_t end = std::min<std::size_t>(order.size(), places);
+    auto const failed = [&](std::size_t i) {
+      return history.trials[i].state == TrialState::failed;
+    };
+    while (end < order.size() &&
+           std::all_of(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(end), failed)) {
+      end = std::min<std::size_t>(order.size(), end + places);
+    }
+    return static_cast<std::ptrdiff_t>(end);
   }
 
   std::string text_;

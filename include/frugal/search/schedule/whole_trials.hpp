@@ -121,7 +121,8 @@ struct RandomSearch {
     detail::require_trials(own, "RandomSearch::generation");
     return std::make_unique<detail::WholeSchedule const>(
         "RandomSearch of " + std::to_string(count) + " trials of " +
-            std::to_string(limits.horizon) + " " + name_of(unit),
+            std::to_string(limits.horizon) + " " + name_of(unit) +
+            (limits.learns ? ", in generations of " + std::to_string(own) : std::string()),
         count, limits.learns ? own : 0, limits);
   }
 };

@@ -42,7 +42,7 @@ struct Choice {
   friend bool operator==(Choice const&, Choice const&) = default;
 };
 
-/// What a setting of a search may be. A value of it is a double: the number itself, or the index of a name.
+/// The values of a setting. A value of it is a double: the number itself, or the index of a name.
 /// The kinds, their values and their text are Optuna's (FloatDistribution, IntDistribution,
 /// CategoricalDistribution).
 using Distribution = std::variant<Uniform, LogUniform, Int, Choice>;
@@ -190,7 +190,7 @@ FRUGAL_INLINE std::string distribution_text(Distribution const& of) {
   return out.str();
 }
 
-/// What distribution_text() or Optuna has written; null for a text that is neither, and for what a search has
+/// The distribution that distribution_text() or Optuna has written; null for a text that is neither, and for what a search has
 /// no kind for: a real number in steps, choices that are no names.
 FRUGAL_INLINE std::optional<Distribution> parse_distribution(std::string_view text) {
   using detail::Json;

@@ -17,10 +17,10 @@
 
 namespace frugal {
 
-/// What a search minimises, or maximises.
+/// A figure that a search minimises, or maximises.
 struct SearchObjective {
   std::string name =
-      "loss";  ///< a metric of the validation, or "latency", "bytes", "dollars", "seconds"
+      "loss";  ///< a metric of the validation, "train_loss", "seconds", "dollars", "bytes", or one of SearchSettings::measures
   bool maximise = false;
 
   /// The value as a number that is better if it is smaller, and back.
@@ -32,7 +32,7 @@ struct SearchObjective {
 /// States of a trial, by Optuna's numbers.
 enum class TrialState : unsigned char { running = 0, complete = 1, pruned = 2, failed = 3 };
 
-/// What a trial has come to at the end of a rung.
+/// The result of a trial at the end of a rung.
 struct RungResult {
   /// Steps, samples and seconds of the trial up to here, those of earlier rungs included.
   std::uint64_t steps = 0;
@@ -58,8 +58,9 @@ struct SearchTrial {
   TrialState state = TrialState::running;
   std::string outcome{};  ///< why it failed: "out of memory", "the loss is not a number", an error
   std::size_t failures = 0;  ///< errors that it has thrown
-  /// Wall time of preempted workers since the end of its newest rung.
+  /// Wall time of preempted and failed attempts since the end of its newest rung.
   double spent_seconds = 0;
+  double begun = 0;  ///< when its open rung was last claimed, in seconds since 1970; 0: never
 
   bool is_over() const { return state != TrialState::running; }
   /// A rung is open and has no result.
@@ -71,7 +72,7 @@ struct SearchTrial {
   }
 };
 
-/// What has happened in a search.
+/// The trials of a search so far.
 struct SearchHistory {
   std::vector<SearchTrial> trials{};
 
