@@ -169,8 +169,13 @@ class SearchEngine {
   std::string const& held_by() const { return held_by_; }
 
  private:
-  std::vector<std::uint64_t> const& rungs_of(SearchTrial const& trial) const {
-    return rungs_.at(trial.bracket);
+  FRUGAL_INLINE std::vector<std::uint64_t> const& rungs_of(SearchTrial const& trial) const {
+    if (trial.bracket < rungs_.size()) return rungs_[trial.bracket];
+    throw FormatError(
+        {.what = "a trial of the journal is in bracket " + std::to_string(trial.bracket),
+         .where = journal_.path().string(),
+         .why = "the schedule has " + std::to_string(rungs_.size()),
+         .fix = "Restore the file from a copy, or search in another folder."});
   }
   /// A repeat trains in one piece.
   std::uint64_t budget_of(SearchTrial const& trial, std::size_t rung) const {

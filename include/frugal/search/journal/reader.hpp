@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -148,12 +149,18 @@ class JournalReader {
       return found == nullptr ? std::nullopt : found->as_double();
     };
     auto const recipe = value_of(SearchDomain::recipe_parameter);
-    trial.candidate.recipe = static_cast<std::size_t>(recipe.value_or(-1) < 0 ? -1.0 : *recipe);
+    bool const known = recipe && *recipe >= 0 &&
+                       *recipe < static_cast<double>(domain_.recipes.size()) &&
+                       *recipe == std::floor(*recipe);
+    if (known) trial.candidate.recipe = static_cast<std::size_t>(*recipe);
     for (SearchedSetting const& each : domain_.settings) {
       trial.candidate.values.push_back(value_of(each.name));
     }
-    if (!recipe || *recipe < 0 || !is_candidate_of(domain_, trial.candidate)) {
+    if (!known || !is_candidate_of(domain_, trial.candidate)) {
       refuse("its parameters are none of this space");
+    }
+    if (trial.repeats && *trial.repeats >= history_.trials.size()) {
+      refuse("it repeats trial " + std::to_string(*trial.repeats) + ", which was not created");
     }
     history_.trials.push_back(std::move(trial));
   }
@@ -207,7 +214,11 @@ class JournalReader {
   FRUGAL_INLINE void state(Json const& record) {
     std::uint64_t const state = number(record, "state");
     if (state > 3) refuse("its state is " + std::to_string(state));
-    trial_of(record).state = static_cast<TrialState>(state);
+    SearchTrial& trial = trial_of(record);
+    trial.state = static_cast<TrialState>(state);
+    if (trial.state == TrialState::complete && trial.rungs.empty()) {
+      refuse("it completes a trial that has no result");
+    }
   }
 
   std::string file_;
