@@ -23,11 +23,13 @@
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/save_weights.hpp>
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/spot.hpp>
