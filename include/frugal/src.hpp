@@ -28,6 +28,7 @@
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
 #include <frugal/search/results/importance.hpp>
+#include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/sampler/evolution.hpp>
 #include <frugal/search/sampler/nsga2.hpp>
 #include <frugal/search/sampler/random.hpp>
