@@ -58,7 +58,6 @@ inline json values_of(fr::SearchHistory const& history) {
 inline fr::SearchHistory replay(fr::SearchSchedule const& schedule, fr::SearchHistory const& curves,
                                 std::vector<std::size_t> const& members,
                                 std::vector<std::size_t> const& at) {
-  using Kind = fr::SearchDecision::Kind;
   fr::SearchHistory history;
   auto const train = [&](std::size_t number) {
     fr::SearchTrial& trial = history.trials[number];
@@ -68,25 +67,9 @@ inline fr::SearchHistory replay(fr::SearchSchedule const& schedule, fr::SearchHi
     // Complete, or failed.
     if (place + 1 == known.rungs.size()) trial.state = known.state;
   };
-  while (true) {
-    fr::SearchDecision const decision = schedule.next(history);
-    switch (decision.kind) {
-      case Kind::create:
-        history.trials.push_back({.bracket = decision.bracket});
-        train(history.trials.size() - 1);
-        break;
-      case Kind::promote:
-        ++history.trials[decision.trial].opened;
-        train(decision.trial);
-        break;
-      case Kind::prune:
-        history.trials[decision.trial].state = fr::TrialState::pruned;
-        break;
-      case Kind::wait:
-      case Kind::done:
-        return history;
-    }
-  }
+  auto const pays = [](fr::SearchDecision const&) { return true; };
+  fr::detail::play_schedule(schedule, history, pays, train);
+  return history;
 }
 
 inline json compared(fr::SearchHistory const& replayed, fr::SearchHistory const& curves,

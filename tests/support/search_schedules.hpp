@@ -3,6 +3,7 @@
 #pragma once
 
 #include <frugal/error.hpp>
+#include <frugal/search/schedule/play.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/ranking.hpp>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,7 +58,6 @@ inline Played play(
     frugal::SearchSchedule const& schedule,
     std::function<double(std::size_t, std::size_t)> const& value,
     std::function<bool(std::size_t)> const& ends = [](std::size_t) { return false; }) {
-  using Kind = frugal::SearchDecision::Kind;
   Played played;
   auto const rungs = schedule.rungs();
   auto const train = [&](std::size_t number) {
@@ -73,27 +74,14 @@ inline Played play(
       trial.state = frugal::TrialState::complete;
     }
   };
-  for (int i = 0; i < 100000; ++i) {
-    frugal::SearchDecision const decision = schedule.next(played.history);
-    switch (decision.kind) {
-      case Kind::create:
-        ++played.created;
-        played.history.trials.push_back({.bracket = decision.bracket});
-        train(played.history.trials.size() - 1);
-        break;
-      case Kind::promote:
-        ++played.history.trials.at(decision.trial).opened;
-        train(decision.trial);
-        break;
-      case Kind::prune:
-        played.history.trials.at(decision.trial).state = frugal::TrialState::pruned;
-        break;
-      case Kind::wait:
-      case Kind::done:
-        return played;
-    }
-  }
-  throw std::runtime_error("the schedule does not end");
+  int decisions = 0;
+  auto const pays = [&](frugal::SearchDecision const& decision) {
+    if (++decisions > 100000) throw std::runtime_error("the schedule does not end");
+    if (decision.kind == frugal::SearchDecision::Kind::create) ++played.created;
+    return true;
+  };
+  frugal::detail::play_schedule(schedule, played.history, pays, train);
+  return played;
 }
 
 }  // namespace frugal_test::support::search_schedules

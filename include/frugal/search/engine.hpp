@@ -187,25 +187,20 @@ class SearchEngine {
 
   /// States that follow from results: also those whose line was lost with the process that wrote the result.
   FRUGAL_INLINE bool settle(SearchJournal::Session& session) const {
-    bool any = false;
     SearchHistory const& history = session.history();
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       SearchTrial const& trial = history.trials[i];
       if (trial.is_over()) continue;
       if (trial.failures >= rules_.most_failures) {
         session.records().state(i, TrialState::failed, nullptr);
-        any = true;
       } else if (!trial.rungs.empty() && !is_finite(trial.rungs.back().values)) {
         if (trial.outcome.empty()) session.records().outcome(i, "a value is not a number");
         session.records().state(i, TrialState::failed, nullptr);
-        any = true;
       } else if (!trial.rungs.empty() && (trial.ended || is_last(trial, trial.rungs.size() - 1))) {
         session.records().state(i, TrialState::complete, &trial.rungs.back().values);
-        any = true;
       }
     }
-    if (any) session.commit();
-    return any;
+    return session.commit();
   }
 
   static double now() {
@@ -216,25 +211,27 @@ class SearchEngine {
   FRUGAL_INLINE static double spent(SearchHistory const& history,
                                     std::vector<std::size_t> const& held) {
     double all = 0;
-    for (SearchTrial const& each : history.trials) {
-      all += (each.rungs.empty() ? 0 : each.rungs.back().seconds) + each.spent_seconds;
-    }
+    for (SearchTrial const& each : history.trials) all += each.seconds();
     for (std::size_t const i : held) {
       if (history.trials[i].begun != 0) all += std::max(now() - history.trials[i].begun, 0.0);
     }
     return all;
+  }
+  /// Nothing if a live process has the trial.
+  FRUGAL_INLINE std::shared_ptr<RunLock> claim(std::size_t trial) {
+    try {
+      return std::make_shared<RunLock>(folder_of(trial) / "claim");
+    } catch (LockError const& error) {
+      held_by_ = error.what();
+      return nullptr;
+    }
   }
   /// Trials that live processes train: dead ones hold no lock.
   FRUGAL_INLINE std::vector<std::size_t> held_claims(SearchHistory const& history) {
     std::vector<std::size_t> held;
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       if (!history.trials[i].is_open() || history.trials[i].begun == 0) continue;
-      try {
-        RunLock const mine(folder_of(i) / "claim");
-      } catch (LockError const& error) {
-        held_by_ = error.what();
-        held.push_back(i);
-      }
+      if (!claim(i)) held.push_back(i);
     }
     return held;
   }
@@ -245,19 +242,14 @@ class SearchEngine {
       SearchTrial const& trial = history.trials[i];
       if (!trial.is_open()) continue;
       create_folders(folder_of(i));
-      try {
-        task.claim = std::make_shared<RunLock>(folder_of(i) / "claim");
-      } catch (LockError const& error) {
-        held_by_ = error.what();
-        continue;  // another worker's
-      }
+      task.claim = claim(i);
+      if (!task.claim) continue;
       task.trial = i;
       task.rung = trial.rungs.size();
       task.of = trial;
       task.until.reset();
       if (!is_last(trial, task.rung)) task.until = budget_of(trial, task.rung);
-      task.seconds_before =
-          (trial.rungs.empty() ? 0 : trial.rungs.back().seconds) + trial.spent_seconds;
+      task.seconds_before = trial.seconds();
       return true;
     }
     return false;
@@ -277,15 +269,12 @@ class SearchEngine {
     return std::ranges::any_of(history.trials, [](auto const& each) { return each.is_open(); });
   }
   FRUGAL_INLINE bool prune_rest(SearchJournal::Session& session) const {
-    bool any = false;
     for (std::size_t i = 0; i < session.history().trials.size(); ++i) {
       if (session.history().trials[i].is_over()) continue;
       session.records().outcome(i, "the budget is spent");
       session.records().state(i, TrialState::pruned, nullptr);
-      any = true;
     }
-    if (any) session.commit();
-    return any;
+    return session.commit();
   }
 
   /// Of a trial that is over and has no weights to keep: hundreds of them would fill the disk.
@@ -298,14 +287,11 @@ class SearchEngine {
     }
   }
   FRUGAL_INLINE bool create_repeats(SearchJournal::Session& session) const {
-    bool any = false;
     for (SearchTrial const& each :
          missing_repeats(session.history(), rules_.finalists, rules_.seed)) {
       session.records().create(journal_.domain(), each);
-      any = true;
     }
-    if (any) session.commit();
-    return any;
+    return session.commit();
   }
 
   SearchJournal& journal_;

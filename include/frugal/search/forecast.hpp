@@ -14,6 +14,7 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/search/schedule/play.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>
@@ -48,7 +49,6 @@ FRUGAL_INLINE SimulatedSearch simulate_search(SearchSchedule const& schedule,
                                               std::optional<std::uint64_t> budget,
                                               std::size_t objectives,
                                               std::function<double(std::size_t)> const& value) {
-  using Kind = SearchDecision::Kind;
   std::vector<std::vector<std::uint64_t>> const rungs = schedule.rungs();
   SimulatedSearch found;
   std::vector<std::vector<double>>& counts = found.counts;
@@ -60,28 +60,13 @@ FRUGAL_INLINE SimulatedSearch simulate_search(SearchSchedule const& schedule,
     trial.rungs.push_back({.values = ObjectiveValues(objectives, value(number))});
     if (trial.rungs.size() == rungs[trial.bracket].size()) trial.state = TrialState::complete;
   };
-  while (true) {
-    SearchDecision const decision = schedule.next(history);
-    bool const opens = decision.kind == Kind::create || decision.kind == Kind::promote;
-    if (opens && !pays_for(budget, rungs, history, decision)) return found;
-    switch (decision.kind) {
-      case Kind::create:
-        found.learnt += decision.visible != 0 ? 1U : 0U;
-        history.trials.push_back({.bracket = decision.bracket});
-        train(history.trials.size() - 1);
-        break;
-      case Kind::promote:
-        ++history.trials[decision.trial].opened;
-        train(decision.trial);
-        break;
-      case Kind::prune:
-        history.trials[decision.trial].state = TrialState::pruned;
-        break;
-      case Kind::wait:
-      case Kind::done:
-        return found;
-    }
-  }
+  auto const pays = [&](SearchDecision const& decision) {
+    if (!pays_for(budget, rungs, history, decision)) return false;
+    found.learnt += decision.visible != 0 ? 1U : 0U;
+    return true;
+  };
+  play_schedule(schedule, history, pays, train);
+  return found;
 }
 
 FRUGAL_INLINE double cost_of(std::vector<std::vector<std::uint64_t>> const& rungs,

@@ -96,7 +96,7 @@ FRUGAL_INLINE void SearchSettings::require() const {
   }
   if (budget.dollars && (!dollars_per_hour || *dollars_per_hour == 0)) {
     refuse("the budget is in dollars, and there is no price", "SearchSettings::budget",
-           "what a trial has cost is not known", "Set SearchSettings::dollars_per_hour.");
+           "the cost of a trial is not known", "Set SearchSettings::dollars_per_hour.");
   }
   if (most_failures == 0) {
     refuse("no trial may fail", "SearchSettings::most_failures",

@@ -109,10 +109,12 @@ class SearchJournal {
     SearchHistory const& history() const { return journal_.reader_.history(); }
     /// Lines to be appended by commit().
     JournalRecords& records() { return journal_.records_; }
-    /// Appends the lines, and makes them durable; the history has them then.
-    FRUGAL_INLINE void commit() {
+    /// Appends the lines, and makes them durable; the history has them then. False if there are none.
+    FRUGAL_INLINE bool commit() {
       lock_.require_held();
-      journal_.append(journal_.records_.take());
+      std::string const lines = journal_.records_.take();
+      journal_.append(lines);
+      return !lines.empty();
     }
 
    private:

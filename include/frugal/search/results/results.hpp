@@ -75,9 +75,7 @@ struct SearchResults {
   /// The budget of a rung; nothing for repeats, which may have other rungs.
   FRUGAL_INLINE std::optional<std::uint64_t> budget(SearchTrial const& of, std::size_t rung) const;
   /// Seconds that a trial was paid for, up to its newest result.
-  static double seconds(SearchTrial const& of) {
-    return (of.rungs.empty() ? 0 : of.rungs.back().seconds) + of.spent_seconds;
-  }
+  static double seconds(SearchTrial const& of) { return of.seconds(); }
   static std::uint64_t samples(SearchTrial const& of) {
     return of.rungs.empty() ? 0 : of.rungs.back().samples;
   }

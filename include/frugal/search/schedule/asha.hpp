@@ -42,21 +42,13 @@ class AshaSchedule final : public SearchSchedule {
   std::vector<std::vector<std::uint64_t>> rungs() const override { return {budgets_}; }
   bool is_deterministic() const override { return false; }
   std::string text() const override {
-    std::string all =
-        "Asha<Eta<" + std::to_string(eta_) + ">> of " + std::to_string(trials_) + " trials at";
-    for (std::uint64_t const each : budgets_) all += " " + std::to_string(each);
-    return all + " " + name_of(unit_);
+    return "Asha<Eta<" + std::to_string(eta_) + ">> of " + std::to_string(trials_) + " trials" +
+           budgets_text(budgets_, unit_);
   }
 
   SearchDecision next(SearchHistory const& history) const override {
     using Kind = SearchDecision::Kind;
-    std::size_t own = 0;
-    bool open = false;
-    for (SearchTrial const& trial : history.trials) {
-      if (trial.repeats) continue;
-      ++own;
-      open = open || trial.is_open();
-    }
+    OwnTrials const own = OwnTrials::of(history);
     for (std::size_t k = budgets_.size() - 1; k-- != 0;) {
       std::vector<std::size_t> members;
       std::vector<ObjectiveValues> results;
@@ -75,8 +67,8 @@ class AshaSchedule final : public SearchSchedule {
         }
       }
     }
-    if (own < trials_) return {.kind = Kind::create, .visible = history.trials.size()};
-    if (open) return {.kind = Kind::wait};
+    if (own.count < trials_) return {.kind = Kind::create, .visible = history.trials.size()};
+    if (own.open) return {.kind = Kind::wait};
     if (auto const last = without_result(history)) return {.kind = Kind::promote, .trial = *last};
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       SearchTrial const& trial = history.trials[i];

@@ -59,27 +59,21 @@ class MedianSchedule final : public SearchSchedule {
   std::vector<std::vector<std::uint64_t>> rungs() const override { return {budgets_}; }
   bool is_deterministic() const override { return false; }
   std::string text() const override {
-    std::string all = "MedianStop of " + std::to_string(trials_) + " trials, the first " +
-                      std::to_string(startup_) + " in full, at";
-    for (std::uint64_t const each : budgets_) all += " " + std::to_string(each);
-    return all + " " + name_of(unit_);
+    return "MedianStop of " + std::to_string(trials_) + " trials, the first " +
+           std::to_string(startup_) + " in full," + budgets_text(budgets_, unit_);
   }
 
   SearchDecision next(SearchHistory const& history) const override {
     using Kind = SearchDecision::Kind;
-    std::size_t own = 0;
-    bool open = false;
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
       SearchTrial const& trial = history.trials[i];
-      if (trial.repeats) continue;
-      ++own;
-      open = open || trial.is_open();
-      if (trial.is_over() || trial.is_open()) continue;
+      if (trial.repeats || trial.is_over() || trial.is_open()) continue;
       bool const stops = is_below_median(history, trial, startup_);
       return {.kind = stops ? Kind::prune : Kind::promote, .trial = i};
     }
-    if (own < trials_) return {.kind = Kind::create, .visible = history.trials.size()};
-    return {.kind = open ? Kind::wait : Kind::done};
+    OwnTrials const own = OwnTrials::of(history);
+    if (own.count < trials_) return {.kind = Kind::create, .visible = history.trials.size()};
+    return {.kind = own.open ? Kind::wait : Kind::done};
   }
 
  private:

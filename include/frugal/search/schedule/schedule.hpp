@@ -127,6 +127,29 @@ FRUGAL_INLINE std::uint64_t first_rung(std::uint64_t least, std::uint64_t horizo
   return least != 0 ? least : std::max<std::uint64_t>(horizon / (eta * eta * eta), 1);
 }
 
+/// The trials of a schedule, which are all but repeats.
+struct OwnTrials {
+  std::size_t count = 0;
+  bool open = false;  ///< a rung of one of them has no result yet
+
+  FRUGAL_INLINE static OwnTrials of(SearchHistory const& history) {
+    OwnTrials own;
+    for (SearchTrial const& trial : history.trials) {
+      if (trial.repeats) continue;
+      ++own.count;
+      own.open = own.open || trial.is_open();
+    }
+    return own;
+  }
+};
+
+/// " at 3 9 27 steps"
+FRUGAL_INLINE std::string budgets_text(std::vector<std::uint64_t> const& budgets, RungUnit unit) {
+  std::string text = " at";
+  for (std::uint64_t const each : budgets) text += " " + std::to_string(each);
+  return text + " " + name_of(unit);
+}
+
 /// The result of a trial at a rung. One that has ended by itself counts at later rungs as it is; one that has
 /// failed on the way is infinitely bad.
 FRUGAL_INLINE ObjectiveValues values_at(SearchTrial const& trial, std::size_t rung,

@@ -62,6 +62,8 @@ struct SearchTrial {
   double spent_seconds = 0;
   double begun = 0;  ///< when its open rung was last claimed, in seconds since 1970; 0: never
 
+  /// Wall time of all its attempts that have ended.
+  double seconds() const { return (rungs.empty() ? 0 : rungs.back().seconds) + spent_seconds; }
   bool is_over() const { return state != TrialState::running; }
   /// A rung is open and has no result.
   bool is_open() const { return !is_over() && rungs.size() < opened; }
