@@ -16,7 +16,6 @@
 #include <filesystem>
 #include <ostream>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,6 +23,7 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
@@ -64,12 +64,6 @@ struct trainer_of_job<CompareJob<Make, Objective, Train, Valid, Ps...>> {
         of.shared);
   }
 };
-
-/// A failure in one line: LibTorch's have a stack after the first.
-inline std::string failure_text(std::exception const& error) {
-  std::string_view const text = error.what();
-  return std::string(text.substr(0, text.find('\n')));
-}
 
 /// Runs one recipe once. True if the run was preempted, and the comparison ends.
 template <class R, class Job, class Tune>
@@ -148,15 +142,10 @@ class Rounds {
 
  private:
   std::string unique(std::string const& name) const {
-    auto const taken = [&](std::string const& candidate) {
+    return numbered_name(name, [&](std::string const& candidate) {
       return std::any_of(into_.rows.begin(), into_.rows.end(),
                          [&](ComparedRecipe const& row) { return row.name == candidate; });
-    };
-    std::string candidate = name;
-    for (int number = 2; taken(candidate); ++number) {
-      candidate = name + " (" + std::to_string(number) + ")";
-    }
-    return candidate;
+    });
   }
 
   Settings settings_of(std::size_t at, std::string const& part) const {

@@ -101,8 +101,7 @@ SearchForecast explain(SearchSpace<Recipes, Vs...> const& space,
                        SearchSettings const& settings, std::ostream& out, Parts const&... parts) {
   detail::SearchRun all(space, job, settings);
   detail::plan_search(all, parts...);
-  all.explain(out);
-  return all.expected();
+  return all.explain(out);
 }
 
 }  // namespace frugal

@@ -90,6 +90,16 @@ std::string name_of_policies(list<Ps...>) {
   return text.empty() ? "defaults" : text;
 }
 
+/// The name, or the first of "name (2)", "name (3)" and so on that is not taken.
+template <class IsTaken>
+std::string numbered_name(std::string const& name, IsTaken&& is_taken) {
+  std::string candidate = name;
+  for (int number = 2; is_taken(candidate); ++number) {
+    candidate = name + " (" + std::to_string(number) + ")";
+  }
+  return candidate;
+}
+
 }  // namespace detail
 
 /// A recipe's name for tables and files: "AdamW + BF16 + Accumulate<4> + Ema". Takes a Recipe or a

@@ -23,6 +23,7 @@
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
@@ -83,13 +84,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
 
   /// Whether validations could measure this metric, as far as types show.
   static bool may_measure(std::string_view metric) {
-    return []<class... Qs>(list<Qs...>, std::string_view name) {
-      auto const of = [&]<class... Ms>(list<Ms...>) {
-        return (false || ... || may_be_named<Ms>(name));
-      };
-      return name == always_measured ||
-             (false || ... || (may_add_metrics<Qs>() || of(typename metrics_of<Qs>::type{})));
-    }(typename type::policies{}, metric);
+    return watching_of<typename type::policies>::type::may_measure(metric);
   }
 
   /// Trains one rung, or what is left of it. Errors of the trial are part of the outcome.
@@ -154,12 +149,6 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
   }
 
  private:
-  /// One line: LibTorch's have a stack after the first.
-  static std::string failure_text(std::exception const& error) {
-    std::string_view const text = error.what();
-    return std::string(text.substr(0, text.find('\n')));
-  }
-
   static type make(Job const& job, Architecture const& architecture, Settings const& settings) {
     return std::apply(
         [&](auto const&... values) {
@@ -167,8 +156,6 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
         },
         job.shared);
   }
-
-  static constexpr bool finds_micro_batch = has<kinds::auto_batch, typename type::policies>;
 
   /// The recipe and the architecture: what the memory of a step depends on.
   static std::string architecture_key(Space const& space, Candidate const& candidate) {
@@ -194,13 +181,12 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
         space.settings);
   }
 
-  template <class V>
-  static void set_in_policies(type& trainer, V const& setting, double value) {
+  /// Calls `call(std::type_identity<Q>{})` for each policy that has the setting.
+  template <class V, class Call>
+  static void each_policy_with(Call&& call) {
     [&]<class... Qs>(list<Qs...>) {
-      auto const one = [&]<class Q>(std::type_identity<Q>) {
-        if constexpr (V::template is_in<Q> && !Q::kind::repeatable) {
-          setting.set(trainer.template policy<typename Q::kind>(), value);
-        }
+      auto const one = [&]<class Q>(std::type_identity<Q> policy) {
+        if constexpr (V::template is_in<Q> && !Q::kind::repeatable) call(policy);
       };
       (one(std::type_identity<Qs>{}), ...);
     }(typename type::policies{});
@@ -217,16 +203,27 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
                               .place = "trainer.objective()",
                               .member = V::template member_of<Objective>()});
     } else {
-      [&]<class... Qs>(list<Qs...>) {
-        auto const one = [&]<class Q>(std::type_identity<Q>) {
-          if constexpr (V::template is_in<Q> && !Q::kind::repeatable) {
-            all.settings.push_back({.setting = setting.name,
-                                    .place = "trainer.policy<" + written_name<Q>() + "::kind>()",
-                                    .member = V::template member_of<Q>()});
-          }
-        };
-        (one(std::type_identity<Qs>{}), ...);
-      }(typename type::policies{});
+      each_policy_with<V>([&]<class Q>(std::type_identity<Q>) {
+        all.settings.push_back({.setting = setting.name,
+                                .place = "trainer.policy<" + written_name<Q>() + "::kind>()",
+                                .member = V::template member_of<Q>()});
+      });
+    }
+  }
+
+  static Report fit(Space const& space, Job const& job, Candidate const& candidate,
+                    std::filesystem::path const& folder, type& trainer) {
+    if constexpr (has<kinds::auto_batch, typename type::policies>) {
+      MicroBatchFile const file(folder.parent_path().parent_path(),
+                                architecture_key(space, candidate) + "; " + trainer.device().str());
+      auto& accumulate = trainer.template policy<kinds::accumulate>();
+      file.read_into(accumulate.samples);
+      Report report = trainer.fit(*job.train, *job.valid);
+      bool const found = !trainer.template policy<kinds::auto_batch>().finding().empty();
+      file.write(accumulate.micro_batch(), found);
+      return report;
+    } else {
+      return trainer.fit(*job.train, *job.valid);
     }
   }
 
@@ -243,9 +240,11 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
                [&](auto const& setting, double value) { setting.set(architecture, value); });
     torch::manual_seed(settings.seed);
     type trainer = make(job, architecture, settings);
-    each_value(space, task.of.candidate, [&](auto const& setting, double value) {
+    each_value(space, task.of.candidate, [&]<class V>(V const& setting, double value) {
       setting.set(trainer.objective(), value);
-      set_in_policies(trainer, setting, value);
+      each_policy_with<V>([&]<class Q>(std::type_identity<Q>) {
+        setting.set(trainer.template policy<typename Q::kind>(), value);
+      });
     });
     bool reached = false;
     auto& watch = trainer.template policy<kinds::search_watch>();
@@ -268,17 +267,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     if constexpr (has<kinds::average, typename type::policies>) {
       trainer.template policy<kinds::average>().at_end = Weights::validated;
     }
-    MicroBatchFile const micro_batch(
-        folder.parent_path().parent_path(),
-        architecture_key(space, task.of.candidate) + "; " + trainer.device().str());
-    if constexpr (finds_micro_batch) {
-      micro_batch.read_into(trainer.template policy<kinds::accumulate>().samples);
-    }
-    Report const report = trainer.fit(*job.train, *job.valid);
-    if constexpr (finds_micro_batch) {
-      bool const found = !trainer.template policy<kinds::auto_batch>().finding().empty();
-      micro_batch.write(trainer.template policy<kinds::accumulate>().micro_batch(), found);
-    }
+    Report const report = fit(space, job, task.of.candidate, folder, trainer);
     outcome.result.steps = report.steps;
     outcome.result.samples = report.samples;
     outcome.by_ctrl_c = report.interrupted;

@@ -122,13 +122,13 @@ class SearchRun {
     learns_ = Sampler::learns;
   }
 
-  SearchForecast expected() const {
-    return forecast(*schedule_, budget_, settings_.objectives.size(), settings_.finalists);
-  }
-  void explain(std::ostream& out) const {
-    out << forecast_text(expected(), *schedule_, unit_, sampler_, learns_, is_measured(),
+  SearchForecast explain(std::ostream& out) const {
+    SearchForecast const expected =
+        forecast(*schedule_, budget_, settings_.objectives.size(), settings_.finalists);
+    out << forecast_text(expected, *schedule_, unit_, sampler_, learns_, is_measured(),
                          settings_.finalists);
     for (auto const& [name, fault] : dropped_) out << "dropped: " << name << ": " << fault << '\n';
+    return expected;
   }
 
   SearchOutcome run() {
@@ -201,11 +201,9 @@ class SearchRun {
     return {One::template has_setting<Vs>()...};
   }
   std::string unique(std::string const& name) const {
-    std::string candidate = name;
-    for (int number = 2; std::ranges::count(domain_.recipes, candidate) != 0; ++number) {
-      candidate = name + " (" + std::to_string(number) + ")";
-    }
-    return candidate;
+    return numbered_name(name, [&](std::string const& candidate) {
+      return std::ranges::count(domain_.recipes, candidate) != 0;
+    });
   }
 
   template <class V>

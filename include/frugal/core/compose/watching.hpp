@@ -88,6 +88,12 @@ struct Watching {
            (true && ... && all_of_sources(typename watches_of<Ps>::type{}, names...));
   }
 
+  /// Whether a validation could have this metric, as far as types show. The name is without a source.
+  static constexpr bool may_measure(std::string_view metric) {
+    return metric == always_measured ||
+           (false || ... || (may_add_metrics<Ps>() || measures<Ps>(metric)));
+  }
+
  private:
   template <class... Ws, class... Names>
   static constexpr bool all_of_sources(list<Ws...>, Names... names) {
@@ -98,9 +104,7 @@ struct Watching {
   }
 
   static constexpr bool is_measured(std::string_view watched_name) {
-    std::string_view const metric = metric_of(watched_name);
-    return metric == always_measured ||
-           (false || ... || (may_add_metrics<Ps>() || measures<Ps>(metric)));
+    return may_measure(metric_of(watched_name));
   }
   template <class P>
   static constexpr bool measures(std::string_view metric) {

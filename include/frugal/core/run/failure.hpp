@@ -19,6 +19,12 @@
 // How the loop fails: kept apart so that the loop reads from top to bottom.
 namespace frugal::detail {
 
+/// A failure in one line: LibTorch's have a stack after the first.
+FRUGAL_INLINE std::string failure_text(std::exception const& error) {
+  std::string const text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 FRUGAL_INLINE std::string position_text(Counters const& at) {
   return "epoch " + std::to_string(at.epoch) + ", step " + std::to_string(at.step) +
          ", micro-batch " + std::to_string(at.micro_batch);
