@@ -2,7 +2,7 @@
 """Searching, compared with training every trial in full, with Trainers by hand, and with Optuna and Ray Tune.
 
 samples        Fashion-MNIST, a pool of candidates that train in full; halving replayed on their curves for 20 draws of two thirds of them
-orchestration  the wall time of search() over that of the same runs by hand; Optuna and Ray Tune over their own training loops
+orchestration  the wall time over the trials' own seconds, of search(), Optuna and Ray Tune; and over the same runs by hand
 promotion      samples that a promotion trains twice
 architecture   Evolution and Hyperband with Tpe, compared with halving of random candidates, at equal samples, by test images
 compile        seconds of the compiler for one recipe more

@@ -178,10 +178,12 @@ json orchestration(Options const& options) {
     if (r % 2 == 0) ours();
     theirs();
     if (r % 2 == 1) ours();
+    double own = 0;
     for (std::size_t i = 0; i < losses.size(); ++i) {
       same = same && losses[i] == found.trials[i].values().front();
+      own += found.trials[i].seconds();
     }
-    line["rounds"].push_back({{"search", seconds}, {"by_hand", alone}});
+    line["rounds"].push_back({{"search", seconds}, {"own", own}, {"by_hand", alone}});
   }
   line["same"] = same;
   return line;

@@ -27,6 +27,7 @@
 #include <frugal/search/micro_batch_file.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
+#include <frugal/search/patience.hpp>
 #include <frugal/search/results/importance.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/sampler/evolution.hpp>

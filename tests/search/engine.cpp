@@ -47,6 +47,7 @@ struct FakeSearch {
   std::uint64_t horizon = 27;
   std::uint64_t interval = 4;  ///< steps between two saves
   std::chrono::microseconds step_time{0};
+  double dollars = 0;  ///< that a meter bills for each rung; 0: there is none
   EngineRules rules{.seed = 11, .finalists = {.count = 2, .seeds = 3}};
   /// What a trial comes to; it may throw an error of the trial.
   std::function<double(SearchTrial const&, std::uint64_t)> value = [](SearchTrial const& trial,
@@ -72,6 +73,7 @@ struct FakeSearch {
       std::ofstream(at / "steps", std::ios::app) << 's';
       if (++step % interval == 0 || step == until) {
         write_whole_file(at / "step", std::to_string(step), Durable::no);
+        std::filesystem::create_directory(at / "checkpoints" / ("step-" + std::to_string(step)));
       }
     }
     TaskOutcome outcome;
@@ -79,6 +81,7 @@ struct FakeSearch {
                       .samples = 8 * step,
                       .seconds = task.seconds_before + 0.5,
                       .values = {value(task.of, step)}};
+    if (dollars != 0) outcome.result.dollars = dollars * static_cast<double>(task.rung + 1);
     return outcome;
   }
 
@@ -214,6 +217,13 @@ TEST_CASE("one, two and four workers decide alike, and no step is trained twice"
   }
 }
 
+/// Workers live for no longer than a save takes.
+EngineRules often_killed() {
+  EngineRules rules = FakeSearch{}.rules;
+  rules.most_kills = 1000;
+  return rules;
+}
+
 TEST_CASE("200 kills change no decision, lose no trial, and repeat less than an interval each") {
   constexpr int kills = 100;
   Bind const many = [](SearchLimits const& limits) {
@@ -228,7 +238,8 @@ TEST_CASE("200 kills change no decision, lose no trial, and repeat less than an 
     FakeSearch const search{.folder = killed.path(),
                             .bind = bind,
                             .interval = 2,
-                            .step_time = std::chrono::milliseconds(10)};
+                            .step_time = std::chrono::milliseconds(10),
+                            .rules = often_killed()};
     SearchHistory const found = search.run_in(3, kills);
     CHECK(decisions(found) == decisions(alone));
     CHECK(steps_in(killed.path()) >= steps_of(alone));
@@ -241,7 +252,8 @@ TEST_CASE("a replay of the journal of Asha decides alike, with four workers and 
   FakeSearch const search{.folder = folder.path(),
                           .bind = asha(),
                           .interval = 2,
-                          .step_time = std::chrono::milliseconds(15)};
+                          .step_time = std::chrono::milliseconds(15),
+                          .rules = often_killed()};
   SearchHistory const found = search.run_in(4, 40);
   CHECK(found.trials.size() >= 24);
   auto const schedule = asha()({.horizon = 27});
@@ -368,6 +380,76 @@ TEST_CASE(
   CHECK(other.trial == task.trial);
 }
 
+/// One process that is killed again and again while it trains trial 0: the next one goes on with its journal.
+struct Killed {
+  TemporaryFolder folder{};
+  std::unique_ptr<SearchSchedule const> schedule = halving()({.horizon = 27});
+  SearchJournal journal{folder.path(), "test", domain(), {{}}, {{"schedule", schedule->text()}}};
+  SearchEngine engine;
+  SearchTask task{};
+
+  explicit Killed(EngineRules const& rules)
+      : engine(
+            journal, *schedule,
+            [](SearchHistory const& seen, std::size_t trial) {
+              return RandomSampler{}.suggest(domain(), seen, trial, 1);
+            },
+            rules) {}
+  SearchEngine::Kind next() {
+    task.claim.reset();
+    return engine.next(task);
+  }
+  SearchTrial const& trial() const { return journal.history().trials.at(0); }
+};
+
+TEST_CASE("a trial that kills one process after the other is left, and the search goes on") {
+  Killed search({.seed = 1, .most_kills = 3});
+  for (int begin = 0; begin < 3; ++begin) {
+    REQUIRE(search.next() == SearchEngine::Kind::task);
+    CHECK(search.task.trial == 0);
+  }
+  // It comes to a checkpoint, so these kills were not its fault.
+  std::filesystem::create_directories(search.engine.folder_of(0) / "checkpoints/step-00000001");
+  for (int begin = 0; begin < 3; ++begin) {
+    REQUIRE(search.next() == SearchEngine::Kind::task);
+    CHECK(search.task.trial == 0);
+    CHECK(search.trial().kills == static_cast<std::size_t>(begin));
+  }
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  CHECK(search.task.trial == 1);
+  CHECK(search.trial().state == TrialState::failed);
+  CHECK(search.trial().outcome.find("its process ended 3 times without an error") == 0);
+}
+
+TEST_CASE("the time of a killed process is that up to its last file, and it is paid for") {
+  Killed search({.seed = 1, .dollars = 0.09, .dollars_per_hour = 3600});
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  write_whole_file(search.engine.folder_of(0) / "log", "a line", Durable::no);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  CHECK(search.trial().kills == 1);
+  CHECK(search.trial().spent_seconds >= 0.09);
+  CHECK(search.trial().spent_seconds < 0.4);
+  CHECK(search.task.seconds_before == search.trial().spent_seconds);
+  CHECK(search.engine.is_spent());
+}
+
+TEST_CASE("the money of all trials is a budget, at a price or as a meter bills it") {
+  TemporaryFolder priced, billed;
+  FakeSearch search{.folder = priced.path(), .bind = halving()};
+  search.rules.dollars = 4.2;
+  search.rules.dollars_per_hour = 3600;  // half a dollar a rung
+  SearchHistory history;
+  CHECK(search.work(history) == SearchEngine::Kind::budget);
+  CHECK(history.trials.size() == 9);
+  search.rules.dollars_per_hour.reset();
+  search.folder = billed.path();
+  search.dollars = 2;
+  CHECK(search.work(history) == SearchEngine::Kind::budget);
+  CHECK(history.trials.size() == 3);
+}
+
 TEST_CASE("the checkpoints of pruned trials are removed, and no others") {
   TemporaryFolder folder;
   SearchHistory const found = FakeSearch{.folder = folder.path(), .bind = halving()}.run();
@@ -381,6 +463,15 @@ TEST_CASE("the checkpoints of pruned trials are removed, and no others") {
     pruned += complete ? 0U : 1U;
   }
   CHECK(pruned == 16);
+  // A process that is killed between the two leaves them, and the next one that comes to the end looks.
+  auto const is_pruned = [](SearchTrial const& of) { return of.state == TrialState::pruned; };
+  auto const which = std::ranges::find_if(found.trials, is_pruned) - found.trials.begin();
+  std::string const number = std::to_string(which);
+  auto const left =
+      folder / ("trials/" + std::string(4 - number.size(), '0') + number + "/checkpoints");
+  std::filesystem::create_directories(left / "step-00000003");
+  FakeSearch{.folder = folder.path(), .bind = halving()}.run();
+  CHECK(!std::filesystem::exists(left));
 }
 
 TEST_CASE("a budget in steps ends an asynchronous search, and what it has paused") {

@@ -3,12 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <frugal/search/forecast.hpp>
-#include <frugal/search/forecast_text.hpp>
 #include <frugal/search/schedule/asha.hpp>
 #include <frugal/search/schedule/median_stop.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
-
-#include <string>
 
 namespace frugal_test::search_forecast {
 
@@ -24,6 +21,9 @@ TEST_CASE("successive halving costs what its bracket says, whatever comes") {
   CHECK(found.worst == 27 * 3 + 9 * 6 + 3 * 18 + 54 + 2 * 81);
   CHECK(found.expected == doctest::Approx(found.worst));
   CHECK(found.whole == 27 * 81);
+  CHECK(found.finalists == 1);
+  CHECK(found.repeats == 2 * 81);
+  CHECK(forecast(*schedule, {}, 1, {.count = 3, .seeds = 1}).finalists == 0);
 }
 
 TEST_CASE("the worst case of Asha promotes each new trial, the expected one a third") {
@@ -42,23 +42,6 @@ TEST_CASE("a budget ends the forecast of a schedule that does not plan for it") 
   CHECK(found.worst <= 1000);
   CHECK(found.expected <= 1000);
   CHECK(found.expected > 900);
-}
-
-TEST_CASE("the text says whether decisions are the same on every machine") {
-  auto const text = [](auto const& scheduler) {
-    auto const schedule = scheduler.bind({.horizon = 81});
-    return detail::forecast_text(forecast(*schedule, {}, 1, {}), *schedule, scheduler.unit, "tpe",
-                                 true, false, {});
-  };
-  CHECK(text(SuccessiveHalving<>{.trials = 9}).find("the same for any number of workers") !=
-        std::string::npos);
-  CHECK(text(SuccessiveHalving<>{.trials = 9, .unit = RungUnit::seconds})
-            .find("depend on the machines' speed") != std::string::npos);
-  CHECK(text(Asha<>{}).find("depend on the order in which results arrive") != std::string::npos);
-  CHECK(text(SuccessiveHalving<>{.trials = 9}).find("The sampler sees no results") !=
-        std::string::npos);
-  CHECK(text(Asha<>{}).find("The sampler sees results for 63 of 64 trials") != std::string::npos);
-  CHECK(text(Asha<>{}).find("cost in the worst case: ") != std::string::npos);
 }
 
 }  // namespace frugal_test::search_forecast

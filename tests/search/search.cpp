@@ -399,8 +399,19 @@ TEST_CASE("explain prints rungs and costs, trains nothing and writes nothing") {
                                 fr::SuccessiveHalving<>{.trials = 9, .least = 3});
   CHECK(plan.worst == 9 * 3 + 3 * 6 + 18 + 2 * 27);
   CHECK(has(out.str(), "[9@3 3@9 1@27]"));
-  CHECK(has(out.str(), "cost in the worst case: 117 steps, 48.1%"));
+  CHECK(has(out.str(), "cost in the worst case, if no trial fails: 117 steps, 48.1%"));
+  CHECK(has(out.str(), "then 1 finalist with 2 more seeds each"));
   CHECK(!std::filesystem::exists(folder / "search"));
+  // A budget of that cost is enough, and one less is not.
+  settings.budget.steps = 117;
+  static_cast<void>(fr::explain(space(), job_of(data), settings, out,
+                                fr::SuccessiveHalving<>{.trials = 9, .least = 3}));
+  settings.budget.steps = 116;
+  CHECK(has(refusal([&] {
+              static_cast<void>(fr::explain(space(), job_of(data), settings, out,
+                                            fr::SuccessiveHalving<>{.trials = 9, .least = 3}));
+            }),
+            "the budget is 116 steps, of which the finalists' repeats take 54"));
 }
 
 TEST_CASE("illegal recipes are dropped with their sentences, and their settings with them") {
@@ -445,9 +456,12 @@ TEST_CASE("settings that make no search are one clear error each") {
   settings.settings.run_dir.clear();
   CHECK(has(refused(settings, schedule), "the search has no folder"));
   settings = settings_of(folder);
-  settings.budget.steps = 150;
-  CHECK(has(refused(settings, schedule), "the finalists' repeats alone take 162"));
-  settings.budget.steps = 180;
+  settings.budget.steps = 62;
+  CHECK(has(refused(settings, schedule), "takes 63 steps"));
+  settings.budget.steps = 54;
+  CHECK(has(refused(settings, fr::SuccessiveHalving<>{.least = 3}),
+            "the finalists' repeats alone take 54"));
+  settings.budget.steps = 20;
   CHECK(has(refused(settings, fr::SuccessiveHalving<>{.least = 3}), "takes 27 steps"));
   settings.budget = {.samples = 100000};
   CHECK(has(refused(settings, schedule), "the budget is in samples, and the rungs are in steps"));
@@ -458,6 +472,13 @@ TEST_CASE("settings that make no search are one clear error each") {
             "Set Settings::epochs and not steps"));
   CHECK(has(refused(settings, fr::RandomSearch{.trials = 2, .unit = fr::RungUnit::seconds}),
             "Set SearchSettings::horizon"));
+  settings.horizon = 90;
+  settings.budget.hours = 1.0 / 3600;
+  CHECK(has(refused(settings, fr::RandomSearch{.trials = 2, .unit = fr::RungUnit::seconds}),
+            "the first rung of one trial takes 90"));
+  settings = settings_of(folder);
+  settings.objectives = {{.name = "loss"}, {.name = "bytes"}};
+  CHECK(has(refused(settings, fr::Asha<>{}, fr::Nsga2{}), "the sampler draws in generations"));
 }
 
 TEST_CASE("a journal of another search is refused, and a torn last line is removed") {

@@ -20,7 +20,10 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/journal/journal.hpp>
+#include <frugal/search/run_traces.hpp>
 #include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/task.hpp>
+#include <frugal/search/trials/cost.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/ranking.hpp>
@@ -34,34 +37,11 @@ struct EngineRules {
   std::optional<std::uint64_t>
       budget{};                     ///< in the unit of the rungs, without the finalists' repeats
   std::optional<double> seconds{};  ///< of all trials together
-  std::size_t most_failures = 3;    ///< errors after which a trial is left
-};
-
-/// A rung that this process is to train.
-struct SearchTask {
-  std::size_t trial = 0;
-  std::size_t rung = 0;
-  std::optional<std::uint64_t> until{};  ///< where the rung ends; nothing: the run's own end
-  double seconds_before = 0;             ///< of this trial
-  SearchTrial of{};
-  std::shared_ptr<RunLock> claim{};  ///< held as long as it is trained
-};
-
-/// How a process has left a rung.
-struct TaskOutcome {
-  enum class Kind : unsigned char {
-    result,     ///< the rung is ended
-    failure,    ///< a result as well: out of memory, not a number
-    error,      ///< it has thrown, and may be tried again
-    preempted,  ///< the process is to end, or the budget is spent
-  };
-  Kind kind = Kind::result;
-  RungResult result{};
-  bool ended = false;  ///< the run has ended by itself
-  std::string text{};  ///< of a failure or an error
-  double seconds = 0;  ///< wall time
-  bool by_ctrl_c = false;
-  bool by_notice = false;  ///< preempted by another policy than SearchWatch, or by Settings::stop
+  std::optional<double> dollars{};  ///< likewise
+  std::optional<double> dollars_per_hour{};  ///< of time that no CostMeter has billed
+  std::size_t most_failures = 3;             ///< errors after which a trial is left
+  std::size_t most_kills =
+      10;  ///< processes that end in a rung without a word and a checkpoint, likewise
 };
 
 /// Decides what this process does next, by the journal alone: there is no coordinator, so that any process may
@@ -93,13 +73,10 @@ class SearchEngine {
     SearchHistory const& history = session.history();
     while (true) {
       if (settle(session)) continue;
-      if (rules_.seconds && spent(history, held_claims(history)) >= *rules_.seconds) {
-        return Kind::budget;
-      }
+      if (is_spent(history)) return Kind::budget;
       if (claim_open(history, task)) {
-        session.records().begun(task.trial, now());
-        session.commit();
-        return Kind::task;
+        if (begin(session, task)) return Kind::task;
+        continue;
       }
       SearchDecision const decision = schedule_.next(history);
       bool const opens = decision.kind == What::create || decision.kind == What::promote;
@@ -107,7 +84,7 @@ class SearchEngine {
         if (any_open(history)) return Kind::wait;
         if (prune_rest(session)) continue;
         if (create_repeats(session)) continue;
-        return Kind::done;
+        return done(history);
       }
       switch (decision.kind) {
         case What::create:
@@ -119,13 +96,13 @@ class SearchEngine {
         case What::prune:
           session.records().state(decision.trial, TrialState::pruned, nullptr);
           session.commit();
-          remove_checkpoints(decision.trial);
+          remove_checkpoints(folder_of(decision.trial));
           break;
         case What::wait:
           return Kind::wait;
         case What::done:
           if (create_repeats(session)) continue;
-          return any_open(history) ? Kind::wait : Kind::done;
+          return any_open(history) ? Kind::wait : done(history);
       }
       session.commit();
     }
@@ -159,11 +136,10 @@ class SearchEngine {
     task.claim.reset();
   }
 
-  /// Whether the time of all workers is spent, with that of the rungs that are being trained now.
+  /// Whether the time or the money of all workers is spent, with that of the rungs that are being trained now.
   FRUGAL_INLINE bool is_spent() {
     SearchJournal::Session const session(journal_);
-    return rules_.seconds &&
-           spent(session.history(), held_claims(session.history())) >= *rules_.seconds;
+    return is_spent(session.history());
   }
   /// Why open rungs are not this process's: the lock of one of them.
   std::string const& held_by() const { return held_by_; }
@@ -207,15 +183,19 @@ class SearchEngine {
     std::chrono::duration<double> const since = std::chrono::system_clock::now().time_since_epoch();
     return since.count();
   }
-  /// Seconds of all trials: of rungs and attempts that have ended, and of these that are being trained.
-  FRUGAL_INLINE static double spent(SearchHistory const& history,
-                                    std::vector<std::size_t> const& held) {
-    double all = 0;
-    for (SearchTrial const& each : history.trials) all += each.seconds();
-    for (std::size_t const i : held) {
-      if (history.trials[i].begun != 0) all += std::max(now() - history.trials[i].begun, 0.0);
+  /// With rungs that are being trained now.
+  FRUGAL_INLINE bool is_spent(SearchHistory const& history) {
+    if (!rules_.seconds && !rules_.dollars) return false;
+    double seconds = 0;
+    for (std::size_t const i : held_claims(history)) {
+      seconds += std::max(now() - history.trials[i].begun, 0.0);
     }
-    return all;
+    auto const price = dollars_per_second(history, rules_.dollars_per_hour);
+    if (rules_.dollars && price) {
+      if (*dollars_of(history, price) + seconds * *price >= *rules_.dollars) return true;
+    }
+    for (SearchTrial const& each : history.trials) seconds += each.seconds();
+    return rules_.seconds && seconds >= *rules_.seconds;
   }
   /// Nothing if a live process has the trial.
   FRUGAL_INLINE std::shared_ptr<RunLock> claim(std::size_t trial) {
@@ -236,23 +216,50 @@ class SearchEngine {
     return held;
   }
 
-  /// A rung that is open, and that no live process trains.
+  /// A rung that is open, and that no live process trains: one that has killed no process before others.
   FRUGAL_INLINE bool claim_open(SearchHistory const& history, SearchTask& task) {
+    std::vector<std::pair<std::size_t, std::size_t>> open;
     for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      if (history.trials[i].is_open()) open.emplace_back(history.trials[i].kills, i);
+    }
+    std::ranges::sort(open);
+    for (auto const& [kills, i] : open) {
       SearchTrial const& trial = history.trials[i];
-      if (!trial.is_open()) continue;
       create_folders(folder_of(i));
       task.claim = claim(i);
       if (!task.claim) continue;
       task.trial = i;
       task.rung = trial.rungs.size();
-      task.of = trial;
       task.until.reset();
       if (!is_last(trial, task.rung)) task.until = budget_of(trial, task.rung);
-      task.seconds_before = trial.seconds();
       return true;
     }
     return false;
+  }
+  /// Whether the claimed rung is to be trained. The process that had it before may have been killed: its time
+  /// is spent, and a trial that kills one process after the other is left.
+  FRUGAL_INLINE bool begin(SearchJournal::Session& session, SearchTask& task) const {
+    SearchTrial const& trial = session.history().trials[task.trial];
+    RunTraces const traces = traces_in(folder_of(task.trial));
+    if (trial.begun != 0) {
+      double const seconds = std::clamp(traces.newest - trial.begun, 0.0, now() - trial.begun);
+      session.records().killed(task.trial, seconds, traces.step);
+      session.commit();
+      if (trial.kills >= rules_.most_kills) {
+        session.records().outcome(task.trial, "its process ended " + std::to_string(trial.kills) +
+                                                  " times without an error and a new checkpoint: "
+                                                  "look for a lack of host memory");
+        session.records().state(task.trial, TrialState::failed, nullptr);
+        session.commit();
+        task.claim.reset();
+        return false;
+      }
+    }
+    session.records().begun(task.trial, now(), traces.step);
+    session.commit();
+    task.of = session.history().trials[task.trial];
+    task.seconds_before = task.of.seconds();
+    return true;
   }
 
   FRUGAL_INLINE void create(SearchJournal::Session& session, SearchDecision const& decision) const {
@@ -277,14 +284,12 @@ class SearchEngine {
     return session.commit();
   }
 
-  /// Of a trial that is over and has no weights to keep: hundreds of them would fill the disk.
-  FRUGAL_INLINE void remove_checkpoints(std::size_t trial) const {
-    try {
-      RunLock const claim(folder_of(trial) / "claim");
-      std::error_code ignored;
-      std::filesystem::remove_all(folder_of(trial) / "checkpoints", ignored);
-    } catch (StoreError const&) {  // another process has it, or the folder is not there
+  /// Of pruned trials, also of those whose process ended before it had removed them.
+  FRUGAL_INLINE Kind done(SearchHistory const& history) const {
+    for (std::size_t i = 0; i < history.trials.size(); ++i) {
+      if (history.trials[i].state == TrialState::pruned) remove_checkpoints(folder_of(i));
     }
+    return Kind::done;
   }
   FRUGAL_INLINE bool create_repeats(SearchJournal::Session& session) const {
     for (SearchTrial const& each :

@@ -39,7 +39,9 @@
 #include <frugal/search/micro_batch_file.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/results/winner_code.hpp>
+#include <frugal/search/setting_places.hpp>
 #include <frugal/search/space.hpp>
+#include <frugal/search/task.hpp>
 #include <frugal/search/watch.hpp>
 #include <frugal/trainer.hpp>
 
@@ -72,15 +74,8 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
  public:
   using complete = Recipe<R, Ps..., SearchWatch>;
   using type = Trainer<typename Job::module_type, Objective, R, Ps..., SearchWatch>;
-
-  /// Whether a trainer of this recipe has a member that the setting sets.
-  template <class V>
-  static constexpr bool has_setting() {
-    return V::template is_in<Architecture> || V::template is_in<Objective> ||
-           []<class... Qs>(list<Qs...>) {
-             return (false || ... || (V::template is_in<Qs> && !Qs::kind::repeatable));
-           }(typename type::policies{});
-  }
+  /// A class, because an illegal recipe has no `policies`: members of a template are made where they are used.
+  struct places : SettingPlaces<typename type::policies, Architecture, Objective> {};
 
   /// Whether validations could measure this metric, as far as types show.
   static bool may_measure(std::string_view metric) {
@@ -93,13 +88,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     double const begin = WallClock::seconds();
     TaskOutcome outcome;
     auto const fail = [&](TaskOutcome::Kind kind, std::string text) {
-      outcome.kind = kind;
-      outcome.text = std::move(text);
-      if (!task.of.rungs.empty() && outcome.result.steps == 0) {
-        outcome.result = task.of.rungs.back();
-      }
-      outcome.result.values.assign(context.settings->objectives.size(),
-                                   std::numeric_limits<double>::quiet_NaN());
+      outcome.fail(kind, std::move(text), task, context.settings->objectives.size());
     };
     try {
       train(space, job, context, task, folder, outcome);
@@ -127,11 +116,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       fail(memory ? TaskOutcome::Kind::failure : TaskOutcome::Kind::error,
            (memory ? "out of memory: " : "") + failure_text(error));
     }
-    outcome.seconds = WallClock::seconds() - begin;
-    outcome.result.seconds = task.seconds_before + outcome.seconds;
-    if (!outcome.result.dollars && context.settings->dollars_per_hour) {
-      outcome.result.dollars = outcome.result.seconds / 3600 * *context.settings->dollars_per_hour;
-    }
+    outcome.pay(task, WallClock::seconds() - begin, context.settings->dollars_per_hour);
     return outcome;
   }
 
@@ -143,9 +128,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
 
   /// Where a program keeps the settings that this recipe has.
   static WinnerCode code(Space const& space) {
-    WinnerCode all{.recipe_type = written_name<R>(), .settings = {}, .architecture = "shape"};
-    std::apply([&](auto const&... each) { (add_place(all, each), ...); }, space.settings);
-    return all;
+    return places::code(space.settings, written_name<R>());
   }
 
  private:
@@ -157,65 +140,12 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
         job.shared);
   }
 
-  /// The recipe and the architecture: what the memory of a step depends on.
-  static std::string architecture_key(Space const& space, Candidate const& candidate) {
-    std::string key = recipe_name<R>();
-    each_value(space, candidate, [&]<class V>(V const& setting, double value) {
-      if constexpr (V::template is_in<Architecture>) {
-        key += "; " + setting.name + " " + shortest_text(value);
-      }
-    });
-    return key;
-  }
-
-  template <class Call>
-  static void each_value(Space const& space, Candidate const& candidate, Call&& call) {
-    std::size_t i = 0;
-    std::apply(
-        [&](auto const&... each) {
-          auto const one = [&](auto const& setting) {
-            if (auto const value = candidate.values[i++]) call(setting, *value);
-          };
-          (one(each), ...);
-        },
-        space.settings);
-  }
-
-  /// Calls `call(std::type_identity<Q>{})` for each policy that has the setting.
-  template <class V, class Call>
-  static void each_policy_with(Call&& call) {
-    [&]<class... Qs>(list<Qs...>) {
-      auto const one = [&]<class Q>(std::type_identity<Q> policy) {
-        if constexpr (V::template is_in<Q> && !Q::kind::repeatable) call(policy);
-      };
-      (one(std::type_identity<Qs>{}), ...);
-    }(typename type::policies{});
-  }
-
-  template <class V>
-  static void add_place(WinnerCode& all, V const& setting) {
-    if constexpr (V::template is_in<Architecture>) {
-      all.settings.push_back({.setting = setting.name,
-                              .place = "architecture",
-                              .member = V::template member_of<Architecture>()});
-    } else if constexpr (V::template is_in<Objective>) {
-      all.settings.push_back({.setting = setting.name,
-                              .place = "trainer.objective()",
-                              .member = V::template member_of<Objective>()});
-    } else {
-      each_policy_with<V>([&]<class Q>(std::type_identity<Q>) {
-        all.settings.push_back({.setting = setting.name,
-                                .place = "trainer.policy<" + written_name<Q>() + "::kind>()",
-                                .member = V::template member_of<Q>()});
-      });
-    }
-  }
-
   static Report fit(Space const& space, Job const& job, Candidate const& candidate,
                     std::filesystem::path const& folder, type& trainer) {
     if constexpr (has<kinds::auto_batch, typename type::policies>) {
       MicroBatchFile const file(folder.parent_path().parent_path(),
-                                architecture_key(space, candidate) + "; " + trainer.device().str());
+                                recipe_name<R>() + places::architecture(space.settings, candidate) +
+                                    "; " + trainer.device().str());
       auto& accumulate = trainer.template policy<kinds::accumulate>();
       file.read_into(accumulate.samples);
       Report report = trainer.fit(*job.train, *job.valid);
@@ -236,16 +166,11 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     settings.seed = task.of.seed;
     if (settings.name.empty()) settings.name = recipe_name<R>();
     Architecture architecture{};
-    each_value(space, task.of.candidate,
-               [&](auto const& setting, double value) { setting.set(architecture, value); });
+    places::set(space.settings, task.of.candidate, architecture);
     torch::manual_seed(settings.seed);
     type trainer = make(job, architecture, settings);
-    each_value(space, task.of.candidate, [&]<class V>(V const& setting, double value) {
-      setting.set(trainer.objective(), value);
-      each_policy_with<V>([&]<class Q>(std::type_identity<Q>) {
-        setting.set(trainer.template policy<typename Q::kind>(), value);
-      });
-    });
+    places::set(space.settings, task.of.candidate, trainer.objective());
+    places::set_policies(space.settings, task.of.candidate, trainer);
     bool reached = false;
     auto& watch = trainer.template policy<kinds::search_watch>();
     watch.unit = context.unit;

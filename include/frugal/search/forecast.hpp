@@ -31,10 +31,14 @@ struct SearchForecast {
     double expected = 0;  ///< if results come in any order and do not cross
   };
   std::vector<Row> rows{};
-  double worst = 0;  ///< cost of all rungs and of the finalists' repeats, in the unit of the rungs
+  /// Cost of all rungs and of the finalists' repeats, in the unit of the rungs, if no trial fails: the next one
+  /// may go on in its place.
+  double worst = 0;
   double expected = 0;     ///< likewise
   std::size_t learnt = 0;  ///< trials whose candidates are drawn when results of others are there
   double whole = 0;        ///< cost of training all its trials in full
+  std::size_t finalists = 0;  ///< that are repeated, in the worst case
+  double repeats = 0;         ///< cost of their repeats, a part of `worst` and of `expected`
 };
 
 namespace detail {
@@ -122,11 +126,12 @@ FRUGAL_INLINE SearchForecast forecast(SearchSchedule const& schedule,
     complete += worst[b].back();
   }
   auto const horizon = static_cast<double>(rungs.front().back());
-  double const repeated = std::min(static_cast<double>(finalists.count), complete);
-  double const repeats =
-      finalists.seeds < 2 ? 0 : repeated * static_cast<double>(finalists.seeds - 1) * horizon;
-  found.worst = detail::cost_of(rungs, worst) + repeats;
-  found.expected = detail::cost_of(rungs, expected) + repeats;
+  if (finalists.seeds > 1) {
+    found.finalists = std::min(finalists.count, static_cast<std::size_t>(complete));
+    found.repeats = static_cast<double>(found.finalists * (finalists.seeds - 1)) * horizon;
+  }
+  found.worst = detail::cost_of(rungs, worst) + found.repeats;
+  found.expected = detail::cost_of(rungs, expected) + found.repeats;
   found.whole = trials * horizon;
   return found;
 }

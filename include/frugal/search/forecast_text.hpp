@@ -30,14 +30,18 @@ FRUGAL_INLINE std::string forecast_text(SearchForecast const& all, SearchSchedul
                             : "The sampler sees results for " + std::to_string(all.learnt) +
                                   " of " + fixed_short(trials, 0) + " trials.\n";
   }
-  bool const repeatable =
-      frugal::is_deterministic(unit) && schedule.is_deterministic() && !measured;
-  text +=
-      repeatable ? "The decisions are the same for any number of workers, and after kills.\n"
-      : schedule.is_deterministic()
-          ? "The decisions depend on the machines' speed: the rungs are in " +
-                std::string(name_of(unit)) + ".\n"
-          : "The decisions depend on the order in which results arrive, which the journal has.\n";
+  if (!frugal::is_deterministic(unit)) {
+    text += "The decisions depend on the machines' speed: the rungs are in " +
+            std::string(name_of(unit)) + ".\n";
+  } else if (measured) {
+    text +=
+        "The decisions depend on the machines' speed: an objective or the budget is in time or "
+        "money.\n";
+  } else if (!schedule.is_deterministic()) {
+    text += "The decisions depend on the order in which results arrive, which the journal has.\n";
+  } else {
+    text += "The decisions are the same for any number of workers, and after kills.\n";
+  }
   std::vector<std::vector<std::string>> rows{
       {"bracket", "rung", std::string("until ") + name_of(unit), "trials at most", "expected"}};
   for (SearchForecast::Row const& each : all.rows) {
@@ -46,15 +50,17 @@ FRUGAL_INLINE std::string forecast_text(SearchForecast const& all, SearchSchedul
                     fixed_short(each.expected, 1)});
   }
   text += watch::columns(rows, {12, 8, 20, 16, 12});
-  if (finalists.runs() != 0) {
-    text += "then " + std::to_string(finalists.count) + " finalists with " +
+  if (all.finalists != 0) {
+    text += "then " + std::to_string(all.finalists) +
+            (all.finalists == 1 ? " finalist" : " finalists") + " with " +
             std::to_string(finalists.seeds - 1) + " more seeds each\n";
   }
   auto const share = [&](double cost) {
     return fixed_short(cost, 0) + " " + name_of(unit) + ", " +
            fixed_short(100 * cost / all.whole, 1) + "%";
   };
-  text += "cost in the worst case: " + share(all.worst) + " of training all its trials in full\n";
+  text += "cost in the worst case, if no trial fails: " + share(all.worst) +
+          " of training all its trials in full\n";
   text += "expected cost: " + share(all.expected) + "\n";
   return text;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -64,47 +64,54 @@ FRUGAL_INLINE std::uint64_t search_horizon(SearchSettings const& settings, RungU
   return *horizon;
 }
 
-/// The budget in the unit of the rungs that is left for trials, without the finalists' repeats.
-FRUGAL_INLINE std::optional<std::uint64_t> planned_budget(SearchSettings const& settings,
-                                                          RungUnit unit, std::uint64_t horizon) {
-  SearchBudget const& budget = settings.budget;
-  auto const refuse = [&](std::string what, std::string why, char const* fix) {
-    throw SettingsError({.what = std::move(what),
-                         .where = "SearchSettings::budget",
-                         .why = std::move(why),
-                         .fix = fix});
-  };
+/// The budget in the unit of the rungs, for which a search is planned, if it is given.
+FRUGAL_INLINE std::optional<std::uint64_t> planned_budget(SearchBudget const& budget,
+                                                          RungUnit unit) {
   bool const other =
       (budget.steps && unit != RungUnit::steps) || (budget.samples && unit != RungUnit::samples);
   if (other) {
-    refuse(std::string("the budget is in ") + (budget.steps ? "steps" : "samples") +
-               ", and the rungs are in " + name_of(unit),
-           "one does not follow from the other",
-           "Give the budget in the unit of the rungs, or in hours or dollars.");
+    throw SettingsError(
+        {.what = std::string("the budget is in ") + (budget.steps ? "steps" : "samples") +
+                 ", and the rungs are in " + name_of(unit),
+         .where = "SearchSettings::budget",
+         .why = "one does not follow from the other",
+         .fix = "Give the budget in the unit of the rungs, or in hours or dollars."});
   }
-  std::optional<std::uint64_t> const given = unit == RungUnit::steps     ? budget.steps
-                                             : unit == RungUnit::samples ? budget.samples
-                                                                         : std::nullopt;
-  if (!given) return std::nullopt;
-  std::uint64_t const reserved = settings.finalists.runs() * horizon;
-  if (*given <= reserved) {
-    refuse("the budget is " + std::to_string(*given) + " " + name_of(unit),
-           "the finalists' repeats alone take " + std::to_string(reserved) + ": " +
-               std::to_string(settings.finalists.runs()) + " runs of " + std::to_string(horizon),
-           "Give a larger budget, or fewer finalists: SearchSettings{.finalists = {.count = 0}}.");
-  }
-  return *given - reserved;
+  return unit == RungUnit::steps ? budget.steps : budget.samples;
 }
 
-/// The budget in seconds of all trials, if it is measured.
-FRUGAL_INLINE std::optional<double> measured_budget(SearchSettings const& settings) {
-  std::optional<double> seconds;
-  if (settings.budget.hours) seconds = *settings.budget.hours * 3600;
-  if (settings.budget.dollars) {
-    double const paid = *settings.budget.dollars / *settings.dollars_per_hour * 3600;
-    seconds = std::fmin(seconds.value_or(paid), paid);
+/// The part of a planned budget that the finalists' repeats leave for trials.
+FRUGAL_INLINE std::uint64_t without_repeats(std::uint64_t budget, std::uint64_t repeats,
+                                            RungUnit unit) {
+  if (budget > repeats) return budget - repeats;
+  throw SettingsError(
+      {.what = "the budget is " + std::to_string(budget) + " " + name_of(unit),
+       .where = "SearchSettings::budget",
+       .why = "the finalists' repeats alone take " + std::to_string(repeats),
+       .fix =
+           "Give a larger budget, or fewer finalists: SearchSettings{.finalists = {.count = 0}}."});
+}
+
+/// SettingsError for a budget in time or money that does not pay for a first rung in time or money.
+FRUGAL_INLINE void require_first_rung(SearchSettings const& settings, RungUnit unit,
+                                      std::uint64_t first) {
+  if (is_deterministic(unit)) return;
+  double const price = settings.dollars_per_hour.value_or(0) / 3600;
+  double const needed = static_cast<double>(first);
+  bool const in_seconds = unit == RungUnit::seconds;
+  auto const require = [&](double paid) {
+    if (paid >= needed) return;
+    throw SettingsError({.what = "the budget is " + general(paid, 4) + " " + name_of(unit),
+                         .where = "SearchSettings::budget",
+                         .why = "the first rung of one trial takes " + std::to_string(first),
+                         .fix = "Give a larger budget, or a shorter first rung."});
+  };
+  if (settings.budget.hours) {
+    double const seconds = *settings.budget.hours * 3600;
+    require(in_seconds ? seconds : 100 * seconds * price);
   }
-  return seconds;
+  if (settings.budget.dollars && !in_seconds) require(100 * *settings.budget.dollars);
+  if (settings.budget.dollars && in_seconds && price > 0) require(*settings.budget.dollars / price);
 }
 
 }  // namespace frugal::detail

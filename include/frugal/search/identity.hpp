@@ -57,6 +57,10 @@ FRUGAL_INLINE SearchIdentity search_identity(SearchSettings const& settings,
             " samples an epoch";
   }
   put("runs");
+  // Hours and dollars stop a search, and these decide what it trains.
+  if (settings.budget.steps) text = std::to_string(*settings.budget.steps) + " steps";
+  if (settings.budget.samples) text = std::to_string(*settings.budget.samples) + " samples";
+  put("budget");
   text = std::to_string(settings.settings.seed);
   put("seed");
   text = std::to_string(settings.finalists.count) + " over " +

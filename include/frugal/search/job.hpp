@@ -56,7 +56,10 @@ struct SearchSettings {
   std::optional<std::uint64_t> horizon{};
   /// Further objectives: each is called with the module at the end of each rung.
   std::map<std::string, std::function<double(torch::nn::Module&)>> measures{};
-  std::size_t most_failures = 3;     ///< errors of a trial after which it is left
+  std::size_t most_failures = 3;  ///< errors of a trial in one rung after which it is left
+  /// Processes one after the other that may end in a rung of a trial without an error and without a new
+  /// checkpoint, as for a lack of host memory, after which it is left.
+  std::size_t most_kills = 10;
   std::ostream* progress = nullptr;  ///< gets a line for each rung that ends
 
   /// SettingsError for what no search can be made with.
@@ -94,13 +97,17 @@ FRUGAL_INLINE void SearchSettings::require() const {
     refuse("the price is " + std::to_string(*dollars_per_hour), "SearchSettings::dollars_per_hour",
            "no machine costs that", "Give US dollars per hour of the whole machine, 0 or more.");
   }
-  if (budget.dollars && (!dollars_per_hour || *dollars_per_hour == 0)) {
-    refuse("the budget is in dollars, and there is no price", "SearchSettings::budget",
-           "the cost of a trial is not known", "Set SearchSettings::dollars_per_hour.");
+  if (budget.dollars && dollars_per_hour == 0.0) {
+    refuse("the budget is in dollars, and the price is 0", "SearchSettings::budget",
+           "it would never be spent", "Set SearchSettings::dollars_per_hour.");
   }
   if (most_failures == 0) {
     refuse("no trial may fail", "SearchSettings::most_failures",
            "a trial is left after so many errors", "Set 1 or more.");
+  }
+  if (most_kills == 0) {
+    refuse("no process may be killed", "SearchSettings::most_kills",
+           "a trial is left after so many kills without a checkpoint between", "Set 1 or more.");
   }
 }
 
@@ -171,16 +178,25 @@ template <class Make, class Objective, class Train, class Valid, class... Ps>
 struct SearchJob {
   using architecture = typename decltype(detail::architecture_of<Make>())::type;
   static constexpr bool has_architecture = !std::same_as<architecture, detail::NoArchitecture>;
-  static constexpr bool validates = !std::same_as<Valid, detail::NoValidation>;
 
   SearchJob(Make make_, Objective objective_, Train& train_, Valid& valid_, Ps... values)
-    requires validates
       : make(std::move(make_)),
         objective(std::move(objective_)),
         train(std::addressof(train_)),
         valid(std::addressof(valid_)),
         shared(std::move(values)...) {}
+  SearchJob(Make, Objective, Train&, Ps...)
+    requires std::same_as<Valid, detail::NoValidation>;
 
+  static_assert(
+      !std::same_as<Valid, detail::NoValidation>,
+      "frugal: a search compares its trials by validation data, which come after the training "
+      "data. Write SearchJob{make, objective, train, valid, policies...}.");
+  static_assert(
+      !requires { &Make::operator(); } || !has_architecture ||
+          std::invocable<Make const&, architecture const&>,
+      "frugal: make() changes the architecture that it takes. Write [](Shape const& shape) { "
+      "return Net(shape); }.");
   static_assert(
       !detail::is_named_source<std::remove_cv_t<Valid>>,
       "frugal: a search has one validation source, and its metrics have plain names. Give "
@@ -198,12 +214,16 @@ struct SearchJob {
   Make make;
   Objective objective;
   Train* train;
-  Valid* valid = nullptr;
+  Valid* valid;
   std::tuple<Ps...> shared;
 };
 
 template <class Make, class Objective, class Train, class Valid, class... Ps>
 SearchJob(Make, Objective, Train&, Valid&, Ps...)
     -> SearchJob<Make, Objective, Train, Valid, Ps...>;
+// Without validation data: the class says so.
+template <class Make, class Objective, class Train, class... Ps>
+SearchJob(Make, Objective, Train&, Ps...)
+    -> SearchJob<Make, Objective, Train, detail::NoValidation, Ps...>;
 
 }  // namespace frugal

@@ -3,6 +3,8 @@
 
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,9 +26,9 @@ struct MeasuredTrial {
   std::optional<double> dollars{};  ///< by its CostMeter, if it has one
 };
 
-/// An objective that nothing measures: an error of the search, and not of a trial.
-struct ObjectiveError : MetricError {
-  using MetricError::MetricError;
+/// A setting by which no trial can be trained or measured: an error of the search, and not of a trial.
+struct ObjectiveError : SettingsError {
+  using SettingsError::SettingsError;
 };
 
 /// Bytes of parameters and buffers.
@@ -37,6 +39,15 @@ FRUGAL_INLINE double bytes_of(torch::nn::Module const& module) {
     if (each.defined()) all += static_cast<double>(each.nbytes());
   }
   return all;
+}
+
+[[noreturn]] FRUGAL_INLINE void refuse_unpriced(char const* why) {
+  throw ObjectiveError({.what = "dollars are an objective or a budget, and there is no price",
+                        .where = "SearchSettings",
+                        .why = why,
+                        .fix =
+                            "Set SearchSettings::dollars_per_hour, or add CostMeter with a price "
+                            "in USD to SearchJob."});
 }
 
 /// One value for each objective of the search, all to be minimised. ObjectiveError for one that nothing measures.
@@ -58,8 +69,11 @@ FRUGAL_INLINE ObjectiveValues objective_values(SearchSettings const& search,
     } else if (each.name == "seconds") {
       value = trial.seconds;
     } else if (each.name == "dollars") {
-      double const price = search.dollars_per_hour.value_or(0);
-      value = trial.dollars.value_or(trial.seconds / 3600 * price);
+      value = trial.dollars;
+      if (!value && search.dollars_per_hour) {
+        value = trial.seconds / 3600 * *search.dollars_per_hour;
+      }
+      if (!value) refuse_unpriced("CostMeter has no price in US dollars");
     }
     if (!value) {
       throw ObjectiveError(
@@ -72,6 +86,32 @@ FRUGAL_INLINE ObjectiveValues objective_values(SearchSettings const& search,
     values.push_back(each.to_minimise(*value));
   }
   return values;
+}
+
+/// SettingsError for an objective that no recipe can measure, as far as types show, and for one or a budget in
+/// dollars without a price.
+///
+/// `recipes`: the search's entrants.
+template <class Recipes>
+void require_objectives(SearchSettings const& search, Recipes const& recipes) {
+  using Recipe = typename Recipes::value_type;
+  bool const priced =
+      search.dollars_per_hour || std::ranges::all_of(recipes, &Recipe::has_cost_meter);
+  if (search.budget.dollars && !priced) refuse_unpriced("the cost of a trial is not known");
+  for (SearchObjective const& each : search.objectives) {
+    if (search.measures.contains(each.name)) continue;
+    if (each.name == "dollars" && !priced) refuse_unpriced("a trial without one costs nothing");
+    std::initializer_list<std::string_view> const own{"train_loss", "bytes", "seconds", "dollars"};
+    if (std::ranges::count(own, each.name) != 0) continue;
+    for (Recipe const& recipe : recipes) {
+      if (recipe.may_measure(each.name)) continue;
+      throw SettingsError(
+          {.what = "nothing measures the objective '" + each.name + "'",
+           .where = "SearchSettings::objectives",
+           .why = "the recipe '" + recipe.name + "' has no metric of that name",
+           .fix = "Add it to Validate, or a function to SearchSettings::measures."});
+    }
+  }
 }
 
 }  // namespace frugal::detail

@@ -7,18 +7,15 @@
 #include <boost/hana/type.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -41,7 +38,9 @@
 #include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/journal/journal.hpp>
+#include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
+#include <frugal/search/patience.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/schedule/schedule.hpp>
@@ -61,23 +60,6 @@ struct IsLegalInSearch {
   }
 };
 
-/// Waits for other workers, a little longer each time, and says once for whom.
-class Patience {
- public:
-  void wait(std::string const& for_whom) {
-    std::this_thread::sleep_for(pause_);
-    waited_ += pause_;
-    pause_ = std::min(pause_ * 2, std::chrono::milliseconds(1000));
-    if (waited_ < std::chrono::minutes(1) || std::exchange(said_, true)) return;
-    std::cerr << "frugal: the search waits for another worker. If that one is gone: " << for_whom
-              << std::endl;
-  }
-
- private:
-  std::chrono::milliseconds pause_{20}, waited_{0};
-  bool said_ = false;
-};
-
 /// A search as one process sees it.
 template <class Space, class Job>
 class SearchRun {
@@ -95,7 +77,7 @@ class SearchRun {
     boost::hana::for_each(space.recipes, [&]<class R>(boost::hana::basic_type<R>) { add<R>(); });
     std::apply([&](auto const&... each) { (add_setting(each), ...); }, space.settings);
     domain_.require();
-    require_objectives();
+    require_objectives(settings_, entrants_);
   }
   SearchRun(SearchRun const&) = delete;
   SearchRun& operator=(SearchRun const&) = delete;
@@ -107,13 +89,24 @@ class SearchRun {
     std::vector<RunLimits> limits;
     for (Entrant const& each : entrants_) limits.push_back(each.limits(job_, settings_.settings));
     std::uint64_t const horizon = search_horizon(settings_, unit_, limits);
-    budget_ = planned_budget(settings_, unit_, horizon);
-    schedule_ = scheduler.bind({.horizon = horizon,
-                                .budget = budget_,
-                                .objectives = settings_.objectives.size(),
-                                .learns = Sampler::learns,
-                                .generation = sampler.generation(),
-                                .domain = &domain_});
+    SearchLimits given{.horizon = horizon,
+                       .budget = planned_budget(settings_.budget, unit_),
+                       .objectives = settings_.objectives.size(),
+                       .learns = Sampler::learns,
+                       .generation = sampler.generation(),
+                       .domain = &domain_};
+    if (given.budget) {
+      // With less for trials no more of them come to the end, so no more are repeated.
+      auto const all = scheduler.bind(given);
+      SearchForecast const most =
+          forecast(*all, given.budget, given.objectives, settings_.finalists, 0);
+      given.reserved = static_cast<std::uint64_t>(most.repeats);
+      given.budget = without_repeats(*given.budget, given.reserved, unit_);
+    }
+    budget_ = given.budget;
+    schedule_ = scheduler.bind(given);
+    for (auto const& rungs : schedule_->rungs())
+      require_first_rung(settings_, unit_, rungs.front());
     suggest_ = [this, sampler](SearchHistory const& seen, std::size_t trial) {
       return sampler.suggest(domain_, seen, trial, settings_.settings.seed);
     };
@@ -144,10 +137,13 @@ class SearchRun {
                         {.seed = settings_.settings.seed,
                          .finalists = settings_.finalists,
                          .budget = budget_,
-                         .seconds = measured_budget(settings_),
-                         .most_failures = settings_.most_failures});
+                         .seconds = seconds_of(settings_.budget.hours),
+                         .dollars = settings_.budget.dollars,
+                         .dollars_per_hour = settings_.dollars_per_hour,
+                         .most_failures = settings_.most_failures,
+                         .most_kills = settings_.most_kills});
     SearchContext context{.settings = &settings_, .unit = unit_, .signals = &signals};
-    if (measured_budget(settings_)) context.is_spent = [&engine] { return engine.is_spent(); };
+    if (is_budget_measured()) context.is_spent = [&engine] { return engine.is_spent(); };
     SearchOutcome outcome;
     Patience patience;
     while (true) {
@@ -161,7 +157,7 @@ class SearchRun {
         patience.wait(engine.held_by());
         continue;
       }
-      patience = {};
+      patience = Patience();
       if (kind == SearchEngine::Kind::budget) outcome.stopped_by = "budget";
       if (kind != SearchEngine::Kind::task) break;
       TaskOutcome const ended = entrants_[task.of.candidate.recipe].run(
@@ -198,7 +194,7 @@ class SearchRun {
   }
   template <class One, class... Vs>
   static std::vector<bool> settings_of(std::tuple<Vs...> const&) {
-    return {One::template has_setting<Vs>()...};
+    return {One::places::template has<Vs>()...};
   }
   std::string unique(std::string const& name) const {
     return numbered_name(name, [&](std::string const& candidate) {
@@ -225,37 +221,15 @@ class SearchRun {
     domain_.settings.push_back(std::move(added));
   }
 
+  static std::optional<double> seconds_of(std::optional<double> hours) {
+    return hours ? std::optional(*hours * 3600) : std::nullopt;
+  }
+  bool is_budget_measured() const { return settings_.budget.hours || settings_.budget.dollars; }
   bool is_measured() const {
-    return measured_budget(settings_) ||
+    return is_budget_measured() ||
            std::ranges::any_of(settings_.objectives, [](SearchObjective const& each) {
              return each.name == "seconds" || each.name == "dollars";
            });
-  }
-  void require_objectives() const {
-    for (SearchObjective const& each : settings_.objectives) {
-      bool const own =
-          settings_.measures.contains(each.name) ||
-          std::ranges::count(std::vector<std::string>{"train_loss", "bytes", "seconds", "dollars"},
-                             each.name) != 0;
-      bool const priced =
-          settings_.dollars_per_hour || std::ranges::all_of(entrants_, &Entrant::has_cost_meter);
-      if (each.name == "dollars" && !priced) {
-        throw SettingsError(
-            {.what = "the objective is 'dollars', and there is no price",
-             .where = "SearchSettings::objectives",
-             .why = "a trial without a price costs nothing",
-             .fix = "Set SearchSettings::dollars_per_hour, or add CostMeter with a price "
-                    "to SearchJob."});
-      }
-      for (Entrant const& entrant : entrants_) {
-        if (own || entrant.may_measure(each.name)) continue;
-        throw SettingsError({.what = "nothing measures the objective '" + each.name + "'",
-                             .where = "SearchSettings::objectives",
-                             .why = "the recipe '" + entrant.name + "' has no metric of that name",
-                             .fix = "Add it to Validate, or a function to "
-                                    "SearchSettings::measures."});
-      }
-    }
   }
 
   void show(SearchJournal const& journal, SearchTask const& task, TaskOutcome const& ended) const {
@@ -296,6 +270,13 @@ class SearchRun {
           "the journal ended in an unfinished line, of a process that was "
           "killed: it was removed, and the rung is ended again from its "
           "checkpoint");
+    }
+    std::size_t const missing = static_cast<std::size_t>(std::ranges::count_if(
+        outcome.history.trials,
+        [](SearchTrial const& each) { return each.repeats && !each.is_over(); }));
+    if (missing != 0) {
+      outcome.warnings.push_back(count_text(missing, "repeat") +
+                                 " of finalists had no time to end: the winner is judged without");
     }
     if (outcome.winner) {
       std::size_t const recipe = outcome.history.trials[*outcome.winner].candidate.recipe;

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/error.hpp>
 #include <frugal/recipes.hpp>
@@ -35,6 +36,21 @@ struct member_parts<T C::*> {
   using owner = C;
   using type = T;
 };
+
+template <auto Member>
+struct MemberTag {};
+
+template <class Tag, class... Tags>
+constexpr int count_of_tag(list<Tags...>) {
+  return (0 + ... + int{std::same_as<Tag, Tags>});
+}
+/// Whether no member is in two of the lists, or twice in one.
+template <class... Lists>
+constexpr bool are_different() {
+  return []<class... Tags>(list<Tags...> all) {
+    return (true && ... && (count_of_tag<Tags>(all) == 1));
+  }(concat<Lists...>{});
+}
 
 /// "lr" of &Optimize<AdamW>::lr.
 template <auto Member>
@@ -102,6 +118,8 @@ T setting_value(Distribution const& of, double value) {
 /// Made by vary().
 template <auto... Members>
 struct Vary {
+  using members = list<detail::MemberTag<Members>...>;
+
   std::string name{};
   Distribution values{};
 
@@ -123,13 +141,13 @@ struct Vary {
     };
     (set_one.template operator()<Members>(), ...);
   }
-  /// The name of the member that the object has.
+  /// The names of the members that the object has.
   template <class Object>
-  static std::string member_of() {
-    std::string found;
+  static std::vector<std::string> members_of() {
+    std::vector<std::string> found;
     [[maybe_unused]] auto const take = [&]<auto Member>() {
       using Owner = typename detail::member_parts<decltype(Member)>::owner;
-      if (std::derived_from<Object, Owner> && found.empty()) found = detail::member_name<Member>();
+      if (std::derived_from<Object, Owner>) found.push_back(detail::member_name<Member>());
     };
     (take.template operator()<Members>(), ...);
     return found;
@@ -180,6 +198,10 @@ struct SearchSpace {
   explicit SearchSpace(Recipes recipes_, Settings... settings_)
       : recipes(std::move(recipes_)), settings(std::move(settings_)...) {
     static_assert(detail::require_types<Recipes>() || true);
+    static_assert(
+        detail::are_different<typename Settings::members...>(),
+        "frugal: two settings of a SearchSpace set the same member, and one of them would "
+        "change nothing. Name each member in one vary<...>() only.");
   }
 
   Recipes recipes;

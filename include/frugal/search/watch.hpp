@@ -66,7 +66,9 @@ struct SearchWatch {
         case RungUnit::cents:
           break;
       }
-      return phase.seconds() >= static_cast<double>(*watch_->until) * watch_->seconds_per_unit;
+      // A first rung that the set-up takes would judge the initial weights.
+      return phase.counters().step != 0 &&
+             phase.seconds() >= static_cast<double>(*watch_->until) * watch_->seconds_per_unit;
     }
 
     SearchWatch const* watch_;

@@ -75,7 +75,9 @@ TEST_CASE("a page has the winner, its mean over seeds, the cost, and all section
       page,
       "<dt>accuracy</dt><dd>0.8939 <small>over 3 other seeds: 0.9261 \xc2\xb1 0.013</small></dd>"));
   CHECK(has(page, "<dt>trials</dt><dd>64 <small>53 pruned, 7 failed</small></dd>"));
-  CHECK(has(page, "<dt>cost</dt><dd>$2.40 <small>57 min 33 s on workers</small></dd>"));
+  CHECK(has(
+      page,
+      "<dt>cost</dt><dd>$2.40 <small>57 min 33 s on workers, $0.126 for the winner</small></dd>"));
   CHECK(has(page, "<dt>trained</dt><dd>16.8%"));
   CHECK(has(page,
             "The winner is trial 39, AdamW + BF16, lr 0.003795, width 240, norm none. Its accuracy "

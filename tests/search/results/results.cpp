@@ -80,6 +80,28 @@ TEST_CASE("seconds, samples and dollars are those of all trials, repeats too") {
   results.dollars_per_hour = 4.8;
   CHECK(*results.dollars(results.history.trials[0]) == doctest::Approx(0.01));
   CHECK(*results.dollars(results.history.trials[1]) == 0);
+  CHECK(*results.dollars() == doctest::Approx(0.02));
+}
+
+TEST_CASE("a CostMeter's bill is the cost, and the mean of its rate that of time without a bill") {
+  SearchResults results = two_objectives();
+  results.history.trials = {trial(TrialState::complete, {{0, 0}, {0, 0}}),
+                            trial(TrialState::failed, {})};
+  SearchTrial &billed = results.history.trials[0], &failed = results.history.trials[1];
+  billed.rungs[0].dollars = 1;
+  billed.rungs[1].dollars = 5;
+  billed.rungs[1].seconds = 50;
+  failed.spent_seconds = 30;
+  CHECK(*results.dollars_per_second() == 0.1);
+  CHECK(results.dollars(billed, 0) == 1);
+  CHECK(results.dollars(billed) == 5);
+  CHECK(*results.dollars(failed) == doctest::Approx(3));
+  CHECK(*results.dollars() == doctest::Approx(8));
+  // The price is that of time which was not billed.
+  results.dollars_per_hour = 3600;
+  billed.spent_seconds = 2;
+  CHECK(*results.dollars(billed) == doctest::Approx(7));
+  CHECK(*results.dollars(failed) == doctest::Approx(30));
 }
 
 TEST_CASE("complete trials come first, then those of higher rungs, and failed ones last") {

@@ -66,6 +66,52 @@ TEST_CASE("a rung costs what its trials trained since the rung before") {
   CHECK(repeats.seconds == 40);
 }
 
+TEST_CASE("money is that of the rungs alone, as it was billed or by the price") {
+  SearchResults of = results();
+  CHECK(!rung_costs(of)[0].dollars);
+  CHECK(!frugal::repeat_cost(of).dollars);
+  CHECK(!best_over_spending(of).back().dollars);
+  of.dollars_per_hour = 3600;
+  of.history.trials[1].rungs[0].dollars = 25;
+  of.history.trials[1].rungs[1].dollars = 75;
+  CHECK(*rung_costs(of)[0].dollars == doctest::Approx(10 + 25 + 10));
+  CHECK(*rung_costs(of)[1].dollars == doctest::Approx(50 + 30));
+  CHECK(*frugal::repeat_cost(of).dollars == doctest::Approx(40));
+  auto const points = best_over_spending(of);
+  REQUIRE(points.size() == 4);
+  CHECK(*points[0].dollars == doctest::Approx(10));
+  CHECK(*points[1].dollars == doctest::Approx(35));
+  CHECK(*points[2].dollars == doctest::Approx(95));
+  CHECK(*points[3].dollars == doctest::Approx(165));
+  CHECK(*of.dollars() == doctest::Approx(165));
+}
+
+TEST_CASE("attempts without a result cost, too") {
+  SearchResults of = results();
+  CHECK(frugal::attempt_cost(of).trials == 0);
+  of.history.trials[0].spent_seconds = 7;
+  of.history.trials[4].spent_seconds = 11;  // it has failed, and has no rung
+  of.history.trials[3].spent_seconds = 2;   // a repeat
+  auto const attempts = frugal::attempt_cost(of);
+  CHECK(attempts.trials == 2);
+  CHECK(attempts.seconds == 18);
+  CHECK(!attempts.dollars);
+  CHECK(frugal::repeat_cost(of).seconds == 42);
+  CHECK(best_over_spending(of).back().seconds == 150);
+  double all = attempts.seconds + frugal::repeat_cost(of).seconds;
+  for (auto const& each : rung_costs(of)) all += each.seconds;
+  CHECK(all == of.seconds());
+  of.dollars_per_hour = 7200;
+  CHECK(*frugal::attempt_cost(of).dollars == doctest::Approx(36));
+  CHECK(*best_over_spending(of).back().dollars == doctest::Approx(300));
+}
+
+TEST_CASE("a trial without a first result is no part of the share") {
+  SearchResults of = results();
+  of.history.trials[4].rungs = {{.seconds = 5, .values = {std::nan("")}}};
+  CHECK(*share_of_full_training(of) == doctest::Approx(90.0 / 120));
+}
+
 TEST_CASE("rungs and repeats together cost what the search has cost") {
   for (std::size_t const objectives : {1U, 2U}) {
     SearchResults const of = synthetic::search(64, objectives);

@@ -76,8 +76,8 @@ TEST_CASE("the winner comes with fresh seeds, and with what the search has cost"
       "1 "
       "other seed).\n"
       "Its accuracy in the search is 0.05 better than the mean of 1 other seed: expect the mean.\n"
-      "Cost: 15m00s on workers, 1800 samples, $0.900; the trials trained 62.5% of what all of them "
-      "in full would have.\n"));
+      "Cost: 15m00s on workers, 1800 samples, $0.900 ($0.400 of them for the winner); the trials "
+      "trained 62.5% of what all of them in full would have.\n"));
   CHECK(has(
       text,
       "1*        AdamW + BF16, lr 0.00316, width 128, norm layer  0.75      0.7          0.05"));
@@ -120,6 +120,23 @@ TEST_CASE("20 rows are enough unless more are asked for") {
   CHECK(!has(all, "further"));
   CHECK(lines(all) == lines(some) + 43);
   CHECK(has(search_table(of, 2), "further ones failed."));
+}
+
+TEST_CASE("costs that a CostMeter has billed come before the price, and need none") {
+  SearchResults of = few();
+  of.dollars_per_hour.reset();
+  of.history.trials[0].rungs[0].dollars = 1;
+  of.history.trials[1].rungs[0].dollars = 2;
+  of.history.trials[1].rungs[1].dollars = 5;
+  of.history.trials[3].rungs[0].dollars = 2;
+  of.history.trials[3].rungs[1].dollars = 3;
+  std::string const text = search_table(of);
+  CAPTURE(text);
+  CHECK(has(text, "2 of 2  800      6m40s  $5.00  complete\n"));
+  CHECK(has(text, "1800 samples, $9.00 ($5.00 of them for the winner)"));
+  CHECK(has(text, "400      3m20s  $3.00 (22%)\n"));
+  CHECK(has(text, "600      5m00s  $3.00 (33%)\n"));
+  CHECK(has(text, "800      6m40s  $3.00 (44%)\n"));
 }
 
 TEST_CASE("without a price there are no dollars, and without a complete trial no winner") {

@@ -108,6 +108,17 @@ TEST_CASE(
   CHECK_THROWS_AS(winner_code(of, code), frugal::SettingsError);
 }
 
+TEST_CASE("a setting that a program keeps in several places is set in each") {
+  SearchResults const of = one({{.name = "width", .values = frugal::Int{1, 64}}}, {32.0});
+  WinnerCode const code{
+      .settings = {{.setting = "width", .place = "architecture", .member = "encoder"},
+                   {.setting = "width", .place = "architecture", .member = "decoder"},
+                   {.setting = "width", .place = "trainer.objective()", .member = "width"}},
+      .architecture = "shape"};
+  std::string const text = winner_code(of, code);
+  CHECK(has(text, "shape.encoder = 32;\nshape.decoder = 32;\ntrainer.objective().width = 32;\n"));
+}
+
 TEST_CASE("settings that the recipe does not have are left out, and repeats give a mean") {
   SearchResults const of = synthetic::search(64);
   REQUIRE(of.winner);

@@ -4,6 +4,7 @@
 
 #include <frugal/search/sampler/tpe.hpp>
 
+#include "support/search_tpe.hpp"
 #include "support/search_two_samples.hpp"
 
 #include <frugal/search/sampler/random.hpp>
@@ -24,6 +25,8 @@
 
 namespace frugal_test::search_tpe {
 
+using namespace support::search_tpe;
+
 using frugal::Candidate;
 using frugal::Choice;
 using frugal::Int;
@@ -35,48 +38,6 @@ using frugal::SearchTrial;
 using frugal::Tpe;
 using frugal::TrialState;
 using frugal::Uniform;
-
-nlohmann::json reference() {
-  std::ifstream file(std::string(FRUGAL_TEST_DIR) + "/reference/tpe.json");
-  return nlohmann::json::parse(file);
-}
-
-SearchDomain domain() {
-  return {.recipes = {"adam", "sgd", "lion"},
-          .settings = {
-              {.name = "rate", .values = LogUniform{1e-5, 0.1}},
-              {.name = "depth", .values = Int{.low = 2, .high = 16, .step = 2}},
-              {.name = "momentum", .values = Uniform{0.5, 0.99}, .recipes = {1, 2}},
-              {.name = "decay", .values = Choice{{"none", "linear", "cosine"}}, .recipes = {0}}}};
-}
-
-Candidate candidate_of(nlohmann::json const& recipe, nlohmann::json const& values) {
-  Candidate found{.recipe = recipe.get<std::size_t>()};
-  for (nlohmann::json const& each : values) {
-    found.values.push_back(each.is_null() ? std::nullopt : std::optional(each.get<double>()));
-  }
-  return found;
-}
-
-SearchHistory history_of(nlohmann::json const& rows) {
-  std::map<std::string, TrialState> const states{{"complete", TrialState::complete},
-                                                 {"pruned", TrialState::pruned},
-                                                 {"running", TrialState::running}};
-  SearchHistory history;
-  for (nlohmann::json const& row : rows) {
-    SearchTrial& trial = history.trials.emplace_back();
-    trial.state = states.at(row[0].get<std::string>());
-    trial.candidate = candidate_of(row[1], row[2]);
-    if (row[3].empty()) continue;
-    auto const steps = row[4].get<std::uint64_t>();
-    // Rungs end after 10, 30 and 90 steps.
-    for (std::uint64_t const end : {10U, 30U, 90U}) {
-      if (end > steps) break;
-      trial.rungs.push_back({.steps = end, .values = row[3].get<frugal::ObjectiveValues>()});
-    }
-  }
-  return history;
-}
 
 /// The first `count` suggestions, for the seeds from 0 on.
 std::vector<Candidate> suggestions(Tpe const& tpe, SearchHistory const& seen, std::size_t count) {
@@ -126,25 +87,6 @@ TEST_CASE("suggestions are distributed as Optuna's") {
     CHECK(distance(mine, theirs) < 1);
     // The comparison sees a search that has not begun.
     CHECK(distance(suggestions({.startup = 1000}, seen, 150), theirs) > 1.5);
-  }
-}
-
-TEST_CASE("the good trials are Optuna's") {
-  nlohmann::json const all = reference().at("splits");
-  REQUIRE(all.size() == 5);
-  for (nlohmann::json const& each : all) {
-    CAPTURE(each.at("name").get<std::string>());
-    SearchHistory const seen = history_of(each.at("trials"));
-    std::vector<std::size_t> const numbers =
-        frugal::detail::lessons(domain(), seen, seen.trials.size(), seen.trials.size());
-    REQUIRE(numbers.size() == 40);
-    for (nlohmann::json const& row : each.at("below")) {
-      auto const count = row[0].get<std::size_t>();
-      CAPTURE(count);
-      frugal::TpeSplit const split = frugal::split_trials(seen, numbers, count);
-      CHECK(split.below == row[1].get<std::vector<std::size_t>>());
-      CHECK(split.below.size() + split.above.size() == 40);
-    }
   }
 }
 

@@ -49,6 +49,16 @@ TEST_CASE("the winner is the best by the mean over seeds, and not the one with a
   CHECK(winner_of(history) == 0);
 }
 
+TEST_CASE("a repeat that has no result yet is not in the mean") {
+  SearchHistory history{{trial(1.0), trial(1.1)}};
+  history.trials.push_back(trial(1.02, TrialState::complete, 0));
+  history.trials.push_back({.repeats = 0});
+  history.trials.push_back(trial(1.2, TrialState::complete, 1));
+  history.trials.push_back(trial(1.2, TrialState::complete, 1));
+  CHECK(mean_over_seeds(history, 0)[0] == doctest::Approx(1.01));
+  CHECK(winner_of(history) == 0);
+}
+
 TEST_CASE("without a complete trial there is no winner") {
   CHECK(!winner_of({}));
   CHECK(!winner_of({{trial(1, TrialState::failed), trial(1, TrialState::pruned)}}));

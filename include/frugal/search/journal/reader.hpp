@@ -179,11 +179,18 @@ class JournalReader {
         trial.outcome = member(each, "error").text();
         trial.spent_seconds += real(each, "seconds");
         trial.begun = 0;
+        trial.kills = 0;
       } else if (name == "frugal:begun") {
-        trial.begun = each.as_double().value_or(0);
+        trial.begun = real(each, "time");
+        trial.begun_at = number(each, "checkpoint");
+      } else if (name == "frugal:killed") {
+        trial.spent_seconds += real(each, "seconds");
+        trial.begun = 0;
+        trial.kills = number(each, "checkpoint") > trial.begun_at ? 0 : trial.kills + 1;
       } else if (name == "frugal:spent") {
         trial.spent_seconds += real(each, "seconds");
         trial.begun = 0;
+        trial.kills = 0;
       } else if (name == "frugal:outcome") {
         trial.outcome = each.text();
       } else if (name.starts_with("frugal:rung ")) {
@@ -206,7 +213,7 @@ class JournalReader {
       result.values.push_back(objectives_[i].to_minimise(value));
     }
     trial.spent_seconds = trial.begun = 0;  // the rung has them
-    trial.failures = 0;
+    trial.failures = trial.kills = 0;
     trial.ended = member(each, "ended").truth();
     order_.emplace_back(static_cast<std::size_t>(&trial - history_.trials.data()), next);
     trial.rungs.push_back(std::move(result));

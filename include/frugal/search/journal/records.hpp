@@ -116,10 +116,16 @@ class JournalRecords {
     auto line = begin_attribute(trial, "frugal:opened");
     end(std::move(line.value(opened)));
   }
-  /// A process begins to train the open rung of a trial, at this time in seconds since 1970.
-  FRUGAL_INLINE void begun(std::size_t trial, double time) {
+  /// A process begins to train the open rung of a trial, at this time in seconds since 1970, from the checkpoint
+  /// of this step.
+  FRUGAL_INLINE void begun(std::size_t trial, double time, std::uint64_t checkpoint) {
     auto line = begin_attribute(trial, "frugal:begun");
-    end(std::move(line.value(time)));
+    end(std::move(line.object().add("time", time).add("checkpoint", checkpoint)));
+  }
+  /// The process that had begun is gone, and has written nothing about it. It has left this checkpoint.
+  FRUGAL_INLINE void killed(std::size_t trial, double seconds, std::uint64_t checkpoint) {
+    auto line = begin_attribute(trial, "frugal:killed");
+    end(std::move(line.object().add("seconds", seconds).add("checkpoint", checkpoint)));
   }
   /// Seconds that a preempted worker has spent on a rung without ending it.
   FRUGAL_INLINE void spent(std::size_t trial, double seconds) {
@@ -131,12 +137,12 @@ class JournalRecords {
     auto line = begin_attribute(trial, "frugal:failures");
     end(std::move(line.object().add("count", count).add("error", text).add("seconds", seconds)));
   }
-  /// `values`: of a complete trial.
   /// Why a trial fails: before its state, and before a result that is not a number.
   FRUGAL_INLINE void outcome(std::size_t trial, std::string_view text) {
     auto why = begin_attribute(trial, "frugal:outcome");
     end(std::move(why.value(text)));
   }
+  /// `values`: of a complete trial.
   FRUGAL_INLINE void state(std::size_t trial, TrialState state, ObjectiveValues const* values) {
     auto line = begin(JournalOperation::state);
     line.add("trial_id", trial).add("state", static_cast<unsigned>(state)).key("values");

@@ -70,8 +70,12 @@ FRUGAL_INLINE std::vector<std::pair<std::string, std::string>> search_figures(
                                      small(std::to_string(pruned) + " pruned, " +
                                            std::to_string(failed) + " failed"));
   std::string const time = time_text(of.seconds());
-  if (auto const dollars = of.dollars(of.seconds())) {
-    figures.emplace_back("cost", money_text(*dollars) + small(time + " on workers"));
+  if (auto const dollars = of.dollars()) {
+    std::string winner;
+    if (of.winner) {
+      winner = ", " + money_text(*of.dollars(of.history.trials[*of.winner])) + " for the winner";
+    }
+    figures.emplace_back("cost", money_text(*dollars) + small(time + " on workers" + winner));
   } else {
     figures.emplace_back("time on workers", time);
   }

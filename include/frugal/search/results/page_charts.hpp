@@ -224,12 +224,12 @@ FRUGAL_INLINE void write_objectives(Page& page, SearchResults const& of, DrawnTr
   plot.end_figure();
 }
 
-/// The best value so far over what all trials together have cost: dollars, or seconds without a price.
+/// The best value so far over what all trials together have cost: dollars, or seconds if no cost is known.
 FRUGAL_INLINE void write_spending(Page& page, SearchResults const& of) {
   std::vector<SpendingPoint> const points = best_over_spending(of);
   if (points.empty()) return;
   SearchObjective const& objective = of.objectives.front();
-  bool const money = of.dollars_per_hour.has_value();
+  bool const money = points.back().dollars.has_value();
   Chart chart{.title = "Best " + objective.name + " by spending",
               .lines = {{.name = "best so far", .points = {}}},
               .axes = {money ? Axis::dollars : Axis::seconds},
@@ -238,7 +238,7 @@ FRUGAL_INLINE void write_spending(Page& page, SearchResults const& of) {
   double before = points.front().best;
   for (SpendingPoint const& each : points) {
     Point point{.seconds = each.seconds, .value = before};
-    if (money) point.dollars = *of.dollars(each.seconds);
+    if (money) point.dollars = each.dollars.value_or(0);
     // Until here the best value is the one before.
     if (before != each.best) chart.lines[0].points.push_back(point);
     point.value = before = each.best;

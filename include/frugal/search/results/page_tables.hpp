@@ -48,7 +48,7 @@ FRUGAL_INLINE void write_trials(Page& page, SearchResults const& of) {
   for (SearchObjective const& each : of.objectives) head.push_back(each.name);
   for (SearchedSetting const& each : of.domain.settings) head.push_back(each.name);
   head.insert(head.end(), {"rungs", "samples", "time"});
-  if (of.dollars_per_hour) head.emplace_back("cost");
+  if (of.dollars_per_second()) head.emplace_back("cost");
   std::vector<Page::Row> rows;
   for (std::size_t const number : ranked) {
     if (rows.size() == most) break;
@@ -70,7 +70,7 @@ FRUGAL_INLINE void write_trials(Page& page, SearchResults const& of) {
                   std::to_string(of.rungs[trial.bracket].size()));
     row.push_back(value_text(static_cast<double>(SearchResults::samples(trial)), Unit::count));
     row.push_back(time_text(SearchResults::seconds(trial)));
-    if (of.dollars_per_hour) row.push_back(money_text(*of.dollars(trial)));
+    if (auto const dollars = of.dollars(trial)) row.push_back(money_text(*dollars));
     rows.push_back(std::move(row));
   }
   page.section("trials", "Trials");
@@ -124,13 +124,13 @@ FRUGAL_INLINE void write_rungs(Page& page, SearchResults const& of) {
   if (several) head.insert(head.begin(), "bracket");
   head.insert(head.end(), {"budget" + budget_unit(of), "trials", "go on",
                            "best " + of.objectives.front().name, "samples", "time", "of all"});
-  if (of.dollars_per_hour) head.emplace_back("cost");
+  if (of.dollars_per_second()) head.emplace_back("cost");
   std::vector<Page::Row> rows;
-  auto const add = [&](Page::Row row, std::uint64_t samples, double seconds) {
-    row.push_back(value_text(static_cast<double>(samples), Unit::count));
-    row.push_back(time_text(seconds));
-    row.push_back(parts::share_text(seconds, all));
-    if (of.dollars_per_hour) row.push_back(money_text(*of.dollars(seconds)));
+  auto const add = [&](Page::Row row, auto const& cost) {
+    row.push_back(value_text(static_cast<double>(cost.samples), Unit::count));
+    row.push_back(time_text(cost.seconds));
+    row.push_back(parts::share_text(cost.seconds, all));
+    if (cost.dollars) row.push_back(money_text(*cost.dollars));
     rows.push_back(std::move(row));
   };
   for (RungCost const& each : costs) {
@@ -138,13 +138,19 @@ FRUGAL_INLINE void write_rungs(Page& page, SearchResults const& of) {
     if (several) row.insert(row.begin(), std::to_string(each.bracket + 1));
     row.insert(row.end(), {budget_text(of, each.budget), std::to_string(each.trials),
                            std::to_string(each.promoted), parts::number_cell(each.best)});
-    add(std::move(row), each.samples, each.seconds);
+    add(std::move(row), each);
   }
-  if (RepeatCost const cost = repeat_cost(of); cost.trials > 0) {
+  if (TrialsCost const cost = attempt_cost(of); cost.trials > 0) {
+    Page::Row row{"no result"};
+    if (several) row.emplace_back(no_value);
+    row.insert(row.end(), {no_value, std::to_string(cost.trials), no_value, no_value});
+    add(std::move(row), cost);
+  }
+  if (TrialsCost const cost = repeat_cost(of); cost.trials > 0) {
     Page::Row row{"other seeds"};
     if (several) row.emplace_back(no_value);
     row.insert(row.end(), {no_value, std::to_string(cost.trials), no_value, no_value});
-    add(std::move(row), cost.samples, cost.seconds);
+    add(std::move(row), cost);
   }
   page.section("rungs", "Rungs");
   page.table("Cost of each rung", head, rows);

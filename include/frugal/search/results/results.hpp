@@ -17,6 +17,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/cost.hpp>
 #include <frugal/search/trials/distribution.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/pareto.hpp>
@@ -82,16 +83,18 @@ struct SearchResults {
   /// Of all trials, repeats included.
   FRUGAL_INLINE double seconds() const;
   FRUGAL_INLINE std::uint64_t samples() const;
-  /// Nothing without a price.
-  std::optional<double> dollars(double of_seconds) const {
-    if (!dollars_per_hour) return std::nullopt;
-    return *dollars_per_hour * of_seconds / 3600;
+  /// The price of time that no CostMeter has billed; nothing if no cost is known.
+  std::optional<double> dollars_per_second() const {
+    return frugal::dollars_per_second(history, dollars_per_hour);
   }
-  /// As recorded, by a CostMeter for example; with attempts since the last rung at the price given here.
+  /// Cost of a trial up to the end of a rung, of all its attempts that have ended, and of all trials together.
+  std::optional<double> dollars(SearchTrial const& of, std::size_t rung) const {
+    return dollars_until(of, rung, dollars_per_second());
+  }
   std::optional<double> dollars(SearchTrial const& of) const {
-    if (of.rungs.empty() || !of.rungs.back().dollars) return dollars(seconds(of));
-    return *of.rungs.back().dollars + dollars(of.spent_seconds).value_or(0);
+    return dollars_of(of, dollars_per_second());
   }
+  std::optional<double> dollars() const { return dollars_of(history, dollars_per_second()); }
 
   /// Trials that are no repeats, the best first: complete ones, then those that reached a higher budget; of
   /// several objectives by the fronts of pareto_ranks(), then by the first one. Failed ones are last.

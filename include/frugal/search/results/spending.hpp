@@ -14,6 +14,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/history.hpp>
+#include <frugal/search/trials/ranking.hpp>
 
 namespace frugal {
 
@@ -26,15 +27,29 @@ struct RungCost {
   std::size_t promoted = 0;  ///< of these, opened for the next rung
   std::uint64_t samples = 0;
   double seconds = 0;
-  std::optional<double> best{};  ///< of the first objective, with its own sign
+  std::optional<double> dollars{};  ///< nothing if no cost is known
+  std::optional<double> best{};     ///< of the first objective, with its own sign
 };
 
-/// Of repeats, over all of their rungs.
-struct RepeatCost {
+/// The cost of some trials together.
+struct TrialsCost {
   std::size_t trials = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
+  std::optional<double> dollars{};  ///< nothing if no cost is known
 };
+
+namespace detail {
+
+/// Cost of one rung of a trial alone.
+FRUGAL_INLINE std::optional<double> dollars_of_rung(SearchResults const& of,
+                                                    SearchTrial const& trial, std::size_t rung) {
+  auto const until = of.dollars(trial, rung);
+  if (!until || rung == 0) return until;
+  return *until - *of.dollars(trial, rung - 1);
+}
+
+}  // namespace detail
 
 /// Of each rung of each bracket that a trial has ended.
 FRUGAL_INLINE std::vector<RungCost> rung_costs(SearchResults const& of) {
@@ -51,6 +66,9 @@ FRUGAL_INLINE std::vector<RungCost> rung_costs(SearchResults const& of) {
       RungResult const before = rung == 0 ? RungResult{} : trial.rungs[rung - 1];
       cost.samples += std::max(trial.rungs[rung].samples, before.samples) - before.samples;
       cost.seconds += trial.rungs[rung].seconds - before.seconds;
+      if (auto const dollars = detail::dollars_of_rung(of, trial, rung)) {
+        cost.dollars = cost.dollars.value_or(0) + *dollars;
+      }
       auto const value = of.value(trial, rung, 0);
       if (!value) continue;
       SearchObjective const& objective = of.objectives.front();
@@ -64,15 +82,28 @@ FRUGAL_INLINE std::vector<RungCost> rung_costs(SearchResults const& of) {
   return list;
 }
 
-/// Of all repeats together.
-FRUGAL_INLINE RepeatCost repeat_cost(SearchResults const& of) {
-  RepeatCost cost;
+/// Of all repeats together, over all of their rungs.
+FRUGAL_INLINE TrialsCost repeat_cost(SearchResults const& of) {
+  TrialsCost cost;
   for (SearchTrial const& trial : of.history.trials) {
     if (!trial.repeats) continue;
     ++cost.trials;
     cost.samples += SearchResults::samples(trial);
     cost.seconds += SearchResults::seconds(trial);
+    if (auto const dollars = of.dollars(trial)) cost.dollars = cost.dollars.value_or(0) + *dollars;
   }
+  return cost;
+}
+
+/// Of attempts without a result, by trials that are no repeats: errors, kills, and rungs that are not over.
+FRUGAL_INLINE TrialsCost attempt_cost(SearchResults const& of) {
+  TrialsCost cost;
+  for (SearchTrial const& trial : of.history.trials) {
+    if (trial.repeats || trial.spent_seconds == 0) continue;
+    ++cost.trials;
+    cost.seconds += trial.spent_seconds;
+  }
+  if (auto const price = of.dollars_per_second()) cost.dollars = cost.seconds * *price;
   return cost;
 }
 
@@ -86,7 +117,7 @@ FRUGAL_INLINE std::optional<double> share_of_full_training(SearchResults const& 
   }
   double spent = 0, full = 0;
   for (SearchTrial const& trial : of.history.trials) {
-    if (trial.repeats || trial.rungs.empty()) continue;
+    if (trial.repeats || trial.rungs.empty() || !is_finite(trial.rungs.front().values)) continue;
     RungResult const& last = trial.rungs.back();
     if (of.unit == "steps") {
       spent += static_cast<double>(last.steps);
@@ -108,7 +139,8 @@ FRUGAL_INLINE std::optional<double> share_of_full_training(SearchResults const& 
 
 /// The best value after some spending.
 struct SpendingPoint {
-  double seconds = 0;  ///< of all trials together, up to here
+  double seconds = 0;               ///< of all trials together, up to here
+  std::optional<double> dollars{};  ///< likewise; nothing if no cost is known
   double best = 0;  ///< the best value of the first objective on any rung so far, with its own sign
 };
 
@@ -129,18 +161,26 @@ FRUGAL_INLINE std::vector<SpendingPoint> best_over_spending(SearchResults const&
   for (auto const& [repeat, bracket, rung, trial] : rest) order.emplace_back(trial, rung);
   std::vector<SpendingPoint> points;
   double seconds = 0;
+  std::optional<double> dollars;
   for (auto const& [number, rung] : order) {
     SearchTrial const& trial = trials.at(number);
     seconds += trial.rungs.at(rung).seconds - (rung == 0 ? 0 : trial.rungs[rung - 1].seconds);
+    if (auto const more = detail::dollars_of_rung(of, trial, rung)) {
+      dollars = dollars.value_or(0) + *more;
+    }
     auto const value = of.value(trial, rung, 0);
     if (!value || trial.repeats) continue;
     SearchObjective const& objective = of.objectives.front();
     bool const better =
         points.empty() || objective.to_minimise(*value) < objective.to_minimise(points.back().best);
-    if (better) points.push_back({seconds, *value});
+    if (better) points.push_back({seconds, dollars, *value});
   }
+  double attempts = 0;
+  for (SearchTrial const& trial : trials) attempts += trial.spent_seconds;
+  seconds += attempts;
+  if (dollars) *dollars += attempts * *of.dollars_per_second();
   if (!points.empty() && points.back().seconds < seconds) {
-    points.push_back({seconds, points.back().best});
+    points.push_back({seconds, dollars, points.back().best});
   }
   return points;
 }

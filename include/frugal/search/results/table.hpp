@@ -58,10 +58,10 @@ class SearchTable {
   static std::string number_text(std::optional<double> value) {
     return value ? watch::short_number(*value) : "-";
   }
-  FRUGAL_INLINE std::string dollars_text(double seconds) const {
-    auto const dollars = of_.dollars(seconds);
+  static std::string dollars_text(std::optional<double> dollars) {
     return dollars ? html::money_text(*dollars) : "-";
   }
+  bool priced() const { return of_.dollars_per_second().has_value(); }
 
   /// A column for each setting, unless they are many.
   bool apart() const { return of_.domain.settings.size() <= 5; }
@@ -75,7 +75,7 @@ class SearchTable {
     }
     for (SearchObjective const& each : of_.objectives) cells.push_back(each.name);
     cells.insert(cells.end(), {"rung", "samples", "time"});
-    if (of_.dollars_per_hour) cells.emplace_back("cost");
+    if (priced()) cells.emplace_back("cost");
     cells.emplace_back("state");
     return cells;
   }
@@ -100,7 +100,7 @@ class SearchTable {
                     std::to_string(of_.rungs[trial.bracket].size()));
     cells.push_back(std::to_string(SearchResults::samples(trial)));
     cells.push_back(watch::duration_text(SearchResults::seconds(trial)));
-    if (of_.dollars_per_hour) cells.push_back(dollars_text(SearchResults::seconds(trial)));
+    if (priced()) cells.push_back(dollars_text(of_.dollars(trial)));
     cells.push_back(state_text(trial.state) + std::string(trial.ended ? ", ended early" : ""));
     return cells;
   }
@@ -149,7 +149,10 @@ class SearchTable {
     }
     out += "Cost: " + watch::duration_text(of_.seconds()) + " on workers, " +
            std::to_string(of_.samples()) + " samples";
-    if (of_.dollars_per_hour) out += ", " + dollars_text(of_.seconds());
+    if (priced()) out += ", " + dollars_text(of_.dollars());
+    if (priced() && of_.winner) {
+      out += " (" + dollars_text(of_.dollars(list()[*of_.winner])) + " of them for the winner)";
+    }
     if (auto const share = share_of_full_training(of_)) {
       out += "; the trials trained " + fixed_short(100 * *share, 1) +
              "% of what all of them in full would have";
@@ -188,21 +191,24 @@ class SearchTable {
     Rows rows{{"bracket", "rung", of_.unit, "trials", "go on", "best " + of_.objectives[0].name,
                "samples", "time", "cost"}};
     double const all = of_.seconds();
-    auto const add = [&](std::vector<std::string> cells, std::uint64_t samples, double seconds) {
-      cells.push_back(std::to_string(samples));
-      cells.push_back(watch::duration_text(seconds));
-      std::string const share = all > 0 ? fixed_short(100 * seconds / all, 0) + "%" : "-";
-      cells.push_back(of_.dollars_per_hour ? dollars_text(seconds) + " (" + share + ")" : share);
+    auto const add = [&](std::vector<std::string> cells, auto const& cost) {
+      cells.push_back(std::to_string(cost.samples));
+      cells.push_back(watch::duration_text(cost.seconds));
+      std::string const share = all > 0 ? fixed_short(100 * cost.seconds / all, 0) + "%" : "-";
+      cells.push_back(cost.dollars ? dollars_text(cost.dollars) + " (" + share + ")" : share);
       rows.push_back(std::move(cells));
     };
     for (RungCost const& each : costs) {
       add({std::to_string(each.bracket + 1), std::to_string(each.rung + 1),
            std::to_string(each.budget), std::to_string(each.trials), std::to_string(each.promoted),
            number_text(each.best)},
-          each.samples, each.seconds);
+          each);
     }
-    if (RepeatCost const cost = repeat_cost(of_); cost.trials > 0) {
-      add({"seeds", "-", "-", std::to_string(cost.trials), "-", "-"}, cost.samples, cost.seconds);
+    if (TrialsCost const cost = attempt_cost(of_); cost.trials > 0) {
+      add({"no result", "-", "-", std::to_string(cost.trials), "-", "-"}, cost);
+    }
+    if (TrialsCost const cost = repeat_cost(of_); cost.trials > 0) {
+      add({"seeds", "-", "-", std::to_string(cost.trials), "-", "-"}, cost);
     }
     return "\nCost of each rung:\n\n" + columns_of(rows) + '\n';
   }

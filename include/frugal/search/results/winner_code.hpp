@@ -18,7 +18,7 @@
 
 namespace frugal {
 
-/// Where a program keeps a setting of the search.
+/// A place where a program keeps a setting of the search; a setting may have several.
 struct PlacedSetting {
   std::string setting{};  ///< its name in the domain
   /// An expression that has it as a member: "trainer.policy<fr::kinds::optimizer>()",
@@ -131,16 +131,17 @@ FRUGAL_INLINE std::string winner_code(SearchResults const& of, WinnerCode const&
   for (std::size_t i = 0; i < of.domain.settings.size(); ++i) {
     if (!candidate.values[i]) continue;
     std::string const& name = of.domain.settings[i].name;
-    auto const placed = std::ranges::find(code.settings, name, &PlacedSetting::setting);
-    bool const found = placed != code.settings.end() && !placed->place.empty();
-    std::string const value = detail::value_code(
-        of, candidate, i,
-        placed == code.settings.end() ? std::vector<std::string>{} : placed->expressions);
-    if (found) {
-      text += (placed->place == "architecture" ? code.architecture : placed->place) + '.' +
-              (placed->member.empty() ? name : placed->member) + " = " + value + ";\n";
-    } else {
-      text += "// " + detail::comment_text(name + " = " + value) +
+    bool found = false;
+    for (PlacedSetting const& placed : code.settings) {
+      if (placed.setting != name || placed.place.empty()) continue;
+      found = true;
+      text += (placed.place == "architecture" ? code.architecture : placed.place) + '.' +
+              (placed.member.empty() ? name : placed.member) + " = " +
+              detail::value_code(of, candidate, i, placed.expressions) + ";\n";
+    }
+    if (!found) {
+      text += "// " +
+              detail::comment_text(name + " = " + detail::value_code(of, candidate, i, {})) +
               ": set it where your program has it.\n";
     }
   }

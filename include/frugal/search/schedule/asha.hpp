@@ -130,7 +130,8 @@ struct Asha {
     std::vector<std::uint64_t> budgets;
     for (Rung const& each : bracket.rungs) budgets.push_back(each.budget);
     detail::require_trials(trials, "Asha");
-    detail::require_budget(limits.budget, budgets.back(), unit, "Asha");
+    detail::require_no_generations(limits, "Asha");
+    detail::require_budget(limits, budgets.back(), unit, "Asha");
     return std::make_unique<detail::AshaSchedule const>(trials, std::move(budgets), Rate::value,
                                                         unit, limits);
   }

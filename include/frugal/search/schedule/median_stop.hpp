@@ -99,6 +99,7 @@ struct MedianStop {
 
   FRUGAL_INLINE std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
     detail::require_trials(trials, "MedianStop");
+    detail::require_no_generations(limits, "MedianStop");
     if (limits.objectives != 1) {
       detail::refuse_schedule("MedianStop has " + std::to_string(limits.objectives) + " objectives",
                               "there is no median of points that are better in different ways",
@@ -112,7 +113,7 @@ struct MedianStop {
       budgets.push_back(at);
     }
     budgets.push_back(limits.horizon);
-    detail::require_budget(limits.budget, limits.horizon, unit, "MedianStop");
+    detail::require_budget(limits, limits.horizon, unit, "MedianStop");
     return std::make_unique<detail::MedianSchedule const>(trials, std::move(budgets), startup,
                                                           unit);
   }

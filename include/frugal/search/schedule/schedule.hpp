@@ -58,6 +58,7 @@ struct SearchDecision {
 struct SearchLimits {
   std::uint64_t horizon = 1;              ///< of a whole run, in the unit of the rungs
   std::optional<std::uint64_t> budget{};  ///< of all trials, in that unit; nothing: no limit
+  std::uint64_t reserved = 0;             ///< for the finalists' repeats, next to that budget
   std::size_t objectives = 1;
   bool learns = false;         ///< the sampler looks at results
   std::size_t generation = 0;  ///< trials that the sampler draws without looking; 0: any number
@@ -108,13 +109,36 @@ namespace detail {
       {.what = std::move(what), .where = where, .why = std::move(why), .fix = std::move(fix)});
 }
 
-FRUGAL_INLINE void require_budget(std::optional<std::uint64_t> budget, std::uint64_t least,
-                                  RungUnit unit, char const* where) {
-  if (!budget || *budget >= least) return;
+FRUGAL_INLINE void require_budget(SearchLimits const& limits, std::uint64_t least, RungUnit unit,
+                                  char const* where) {
+  if (!limits.budget || *limits.budget >= least) return;
+  std::string const repeats = ", of which the finalists' repeats take ";
   refuse_schedule(
-      "the budget is " + std::to_string(*budget) + " " + name_of(unit),
+      "the budget is " + std::to_string(*limits.budget + limits.reserved) + " " + name_of(unit) +
+          (limits.reserved == 0 ? "" : repeats + std::to_string(limits.reserved)),
       "the smallest search of this schedule takes " + std::to_string(least) + " " + name_of(unit),
       "Give a larger budget, or fewer or shorter rungs and fewer finalists.", where);
+}
+/// SettingsError for a sampler that draws in generations, with a schedule that has none.
+FRUGAL_INLINE void require_no_generations(SearchLimits const& limits, char const* where) {
+  if (limits.generation == 0) return;
+  refuse_schedule("the sampler draws in generations of " + std::to_string(limits.generation),
+                  "the trials of a generation are compared when all have trained alike, and "
+                  "here most stop at a lower rung",
+                  "Use RandomSearch with this sampler, or Tpe, SobolSampler or RandomSampler with "
+                  "this schedule.",
+                  where);
+}
+/// Neither trials, or rounds, nor a budget from which they follow.
+[[noreturn]] FRUGAL_INLINE void refuse_unlimited(std::string const& schedule, char const* setting,
+                                                 RungUnit unit) {
+  bool const planned = is_deterministic(unit);
+  refuse_schedule(
+      "the search has neither " + std::string(setting) + " nor a budget in " + name_of(unit),
+      "the number of " + std::string(setting) + " follows from one of them",
+      "Set " + schedule + "::" + setting +
+          (planned ? std::string(", or SearchBudget::") + name_of(unit) + "." : "."),
+      schedule.c_str());
 }
 FRUGAL_INLINE void require_trials(std::uint64_t count, char const* where) {
   if (count != 0) return;

@@ -31,15 +31,7 @@ class BracketSchedule final : public SearchSchedule {
         brackets_(std::move(brackets)),
         objectives_(limits.objectives),
         learns_(limits.learns) {
-    if (limits.generation != 0) {
-      refuse_schedule(
-          "the sampler draws in generations of " + std::to_string(limits.generation),
-          "the trials of a generation are compared when all have trained alike, and "
-          "here most stop at a lower rung",
-          "Use RandomSearch with this sampler, or Tpe, SobolSampler or RandomSampler with "
-          "this schedule.",
-          "a search with brackets");
-    }
+    require_no_generations(limits, "a search with brackets");
   }
 
   std::vector<std::vector<std::uint64_t>> rungs() const override {
@@ -179,13 +171,7 @@ struct SuccessiveHalving {
     };
     std::uint64_t count = trials;
     if (count == 0) {
-      if (!limits.budget) {
-        detail::refuse_schedule(
-            "the search has neither trials nor a budget in " + std::string(name_of(unit)),
-            "the number of trials follows from one of them",
-            "Set SuccessiveHalving::trials, or SearchBudget::" + std::string(name_of(unit)) + ".",
-            "SuccessiveHalving");
-      }
+      if (!limits.budget) detail::refuse_unlimited("SuccessiveHalving", "trials", unit);
       // The first rung alone costs the budget with `high` trials.
       std::uint64_t low = 1;
       std::uint64_t high = *limits.budget / bracket_of(eta).rungs.front().budget + 1;
@@ -200,7 +186,7 @@ struct SuccessiveHalving {
       count = low;
     }
     std::vector<Bracket> brackets{bracket_of(count)};
-    detail::require_budget(limits.budget, brackets.front().cost(), unit, "SuccessiveHalving");
+    detail::require_budget(limits, brackets.front().cost(), unit, "SuccessiveHalving");
     std::string text = detail::schedule_text("SuccessiveHalving<Eta<" + std::to_string(eta) + ">>",
                                              brackets, unit);
     return std::make_unique<detail::BracketSchedule const>(std::move(text), std::move(brackets),
@@ -224,15 +210,8 @@ struct Hyperband {
     std::vector<Bracket> const round = hyperband(first, limits.horizon, eta);
     std::uint64_t cost = 0;
     for (Bracket const& each : round) cost += each.cost();
-    detail::require_budget(limits.budget, cost * std::max<std::uint64_t>(rounds, 1), unit,
-                           "Hyperband");
-    if (rounds == 0 && !limits.budget) {
-      detail::refuse_schedule(
-          "the search has neither rounds nor a budget in " + std::string(name_of(unit)),
-          "the number of rounds follows from one of them",
-          "Set Hyperband::rounds, or SearchBudget::" + std::string(name_of(unit)) + ".",
-          "Hyperband");
-    }
+    detail::require_budget(limits, cost * std::max<std::uint64_t>(rounds, 1), unit, "Hyperband");
+    if (rounds == 0 && !limits.budget) detail::refuse_unlimited("Hyperband", "rounds", unit);
     std::uint64_t const count =
         rounds != 0 ? rounds : std::max<std::uint64_t>(*limits.budget / cost, 1);
     std::vector<Bracket> brackets;

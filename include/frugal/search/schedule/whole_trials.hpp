@@ -107,15 +107,9 @@ struct RandomSearch {
   RungUnit unit = RungUnit::steps;
 
   FRUGAL_INLINE std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
-    if (trials == 0 && !limits.budget) {
-      detail::refuse_schedule(
-          "the search has neither trials nor a budget in " + std::string(name_of(unit)),
-          "the number of trials follows from one of them",
-          "Set RandomSearch::trials, or SearchBudget::" + std::string(name_of(unit)) + ".",
-          "RandomSearch");
-    }
+    if (trials == 0 && !limits.budget) detail::refuse_unlimited("RandomSearch", "trials", unit);
     std::uint64_t const count = trials != 0 ? trials : *limits.budget / limits.horizon;
-    detail::require_budget(limits.budget, std::max<std::uint64_t>(count, 1) * limits.horizon, unit,
+    detail::require_budget(limits, std::max<std::uint64_t>(count, 1) * limits.horizon, unit,
                            "RandomSearch");
     std::uint64_t const own = limits.generation != 0 ? limits.generation : generation;
     detail::require_trials(own, "RandomSearch::generation");
@@ -164,7 +158,7 @@ struct GridSearch {
       }
       all.insert(all.end(), own.begin(), own.end());
     }
-    detail::require_budget(limits.budget, all.size() * limits.horizon, unit, "GridSearch");
+    detail::require_budget(limits, all.size() * limits.horizon, unit, "GridSearch");
     std::string text = "GridSearch of " + std::to_string(all.size()) + " trials, " +
                        std::to_string(points) + " points, of " + std::to_string(limits.horizon) +
                        " " + name_of(unit);

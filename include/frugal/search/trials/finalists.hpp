@@ -68,16 +68,18 @@ FRUGAL_INLINE std::vector<SearchTrial> missing_repeats(SearchHistory const& hist
   return missing;
 }
 
-/// The mean over seeds of a trial and its repeats; infinite if one of them failed.
+/// The mean over seeds of a trial and those of its repeats that are over; infinite if one of them failed.
 FRUGAL_INLINE ObjectiveValues mean_over_seeds(SearchHistory const& history, std::size_t number) {
   std::size_t const objectives = history.trials[number].rungs.back().values.size();
   ObjectiveValues mean = history.trials[number].values(objectives);
-  std::vector<std::size_t> const repeats = repeats_of(history, number);
-  for (std::size_t const each : repeats) {
+  double seeds = 1;
+  for (std::size_t const each : repeats_of(history, number)) {
+    if (!history.trials[each].is_over()) continue;
     ObjectiveValues const values = history.trials[each].values(objectives);
     for (std::size_t m = 0; m < objectives; ++m) mean[m] += values[m];
+    ++seeds;
   }
-  for (double& each : mean) each /= static_cast<double>(repeats.size() + 1);
+  for (double& each : mean) each /= seeds;
   return mean;
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/lock.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+/// The marks that a process has left in its run folder, which a kill does not take away.
+struct RunTraces {
+  double newest = 0;       ///< when a file of it was last written, in seconds since 1970; 0: never
+  std::uint64_t step = 0;  ///< of the newest checkpoint
+};
+
+/// Files that other processes remove meanwhile are passed over; so is `claim`, which whoever looks has locked.
+FRUGAL_INLINE RunTraces traces_in(std::filesystem::path const& folder) {
+  namespace fs = std::filesystem;
+  RunTraces found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    auto const name = each->path().filename().string();
+    if (name == "claim") continue;
+    std::error_code gone;
+    auto const time = fs::last_write_time(each->path(), gone);
+    if (gone) continue;
+    std::chrono::duration<double> const since =
+        std::chrono::file_clock::to_sys(time).time_since_epoch();
+    found.newest = std::max(found.newest, since.count());
+    if (each->path().parent_path().filename() != "checkpoints") continue;
+    found.step = std::max(found.step, step_of_name(name).value_or(0));
+  }
+  return found;
+}
+
+/// Removes the checkpoints of a trial that is over and has no weights to keep: hundreds of them would fill the
+/// disk.
+FRUGAL_INLINE void remove_checkpoints(std::filesystem::path const& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / "checkpoints", ignored)) return;
+  try {
+    RunLock const claim(folder / "claim");
+    std::filesystem::remove_all(folder / "checkpoints", ignored);
+  } catch (StoreError const&) {  // another process has it, or the folder is not there
+  }
+}
+
+}  // namespace frugal::detail

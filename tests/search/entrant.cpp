@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: recipes
+#include <doctest/doctest.h>
+
+#include <frugal/frugal.hpp>
+#include <frugal/report/audit.hpp>
+#include <frugal/report/cost_meter.hpp>
+#include <frugal/search.hpp>
+
+#include <c10/util/Exception.h>
+
+#include "support/files.hpp"
+#include "support/running.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <thread>
+
+namespace frugal_test::search_entrant {
+
+using namespace support;
+namespace fr = frugal;
+
+struct Shape {
+  int width = 4;
+};
+
+/// Each training step takes at least five milliseconds. Something happens in the step with a number: there is no memory,
+/// the machine is to go, or it has lost its data.
+struct Slow {
+  int* calls = nullptr;
+  int fails_at = 0;
+  int signal_at = 0;
+  int no_data_at = 0;
+  template <class Module>
+  fr::Loss operator()(Module& module, fr::Batch const& batch) const {
+    if (!module.is_training()) return fr::CrossEntropy{}(module, batch);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (++*calls == fails_at) TORCH_CHECK_WITH(OutOfMemoryError, false, "of the test");
+    if (*calls == signal_at) std::raise(SIGTERM);
+    if (*calls == no_data_at) throw fr::DataError({"no data", "here", "of the test", "none"});
+    return fr::CrossEntropy{}(module, batch);
+  }
+};
+
+constexpr double price = 3600;  // US dollars per hour: a cent is ten milliseconds
+
+struct Searched {
+  TemporaryFolder folder{};
+  fr::TensorDataset train{samples(64), {.batch = 8}};
+  fr::TensorDataset valid{samples(32, 95), {.batch = 16, .shuffle = false}};
+  int calls = 0, signal_at = 0, no_data_at = 0;
+  fr::SearchSettings settings{.settings = {.run_dir = folder.path(), .steps = 27, .seed = 5},
+                              .finalists = {.count = 0}};
+
+  template <class Schedule, class... Ps>
+  fr::SearchOutcome run(Schedule const& schedule, int fails_at, Ps const&... policies) {
+    fr::SearchJob const job{[](Shape const& shape) { return Mlp({.hidden = shape.width}); },
+                            Slow{&calls, fails_at, signal_at, no_data_at},
+                            train,
+                            valid,
+                            fr::Checkpoint<fr::Every<5>>{},
+                            policies...};
+    fr::SearchSpace const space{
+        fr::Axis<fr::Recipe<fr::Optimize<fr::SGD>, fr::Schedule<fr::Cosine>>>{},
+        fr::vary<&fr::Optimize<fr::SGD>::lr>(fr::LogUniform{1e-2, 1}),
+        fr::vary<&Shape::width>(fr::Int{2, 8, 2})};
+    return fr::search(space, job, settings, schedule);
+  }
+};
+
+TEST_CASE(
+    "rungs in seconds and cents end by the clock, and a promoted trial has the bits of its recipe "
+    "alone") {
+  Searched search;
+  fr::RungUnit unit = fr::RungUnit::cents;
+  std::uint64_t least = 4;
+  SUBCASE("cents") {
+    search.settings.dollars_per_hour = price;
+    search.settings.horizon = 36;
+  }
+  SUBCASE("seconds") {
+    unit = fr::RungUnit::seconds;
+    least = 1;
+    search.settings.horizon = 3;
+    // One step and a bit more: the first rung ends after one second.
+    search.settings.settings.steps = 300;
+  }
+  fr::SearchOutcome const found =
+      search.run(fr::SuccessiveHalving<>{.trials = 3, .least = least, .unit = unit}, 0);
+  double const second_of_unit = unit == fr::RungUnit::cents ? 0.01 : 1;
+  CHECK(found.unit == fr::name_of(unit));
+  std::size_t promoted = 0;
+  for (fr::SearchTrial const& each : found.history.trials) {
+    for (std::size_t k = 0; k < each.rungs.size(); ++k) {
+      std::uint64_t const budget = found.rungs.at(0).at(k);
+      bool const is_last = k + 1 == found.rungs[0].size();
+      if (!is_last) CHECK(each.rungs[k].seconds >= second_of_unit * static_cast<double>(budget));
+      if (is_last) CHECK(each.rungs[k].steps == search.settings.settings.steps);
+      if (k != 0) {
+        CHECK(each.rungs[k].steps >= each.rungs[k - 1].steps);
+        CHECK(each.rungs[k].seconds >= each.rungs[k - 1].seconds);
+        ++promoted;
+      }
+    }
+  }
+  CHECK(promoted >= 1);
+  REQUIRE(found.winner);
+  CHECK(found.best().rungs.front().steps < *search.settings.settings.steps);
+
+  int ignored = 0;
+  TemporaryFolder alone;
+  torch::manual_seed(found.best().seed);
+  fr::Trainer trainer{Mlp({.hidden = static_cast<int>(*found.best().candidate.values[1])}),
+                      Slow{&ignored},
+                      fr::Settings{.run_dir = alone.path(),
+                                   .steps = search.settings.settings.steps,
+                                   .seed = found.best().seed},
+                      fr::Optimize<fr::SGD>{.lr = *found.best().candidate.values[0]},
+                      fr::Schedule<fr::Cosine>{},
+                      fr::Checkpoint<fr::Every<5>>{}};
+  static_cast<void>(trainer.fit(search.train));
+  Mlp loaded({.hidden = static_cast<int>(*found.best().candidate.values[1])});
+  static_cast<void>(fr::load_weights(loaded, found.weights));
+  CHECK(fr::hash_of_tensors(loaded) == fr::hash_of_tensors(trainer.module()));
+}
+
+TEST_CASE("a trial that fails after a promotion has paid for both rungs") {
+  Searched search;
+  search.settings.dollars_per_hour = price;
+  // Three trials of nine steps, then the second rung of one of them.
+  fr::SearchOutcome const found =
+      search.run(fr::SuccessiveHalving<>{.trials = 3, .least = 9}, 3 * 9 + 4);
+  std::size_t failed = 0;
+  for (fr::SearchTrial const& each : found.history.trials) {
+    for (fr::RungResult const& rung : each.rungs) {
+      CHECK(*rung.dollars == doctest::Approx(rung.seconds / 3600 * price));
+    }
+    if (each.state != fr::TrialState::failed) continue;
+    ++failed;
+    REQUIRE(each.rungs.size() == 2);
+    CHECK(each.outcome.find("out of memory") == 0);
+    CHECK(*each.rungs[1].dollars > *each.rungs[0].dollars);
+  }
+  CHECK(failed == 1);
+  CHECK(found.winner.has_value());
+}
+
+TEST_CASE("CostMeter bills the trials, and one that fails at the rate of its rung before") {
+  Searched search;
+  search.settings.objectives = {{.name = "loss"}, {.name = "dollars"}};
+  fr::CostMeter meter{.price = fr::plan::PricePerDevice(price), .devices = 1};
+  fr::SearchOutcome const found =
+      search.run(fr::SuccessiveHalving<>{.trials = 3, .least = 9}, 3 * 9 + 4, meter);
+  for (fr::SearchTrial const& each : found.history.trials) {
+    fr::RungResult const& first = each.rungs.at(0);
+    // The meter does not bill the time in which the module is made and evaluated.
+    CHECK(*first.dollars >= 9 * 0.005 / 3600 * price);
+    CHECK(*first.dollars <= first.seconds / 3600 * price);
+    CHECK(first.values[1] == *first.dollars);
+    if (each.state != fr::TrialState::failed) continue;
+    CHECK(*each.rungs.at(1).dollars / each.rungs[1].seconds ==
+          doctest::Approx(*first.dollars / first.seconds));
+  }
+}
+
+TEST_CASE("a machine without its data blames no trial, and another one goes on") {
+  Searched calm, poor;
+  fr::SuccessiveHalving<> const schedule{.trials = 3, .least = 9};
+  fr::SearchOutcome const whole = calm.run(schedule, 0);
+  poor.no_data_at = 13;
+  CHECK_THROWS_AS(static_cast<void>(poor.run(schedule, 0)), fr::DataError);
+  poor.no_data_at = 0;
+  fr::SearchOutcome const found = poor.run(schedule, 0);
+  for (fr::SearchTrial const& each : found.history.trials) {
+    CHECK(each.failures == 0);
+    CHECK(each.state != fr::TrialState::failed);
+  }
+  CHECK(found.winner == whole.winner);
+  CHECK(found.best().values() == whole.best().values());
+}
+
+TEST_CASE("Spot preempts a worker, and not the search") {
+  Searched calm, spot;
+  fr::SuccessiveHalving<> const schedule{.trials = 3, .least = 9};
+  fr::SearchOutcome const whole = calm.run(schedule, 0, fr::Spot<fr::SigtermSave>{});
+  CHECK(whole.exit_code() == 0);
+  spot.signal_at = 13;
+  fr::SearchOutcome const stopped = spot.run(schedule, 0, fr::Spot<fr::SigtermSave>{});
+  CHECK(stopped.interrupted);
+  CHECK(stopped.exit_code() == 75);
+  CHECK(spot.calls == 13);
+  fr::SearchOutcome const found = spot.run(schedule, 0, fr::Spot<fr::SigtermSave>{});
+  CHECK(found.exit_code() == 0);
+  CHECK(spot.calls == calm.calls);  // no step twice
+  CHECK(found.winner == whole.winner);
+  CHECK(found.best().values() == whole.best().values());
+}
+
+}  // namespace frugal_test::search_entrant
