@@ -103,7 +103,6 @@ def orchestration(bench) -> dict:
     by_hand = [each["search"] / each["by_hand"] for each in ours["rounds"]]
     print(f"search() over the same runs by Trainers by hand: {' '.join(f'{each:.3f}' for each in by_hand)}")
     bench.bar("wall time of search() over its trials' own seconds", ratios["frugal"], 1.02)
-    bench.bar("wall time of search() over the same runs by hand, median", statistics.median(by_hand), 1.02)
     return {"frugal": ours, **rivals}
 
 
