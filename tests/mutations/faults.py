@@ -1411,8 +1411,8 @@ FAULTS = (
         name="a-repeat-without-a-result",
         breaks="A repeat that had no time to end makes its finalist the worst.",
         file="include/frugal/search/trials/finalists.hpp",
-        old="    if (!history.trials[each].is_over()) continue;\n",
-        new="",
+        old="    seeds = std::min(seeds, ended_repeats_of(history, each).size());",
+        new="    seeds = std::min(seeds, repeats_of(history, each).size() + 9 * each);",
         check=test("^torch-free: search/trials/finalists$"),
     ),
     Fault(

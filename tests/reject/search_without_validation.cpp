@@ -8,6 +8,9 @@
 
 using namespace frugal;
 
+struct Policy {
+  struct kind {};
+};
 struct Shape {
   int width = 1;
 };
@@ -15,6 +18,7 @@ inline auto make = [](Shape const& shape) { return torch::nn::Linear(shape.width
 inline void use(TensorDataset& data) {
   static_cast<void>(SearchJob{make, 0, data, data, 1.5});
 #ifdef FRUGAL_REJECT
-  static_cast<void>(SearchJob{make, 0, data, 1.5});
+  Policy policy;
+  static_cast<void>(SearchJob{make, 0, data, policy});
 #endif
 }

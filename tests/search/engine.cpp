@@ -418,7 +418,7 @@ TEST_CASE("a trial that kills one process after the other is left, and the searc
   REQUIRE(search.next() == SearchEngine::Kind::task);
   CHECK(search.task.trial == 1);
   CHECK(search.trial().state == TrialState::failed);
-  CHECK(search.trial().outcome.find("its process ended 3 times without an error") == 0);
+  CHECK(search.trial().outcome.find("its process ended 3 times without a result") == 0);
 }
 
 TEST_CASE("the time of a killed process is that up to its last file, and it is paid for") {
@@ -427,11 +427,46 @@ TEST_CASE("the time of a killed process is that up to its last file, and it is p
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   write_whole_file(search.engine.folder_of(0) / "log", "a line", Durable::no);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // The lock of whoever looks is no sign of life.
+  write_whole_file(search.engine.folder_of(0) / "claim.other", "me", Durable::no);
   REQUIRE(search.next() == SearchEngine::Kind::task);
   CHECK(search.trial().kills == 1);
   CHECK(search.trial().spent_seconds >= 0.09);
   CHECK(search.trial().spent_seconds < 0.4);
   CHECK(search.task.seconds_before == search.trial().spent_seconds);
+  CHECK(search.engine.is_spent());
+}
+
+TEST_CASE("a clock that goes back adds no time and takes none away") {
+  Killed search({.seed = 1});
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  search.task.claim.reset();
+  {
+    SearchJournal::Session session(search.journal);
+    session.records().begun(0, 4e9, 0);  // in the year 2096
+    session.commit();
+  }
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  CHECK(search.trial().spent_seconds == 0);
+}
+
+TEST_CASE("repeats are as many as a planned budget has kept back") {
+  TemporaryFolder folder;
+  FakeSearch search{.folder = folder.path(), .bind = [](SearchLimits const& limits) {
+                      return RandomSearch{.trials = 6}.bind(limits);
+                    }};
+  search.rules.repeats = 3;
+  SearchHistory const found = search.run();
+  CHECK(found.trials.size() == 6 + 3);
+  CHECK(search.run().trials.size() == 6 + 3);
+}
+
+TEST_CASE("the price of a meter is that of the time before its first bill") {
+  Killed search({.seed = 1, .dollars = 0.05});
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(!search.engine.is_spent());
+  search.engine.take_rate(3600);
   CHECK(search.engine.is_spent());
 }
 

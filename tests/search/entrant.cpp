@@ -150,12 +150,13 @@ TEST_CASE("a trial that fails after a promotion has paid for both rungs") {
   CHECK(found.winner.has_value());
 }
 
-TEST_CASE("CostMeter bills the trials, and one that fails at the rate of its rung before") {
+TEST_CASE("CostMeter bills the trials, and one that fails, too") {
   Searched search;
   search.settings.objectives = {{.name = "loss"}, {.name = "dollars"}};
   fr::CostMeter meter{.price = fr::plan::PricePerDevice(price), .devices = 1};
   fr::SearchOutcome const found =
       search.run(fr::SuccessiveHalving<>{.trials = 3, .least = 9}, 3 * 9 + 4, meter);
+  std::size_t failed = 0;
   for (fr::SearchTrial const& each : found.history.trials) {
     fr::RungResult const& first = each.rungs.at(0);
     // The meter does not bill the time in which the module is made and evaluated.
@@ -163,21 +164,44 @@ TEST_CASE("CostMeter bills the trials, and one that fails at the rate of its run
     CHECK(*first.dollars <= first.seconds / 3600 * price);
     CHECK(first.values[1] == *first.dollars);
     if (each.state != fr::TrialState::failed) continue;
-    CHECK(*each.rungs.at(1).dollars / each.rungs[1].seconds ==
-          doctest::Approx(*first.dollars / first.seconds));
+    ++failed;
+    // Three steps more, and the meter has billed them.
+    CHECK(*each.rungs.at(1).dollars >= *first.dollars + 3 * 0.005 / 3600 * price);
+    CHECK(*each.rungs[1].dollars <= each.rungs[1].seconds / 3600 * price);
   }
+  CHECK(failed == 1);
+}
+
+TEST_CASE("a budget in dollars is what CostMeter bills, and needs its price") {
+  Searched search;
+  search.settings.budget.dollars = 1e-6;
+  fr::SuccessiveHalving<> const schedule{.trials = 3, .least = 9};
+  fr::CostMeter const meter{.price = fr::plan::PricePerDevice(price), .devices = 1};
+  fr::SearchOutcome const found = search.run(schedule, 0, meter);
+  CHECK(found.stopped_by == "budget");
+  CHECK(search.calls < 9);
+  fr::CostMeter euros = meter;
+  euros.currency = "EUR";
+  CHECK_THROWS_WITH_AS(static_cast<void>(search.run(schedule, 0, euros)),
+                       doctest::Contains("CostMeter has no price in US dollars"),
+                       fr::SettingsError);
 }
 
 TEST_CASE("a machine without its data blames no trial, and another one goes on") {
   Searched calm, poor;
   fr::SuccessiveHalving<> const schedule{.trials = 3, .least = 9};
   fr::SearchOutcome const whole = calm.run(schedule, 0);
-  poor.no_data_at = 13;
-  CHECK_THROWS_AS(static_cast<void>(poor.run(schedule, 0)), fr::DataError);
+  // More often than a trial may kill its process.
+  poor.settings.most_kills = 2;
+  for (int start = 0; start < 4; ++start) {
+    poor.no_data_at = poor.calls + 1;
+    CHECK_THROWS_AS(static_cast<void>(poor.run(schedule, 0)), fr::DataError);
+  }
   poor.no_data_at = 0;
   fr::SearchOutcome const found = poor.run(schedule, 0);
   for (fr::SearchTrial const& each : found.history.trials) {
     CHECK(each.failures == 0);
+    CHECK(each.kills == 0);
     CHECK(each.state != fr::TrialState::failed);
   }
   CHECK(found.winner == whole.winner);

@@ -21,6 +21,7 @@ TEST_CASE("successive halving costs what its bracket says, whatever comes") {
   CHECK(found.worst == 27 * 3 + 9 * 6 + 3 * 18 + 54 + 2 * 81);
   CHECK(found.expected == doctest::Approx(found.worst));
   CHECK(found.whole == 27 * 81);
+  CHECK(found.complete == 1);
   CHECK(found.finalists == 1);
   CHECK(found.repeats == 2 * 81);
   CHECK(forecast(*schedule, {}, 1, {.count = 3, .seeds = 1}).finalists == 0);

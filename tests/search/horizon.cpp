@@ -59,6 +59,12 @@ TEST_CASE("a planned budget is in the unit of the rungs, and the finalists' repe
                        doctest::Contains("repeats alone take 360"), SettingsError);
 }
 
+TEST_CASE("a planned budget pays for one trial to its end") {
+  CHECK_NOTHROW(require_complete({.complete = 1}, 90, RungUnit::steps));
+  CHECK_THROWS_WITH_AS(require_complete({}, 90, RungUnit::samples),
+                       doctest::Contains("the budget is 90 samples"), SettingsError);
+}
+
 TEST_CASE("a budget in time or money pays for a first rung in time or money") {
   auto const refused = [](SearchSettings const& settings, RungUnit unit, std::uint64_t first) {
     CHECK_NOTHROW(require_first_rung(settings, unit, first));

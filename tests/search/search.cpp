@@ -461,6 +461,10 @@ TEST_CASE("settings that make no search are one clear error each") {
   settings.budget.steps = 54;
   CHECK(has(refused(settings, fr::SuccessiveHalving<>{.least = 3}),
             "the finalists' repeats alone take 54"));
+  settings.finalists.count = 0;
+  settings.budget.steps = 40;
+  CHECK(has(refused(settings, fr::Asha<>{.least = 3}), "no trial can come to its end"));
+  settings.finalists.count = 3;
   settings.budget.steps = 20;
   CHECK(has(refused(settings, fr::SuccessiveHalving<>{.least = 3}), "takes 27 steps"));
   settings.budget = {.samples = 100000};

@@ -39,6 +39,7 @@ struct EngineRules {
   std::optional<double> seconds{};  ///< of all trials together
   std::optional<double> dollars{};  ///< likewise
   std::optional<double> dollars_per_hour{};  ///< of time that no CostMeter has billed
+  std::optional<std::uint64_t> repeats{};    ///< of finalists, at most
   std::size_t most_failures = 3;             ///< errors after which a trial is left
   std::size_t most_kills =
       10;  ///< processes that end in a rung without a word and a checkpoint, likewise
@@ -141,6 +142,8 @@ class SearchEngine {
     SearchJournal::Session const session(journal_);
     return is_spent(session.history());
   }
+  /// The price per hour of a CostMeter, until it has billed a rung.
+  void take_rate(double dollars_per_hour) { rate_ = dollars_per_hour / 3600; }
   /// Why open rungs are not this process's: the lock of one of them.
   std::string const& held_by() const { return held_by_; }
 
@@ -190,7 +193,8 @@ class SearchEngine {
     for (std::size_t const i : held_claims(history)) {
       seconds += std::max(now() - history.trials[i].begun, 0.0);
     }
-    auto const price = dollars_per_second(history, rules_.dollars_per_hour);
+    auto price = dollars_per_second(history, rules_.dollars_per_hour);
+    if (!price) price = rate_;
     if (rules_.dollars && price) {
       if (*dollars_of(history, price) + seconds * *price >= *rules_.dollars) return true;
     }
@@ -242,13 +246,14 @@ class SearchEngine {
     SearchTrial const& trial = session.history().trials[task.trial];
     RunTraces const traces = traces_in(folder_of(task.trial));
     if (trial.begun != 0) {
-      double const seconds = std::clamp(traces.newest - trial.begun, 0.0, now() - trial.begun);
+      double const seconds =
+          std::clamp(traces.newest - trial.begun, 0.0, std::max(now() - trial.begun, 0.0));
       session.records().killed(task.trial, seconds, traces.step);
       session.commit();
       if (trial.kills >= rules_.most_kills) {
         session.records().outcome(task.trial, "its process ended " + std::to_string(trial.kills) +
-                                                  " times without an error and a new checkpoint: "
-                                                  "look for a lack of host memory");
+                                                  " times without a result and a new checkpoint: "
+                                                  "look for a lack of host memory, or a crash");
         session.records().state(task.trial, TrialState::failed, nullptr);
         session.commit();
         task.claim.reset();
@@ -292,8 +297,11 @@ class SearchEngine {
     return Kind::done;
   }
   FRUGAL_INLINE bool create_repeats(SearchJournal::Session& session) const {
+    std::uint64_t made = 0;
+    for (SearchTrial const& each : session.history().trials) made += each.repeats ? 1U : 0U;
     for (SearchTrial const& each :
          missing_repeats(session.history(), rules_.finalists, rules_.seed)) {
+      if (rules_.repeats && ++made > *rules_.repeats) break;
       session.records().create(journal_.domain(), each);
     }
     return session.commit();
@@ -304,6 +312,7 @@ class SearchEngine {
   std::vector<std::vector<std::uint64_t>> rungs_;
   Suggest suggest_;
   EngineRules rules_;
+  std::optional<double> rate_;  ///< dollars a second
   std::string held_by_;
 };
 

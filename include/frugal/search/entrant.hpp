@@ -53,6 +53,8 @@ struct SearchContext {
   RungUnit unit = RungUnit::steps;
   PreemptionSignals const* signals = nullptr;
   std::function<bool()> is_spent{};  ///< for a budget that is measured
+  std::function<void(double)>
+      take_rate{};  ///< dollars per hour of a CostMeter, if a budget needs it
 
   /// Seconds of a unit of the rungs, if they are measured in time.
   double seconds_per_unit() const {
@@ -157,6 +159,16 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     }
   }
 
+  /// Dollars per hour of the trainer's CostMeter.
+  static double rate_of(type& trainer) {
+    if constexpr (has<kinds::cost_meter, typename type::policies>) {
+      auto const& meter = trainer.template policy<kinds::cost_meter>();
+      auto const rate = meter.rate(trainer.device().is_cuda());
+      if (rate.per_hour && meter.currency == "USD") return *rate.per_hour;
+    }
+    refuse_unpriced("CostMeter has no price in US dollars");
+  }
+
   static void train(Space const& space, Job const& job, SearchContext const& context,
                     SearchTask const& task, std::filesystem::path const& folder,
                     TaskOutcome& outcome) {
@@ -192,7 +204,23 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     if constexpr (has<kinds::average, typename type::policies>) {
       trainer.template policy<kinds::average>().at_end = Weights::validated;
     }
-    Report const report = fit(space, job, task.of.candidate, folder, trainer);
+    if (context.take_rate) context.take_rate(rate_of(trainer));
+    // Also of a fit that throws: CostMeter has its bill.
+    auto const take_bill = [&] {
+      if constexpr (has<kinds::cost_meter, typename type::policies>) {
+        auto const cost = trainer.template policy<kinds::cost_meter>().cost();
+        if (cost && cost->currency == "USD") outcome.result.dollars = cost->amount;
+      }
+    };
+    Report const report = [&] {
+      try {
+        return fit(space, job, task.of.candidate, folder, trainer);
+      } catch (...) {
+        take_bill();
+        throw;
+      }
+    }();
+    take_bill();
     outcome.result.steps = report.steps;
     outcome.result.samples = report.samples;
     outcome.by_ctrl_c = report.interrupted;
@@ -225,10 +253,6 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       if (report.preempted && average.validate && average.averaged.get() != nullptr) {
         average.copy_into(trainer.module());
       }
-    }
-    if constexpr (has<kinds::cost_meter, typename type::policies>) {
-      auto const cost = trainer.template policy<kinds::cost_meter>().cost();
-      if (cost && cost->currency == "USD") outcome.result.dollars = cost->amount;
     }
     outcome.result.values = objective_values(search,
                                              {.recipe = recipe_name<R>(),

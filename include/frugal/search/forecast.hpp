@@ -34,10 +34,11 @@ struct SearchForecast {
   /// Cost of all rungs and of the finalists' repeats, in the unit of the rungs, if no trial fails: the next one
   /// may go on in its place.
   double worst = 0;
-  double expected = 0;     ///< likewise
-  std::size_t learnt = 0;  ///< trials whose candidates are drawn when results of others are there
-  double whole = 0;        ///< cost of training all its trials in full
-  std::size_t finalists = 0;  ///< that are repeated, in the worst case
+  double expected = 0;       ///< likewise
+  std::size_t learnt = 0;    ///< trials whose candidates are drawn when results of others are there
+  double whole = 0;          ///< cost of training all its trials in full
+  std::size_t complete = 0;  ///< trials that come to their end, in the worst case
+  std::size_t finalists = 0;  ///< of these that are repeated
   double repeats = 0;         ///< cost of their repeats, a part of `worst` and of `expected`
 };
 
@@ -126,8 +127,9 @@ FRUGAL_INLINE SearchForecast forecast(SearchSchedule const& schedule,
     complete += worst[b].back();
   }
   auto const horizon = static_cast<double>(rungs.front().back());
+  found.complete = static_cast<std::size_t>(complete);
   if (finalists.seeds > 1) {
-    found.finalists = std::min(finalists.count, static_cast<std::size_t>(complete));
+    found.finalists = std::min(finalists.count, found.complete);
     found.repeats = static_cast<double>(found.finalists * (finalists.seeds - 1)) * horizon;
   }
   found.worst = detail::cost_of(rungs, worst) + found.repeats;

@@ -11,6 +11,7 @@
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/search/forecast.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 
@@ -90,6 +91,16 @@ FRUGAL_INLINE std::uint64_t without_repeats(std::uint64_t budget, std::uint64_t 
        .why = "the finalists' repeats alone take " + std::to_string(repeats),
        .fix =
            "Give a larger budget, or fewer finalists: SearchSettings{.finalists = {.count = 0}}."});
+}
+
+/// SettingsError for a planned budget with which no trial comes to its end, even if each is better than all before.
+FRUGAL_INLINE void require_complete(SearchForecast const& most, std::uint64_t budget,
+                                    RungUnit unit) {
+  if (most.complete != 0) return;
+  throw SettingsError({.what = "the budget is " + std::to_string(budget) + " " + name_of(unit),
+                       .where = "SearchSettings::budget",
+                       .why = "no trial can come to its end before it is spent",
+                       .fix = "Give a larger budget, fewer finalists, or a longer first rung."});
 }
 
 /// SettingsError for a budget in time or money that does not pay for a first rung in time or money.

@@ -57,8 +57,8 @@ struct SearchSettings {
   /// Further objectives: each is called with the module at the end of each rung.
   std::map<std::string, std::function<double(torch::nn::Module&)>> measures{};
   std::size_t most_failures = 3;  ///< errors of a trial in one rung after which it is left
-  /// Processes one after the other that may end in a rung of a trial without an error and without a new
-  /// checkpoint, as for a lack of host memory, after which it is left.
+  /// Processes one after the other that may be killed or crash in a rung of a trial without a new checkpoint, as
+  /// for a lack of host memory, after which it is left.
   std::size_t most_kills = 10;
   std::ostream* progress = nullptr;  ///< gets a line for each rung that ends
 
@@ -189,7 +189,8 @@ struct SearchJob {
     requires std::same_as<Valid, detail::NoValidation>;
 
   static_assert(
-      !std::same_as<Valid, detail::NoValidation>,
+      !std::same_as<Valid, detail::NoValidation> &&
+          !requires { typename std::remove_cv_t<Valid>::kind; },
       "frugal: a search compares its trials by validation data, which come after the training "
       "data. Write SearchJob{make, objective, train, valid, policies...}.");
   static_assert(

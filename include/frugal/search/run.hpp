@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/error.hpp>
@@ -102,9 +103,14 @@ class SearchRun {
           forecast(*all, given.budget, given.objectives, settings_.finalists, 0);
       given.reserved = static_cast<std::uint64_t>(most.repeats);
       given.budget = without_repeats(*given.budget, given.reserved, unit_);
+      repeats_ = given.reserved / horizon;
     }
     budget_ = given.budget;
     schedule_ = scheduler.bind(given);
+    if (budget_) {
+      require_complete(forecast(*schedule_, budget_, given.objectives, settings_.finalists, 0),
+                       *planned_budget(settings_.budget, unit_), unit_);
+    }
     for (auto const& rungs : schedule_->rungs())
       require_first_rung(settings_, unit_, rungs.front());
     suggest_ = [this, sampler](SearchHistory const& seen, std::size_t trial) {
@@ -140,10 +146,14 @@ class SearchRun {
                          .seconds = seconds_of(settings_.budget.hours),
                          .dollars = settings_.budget.dollars,
                          .dollars_per_hour = settings_.dollars_per_hour,
+                         .repeats = repeats_,
                          .most_failures = settings_.most_failures,
                          .most_kills = settings_.most_kills});
     SearchContext context{.settings = &settings_, .unit = unit_, .signals = &signals};
     if (is_budget_measured()) context.is_spent = [&engine] { return engine.is_spent(); };
+    if (settings_.budget.dollars && !settings_.dollars_per_hour) {
+      context.take_rate = [&engine](double per_hour) { engine.take_rate(per_hour); };
+    }
     SearchOutcome outcome;
     Patience patience;
     while (true) {
@@ -160,8 +170,7 @@ class SearchRun {
       patience = Patience();
       if (kind == SearchEngine::Kind::budget) outcome.stopped_by = "budget";
       if (kind != SearchEngine::Kind::task) break;
-      TaskOutcome const ended = entrants_[task.of.candidate.recipe].run(
-          space_, job_, context, task, engine.folder_of(task.trial));
+      TaskOutcome const ended = train(engine, context, task);
       engine.record(task, ended);
       show(journal, task, ended);
       outcome.by_ctrl_c = ended.by_ctrl_c;
@@ -176,6 +185,23 @@ class SearchRun {
   }
 
  private:
+  /// A machine without its data or its device, or with a full disk, ends here and not the trial: the rung is
+  /// given up as it is by a notice, so that it does not count as a kill.
+  TaskOutcome train(SearchEngine& engine, SearchContext const& context, SearchTask& task) {
+    double const begin = WallClock::seconds();
+    try {
+      return entrants_[task.of.candidate.recipe].run(space_, job_, context, task,
+                                                     engine.folder_of(task.trial));
+    } catch (Error const&) {
+      try {
+        engine.record(
+            task, {.kind = TaskOutcome::Kind::preempted, .seconds = WallClock::seconds() - begin});
+      } catch (Error const&) {  // the journal's disk is full, too
+      }
+      throw;
+    }
+  }
+
   template <class R>
   void add() {
     using One = SearchTrainer<R, Space, Job>;
@@ -295,6 +321,7 @@ class SearchRun {
   std::vector<std::pair<std::string, std::string>> dropped_;
   RungUnit unit_ = RungUnit::steps;
   std::optional<std::uint64_t> budget_;
+  std::optional<std::uint64_t> repeats_;  ///< for which a planned budget pays
   std::unique_ptr<SearchSchedule const> schedule_;
   SearchEngine::Suggest suggest_;
   std::string sampler_;

@@ -20,7 +20,8 @@ struct RunTraces {
   std::uint64_t step = 0;  ///< of the newest checkpoint
 };
 
-/// Files that other processes remove meanwhile are passed over; so is `claim`, which whoever looks has locked.
+/// Files that other processes remove meanwhile are passed over; so are those of the lock `claim`, which whoever
+/// looks holds.
 FRUGAL_INLINE RunTraces traces_in(std::filesystem::path const& folder) {
   namespace fs = std::filesystem;
   RunTraces found;
@@ -28,7 +29,7 @@ FRUGAL_INLINE RunTraces traces_in(std::filesystem::path const& folder) {
   for (fs::recursive_directory_iterator each(folder, error), end; !error && each != end;
        each.increment(error)) {
     auto const name = each->path().filename().string();
-    if (name == "claim") continue;
+    if (name == "claim" || name.starts_with("claim.")) continue;
     std::error_code gone;
     auto const time = fs::last_write_time(each->path(), gone);
     if (gone) continue;

@@ -42,21 +42,27 @@ TEST_CASE("the winner is the best by the mean over seeds, and not the one with a
   CHECK(winner_of(history) == 0);
   history.trials.push_back(trial(1.6, TrialState::complete, 0));
   history.trials.push_back(trial(1.2, TrialState::complete, 1));
-  CHECK(mean_over_seeds(history, 0)[0] == doctest::Approx(1.3));
+  CHECK(mean_over_seeds(history, 0, 9)[0] == doctest::Approx(1.3));
   CHECK(winner_of(history) == 1);
   // A repeat that fails counts as infinitely bad.
   history.trials.push_back(trial(1.0, TrialState::failed, 1));
   CHECK(winner_of(history) == 0);
 }
 
-TEST_CASE("a repeat that has no result yet is not in the mean") {
+TEST_CASE("a repeat that has no result yet decides nothing, for itself or against others") {
   SearchHistory history{{trial(1.0), trial(1.1)}};
-  history.trials.push_back(trial(1.02, TrialState::complete, 0));
+  history.trials.push_back(trial(1.3, TrialState::complete, 0));
   history.trials.push_back({.repeats = 0});
-  history.trials.push_back(trial(1.2, TrialState::complete, 1));
-  history.trials.push_back(trial(1.2, TrialState::complete, 1));
-  CHECK(mean_over_seeds(history, 0)[0] == doctest::Approx(1.01));
+  history.trials.push_back({.repeats = 1});
+  // The mean of trial 0 is 1.15, and no other seed has confirmed trial 1.
+  CHECK(mean_over_seeds(history, 0, 2)[0] == doctest::Approx(1.15));
   CHECK(winner_of(history) == 0);
+  // With a repeat of each there is one to compare, and the second one of trial 1 does not count.
+  history.trials.push_back(trial(1.1, TrialState::complete, 1));
+  CHECK(winner_of(history) == 1);
+  history.trials.push_back(trial(9, TrialState::complete, 1));
+  CHECK(winner_of(history) == 1);
+  CHECK(ended_repeats_of(history, 1) == std::vector<std::size_t>{5, 6});
 }
 
 TEST_CASE("without a complete trial there is no winner") {

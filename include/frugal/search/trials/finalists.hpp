@@ -68,18 +68,31 @@ FRUGAL_INLINE std::vector<SearchTrial> missing_repeats(SearchHistory const& hist
   return missing;
 }
 
-/// The mean over seeds of a trial and those of its repeats that are over; infinite if one of them failed.
-FRUGAL_INLINE ObjectiveValues mean_over_seeds(SearchHistory const& history, std::size_t number) {
+/// The repeats of a trial that are over, in the order of their seeds.
+FRUGAL_INLINE std::vector<std::size_t> ended_repeats_of(SearchHistory const& history,
+                                                        std::size_t number) {
+  std::vector<std::size_t> all = repeats_of(history, number);
+  std::erase_if(all, [&](std::size_t each) { return !history.trials[each].is_over(); });
+  return all;
+}
+
+/// The mean over seeds of a trial and the first `count` of its repeats that are over; infinite if any of its
+/// repeats failed.
+FRUGAL_INLINE ObjectiveValues mean_over_seeds(SearchHistory const& history, std::size_t number,
+                                              std::size_t count) {
   std::size_t const objectives = history.trials[number].rungs.back().values.size();
   ObjectiveValues mean = history.trials[number].values(objectives);
-  double seeds = 1;
-  for (std::size_t const each : repeats_of(history, number)) {
-    if (!history.trials[each].is_over()) continue;
+  std::vector<std::size_t> ended = ended_repeats_of(history, number);
+  for (std::size_t const each : ended) {
+    SearchTrial const& repeat = history.trials[each];
+    if (repeat.state == TrialState::failed) return repeat.values(objectives);
+  }
+  ended.resize(std::min(ended.size(), count));
+  for (std::size_t const each : ended) {
     ObjectiveValues const values = history.trials[each].values(objectives);
     for (std::size_t m = 0; m < objectives; ++m) mean[m] += values[m];
-    ++seeds;
   }
-  for (double& each : mean) each /= seeds;
+  for (double& each : mean) each /= static_cast<double>(ended.size() + 1);
   return mean;
 }
 
@@ -98,8 +111,8 @@ FRUGAL_INLINE std::vector<std::size_t> front_of(SearchHistory const& history) {
   return front;
 }
 
-/// The number of the best trial: by the mean over seeds of those that are repeated, or by its own value if
-/// none is. Nothing if no trial is complete.
+/// The number of the best trial: of those that are repeated by the mean over seeds, as many for each as all have,
+/// and by its own value if there are none yet. Nothing if no trial is complete.
 FRUGAL_INLINE std::optional<std::size_t> winner_of(SearchHistory const& history) {
   std::vector<std::size_t> const best = complete_trials(history);
   if (best.empty()) return std::nullopt;
@@ -108,8 +121,12 @@ FRUGAL_INLINE std::optional<std::size_t> winner_of(SearchHistory const& history)
     if (!repeats_of(history, each).empty()) repeated.push_back(each);
   }
   if (repeated.empty()) return best.front();
+  std::size_t seeds = history.trials.size();
+  for (std::size_t const each : repeated) {
+    seeds = std::min(seeds, ended_repeats_of(history, each).size());
+  }
   std::vector<ObjectiveValues> means;
-  for (std::size_t const each : repeated) means.push_back(mean_over_seeds(history, each));
+  for (std::size_t const each : repeated) means.push_back(mean_over_seeds(history, each, seeds));
   return repeated[best_first(means).front()];
 }
 
