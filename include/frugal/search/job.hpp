@@ -120,33 +120,50 @@ template <class Call>
 struct architecture_in {
   using type = void;
 };
-template <class C, class R>
-struct architecture_in<R (C::*)() const> {
+template <class R>
+struct architecture_in<R (*)()> {
   using type = NoArchitecture;
 };
-template <class C, class R, class A>
-struct architecture_in<R (C::*)(A) const> {
+template <class R, class A>
+struct architecture_in<R (*)(A)> {
   using type = std::remove_cvref_t<A>;
 };
-template <class C, class R>
-struct architecture_in<R (C::*)() const noexcept> : architecture_in<R (C::*)() const> {};
-template <class C, class R, class A>
-struct architecture_in<R (C::*)(A) const noexcept> : architecture_in<R (C::*)(A) const> {};
+template <class R, class... As>
+struct architecture_in<R (*)(As...) noexcept> : architecture_in<R (*)(As...)> {};
+template <class C, class R, class... As>
+struct architecture_in<R (C::*)(As...) const> : architecture_in<R (*)(As...)> {};
+template <class C, class R, class... As>
+struct architecture_in<R (C::*)(As...) const noexcept> : architecture_in<R (*)(As...)> {};
+
+/// A function, or an object with one call operator: their arguments have types that can be seen.
+template <class Make>
+concept PlainFunction = std::is_pointer_v<Make> && std::is_function_v<std::remove_pointer_t<Make>>;
+template <class Make>
+concept SeenCall = PlainFunction<Make> || requires { &Make::operator(); };
+
+template <class Make>
+struct call_of {
+  using type = Make;
+};
+template <class Make>
+  requires(!PlainFunction<Make>)
+struct call_of<Make> {
+  using type = decltype(&Make::operator());
+};
 
 /// The type that `make` takes: a class whose members are searched.
 template <class Make>
 constexpr auto architecture_of() {
-  if constexpr (requires { &Make::operator(); }) {
-    using Found = typename architecture_in<decltype(&Make::operator())>::type;
+  if constexpr (SeenCall<Make>) {
+    using Found = typename architecture_in<typename call_of<Make>::type>::type;
     static_assert(!std::is_void_v<Found>,
                   "frugal: make() takes nothing, or one architecture by value or constant "
                   "reference. Write [](Shape const& shape) { return Net(shape); }.");
     return std::type_identity<std::conditional_t<std::is_void_v<Found>, NoArchitecture, Found>>{};
   } else {
-    static_assert(
-        requires { &Make::operator(); },
-        "frugal: a search cannot see what make() takes. Write the type of its argument: "
-        "[](Shape const& shape) { return Net(shape); }.");
+    static_assert(SeenCall<Make>,
+                  "frugal: a search cannot see what make() takes. Write the type of its argument: "
+                  "[](Shape const& shape) { return Net(shape); }.");
     return std::type_identity<NoArchitecture>{};
   }
 }
@@ -155,10 +172,10 @@ constexpr auto architecture_of() {
 template <class Make, class Architecture>
 struct made_by : std::type_identity<void> {};
 template <class Make, class Architecture>
-  requires(requires { &Make::operator(); } && std::invocable<Make const&, Architecture const&>)
+  requires(SeenCall<Make> && std::invocable<Make const&, Architecture const&>)
 struct made_by<Make, Architecture> : std::invoke_result<Make const&, Architecture const&> {};
 template <class Make>
-  requires(requires { &Make::operator(); } && std::invocable<Make const&>)
+  requires(SeenCall<Make> && std::invocable<Make const&>)
 struct made_by<Make, NoArchitecture> : std::invoke_result<Make const&> {};
 
 }  // namespace detail
@@ -166,7 +183,7 @@ struct made_by<Make, NoArchitecture> : std::invoke_result<Make const&> {};
 /// A job for search(): how a module is made of an architecture, the objective, the data. The data must
 /// outlive it.
 ///
-/// Make  a callable that returns a new module, of nothing or of an architecture: a struct whose default is the
+/// Make  a function or a callable that returns a new module, of nothing or of an architecture: a struct whose default is the
 ///       architecture where the space varies none of its members. Modules of all architectures have one type.
 /// Ps    policies that all recipes share; one of them is Checkpoint
 ///
@@ -194,7 +211,7 @@ struct SearchJob {
       "frugal: a search compares its trials by validation data, which come after the training "
       "data. Write SearchJob{make, objective, train, valid, policies...}.");
   static_assert(
-      !requires { &Make::operator(); } || !has_architecture ||
+      !detail::SeenCall<Make> || !has_architecture ||
           std::invocable<Make const&, architecture const&>,
       "frugal: make() changes the architecture that it takes. Write [](Shape const& shape) { "
       "return Net(shape); }.");
