@@ -42,7 +42,7 @@ struct EngineRules {
   std::optional<std::uint64_t> repeats{};    ///< of finalists, at most
   std::size_t most_failures = 3;             ///< errors after which a trial is left
   std::size_t most_kills =
-      10;  ///< processes that end in a rung without a word and a checkpoint, likewise
+      10;  ///< processes that end in a rung without a record and a new checkpoint, likewise
 };
 
 /// Decides what this process does next, by the journal alone: there is no coordinator, so that any process may

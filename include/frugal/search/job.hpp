@@ -239,7 +239,7 @@ struct SearchJob {
 template <class Make, class Objective, class Train, class Valid, class... Ps>
 SearchJob(Make, Objective, Train&, Valid&, Ps...)
     -> SearchJob<Make, Objective, Train, Valid, Ps...>;
-// Without validation data: the class says so.
+// A job without validation data gets this type, so that SearchJob refuses it in one sentence.
 template <class Make, class Objective, class Train, class... Ps>
 SearchJob(Make, Objective, Train&, Ps...)
     -> SearchJob<Make, Objective, Train, detail::NoValidation, Ps...>;

@@ -301,8 +301,9 @@ class SearchRun {
         outcome.history.trials,
         [](SearchTrial const& each) { return each.repeats && !each.is_over(); }));
     if (missing != 0) {
-      outcome.warnings.push_back(count_text(missing, "repeat") +
-                                 " of finalists had no time to end: the winner is judged without");
+      outcome.warnings.push_back(
+          count_text(missing, "repeat") +
+          " of finalists had no time to end: the winner is chosen without them");
     }
     if (outcome.winner) {
       std::size_t const recipe = outcome.history.trials[*outcome.winner].candidate.recipe;

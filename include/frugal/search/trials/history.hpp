@@ -58,7 +58,7 @@ struct SearchTrial {
   TrialState state = TrialState::running;
   std::string outcome{};  ///< why it failed: "out of memory", "the loss is not a number", an error
   std::size_t failures = 0;  ///< errors that it has thrown in its open rung
-  /// Processes one after the other that have ended in its open rung without a word and a new checkpoint.
+  /// Processes one after the other that have ended in its open rung without a record and a new checkpoint.
   std::size_t kills = 0;
   /// Wall time of preempted and failed attempts since the end of its newest rung.
   double spent_seconds = 0;
