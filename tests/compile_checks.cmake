@@ -142,16 +142,16 @@ foreach(kind IN ITEMS plain torch)
     "--folder=${PROJECT_BINARY_DIR}/reject")  # one word: tools/focus.py takes a path for a target
   set(setup "reject: the cases ${kinds_${kind}} compile in one unit")
   add_test(NAME "${setup}" COMMAND Python3::Interpreter
-    "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" compile ${probe} ${rejects_${kind}})
+    "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" ${probe} ${rejects_${kind}})
   # Two compilers at a time; if the unit proves nothing, each case is compiled alone.
   set_tests_properties("${setup}" PROPERTIES LABELS "reject_${kind}"
     FIXTURES_SETUP reject_${kind} PROCESSORS 2 COST 900 TIMEOUT 3600)
   foreach(source IN LISTS rejects_${kind})
     get_filename_component(name "${source}" NAME_WE)
-    add_test(NAME "reject: ${name}" COMMAND "${frugal_python}" -S
-      "${CMAKE_CURRENT_SOURCE_DIR}/reject/run.py" judge ${probe} "${source}")
+    add_test(NAME "reject: ${name}"
+      COMMAND "${CMAKE_COMMAND}" -E cat "${PROJECT_BINARY_DIR}/reject/${name}.cpp.json")
     set_tests_properties("reject: ${name}" PROPERTIES LABELS "reject_${kind}"
-      FIXTURES_REQUIRED reject_${kind})
+      FIXTURES_REQUIRED reject_${kind} PASS_REGULAR_EXPRESSION "\n \"verdict\": \"passed\"\n")
   endforeach()
 endforeach()
 

@@ -5,7 +5,7 @@
 //
 // which runs each file's cases in its own process, as many at a time as there are cores or as
 // FRUGAL_JOBS says, and writes the output to FOLDER/NAME.txt, with the verdict on the last line.
-// Processes are forked from this one, which has loaded LibTorch: loading takes longer than most
+// Processes are forked from this one, which has loaded the libraries: loading takes longer than most
 // files do.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
@@ -57,10 +57,15 @@ void begin() {
   std::string const filter = "--source-file=" + file;
   char const* const arguments[] = {"test", filter.c_str()};
   int const code = doctest::Context(2, arguments).run();
+#ifdef FRUGAL_TEST_SANITIZED
+  // Leaks and races are reported at the exit.
+  std::exit(code);
+#else
   // Skip LibTorch's destructors, which take five times as long as most files; the program of a
   // single file (./dev test -R) runs them.
   std::fflush(nullptr);
   std::_Exit(code);
+#endif
 }
 
 /// Whether doctest finished. A case may exit the process with 0.

@@ -16,9 +16,8 @@ A file under tests/reject/ reads
 Without FRUGAL_REJECT it must compile; with it it must not, and every expected text must be in the
 compiler's output about this file.
 
-    run.py compile    compiles many files, most in one unit (unit.py), and writes one result for each to
-                      the folder
-    run.py judge      reads the result of one file, and fails if it is missing or a fault
+run.py compiles many files, most in one unit (unit.py), and writes one result for each to the folder, with
+"verdict": "passed" or "failed"; the test of a file reads it.
 
 A result is cached under a digest of everything that it depends on: the compiler and its flags, the
 file and its quoted includes, these scripts, and every header of frugal. LibTorch is in the flags, by
@@ -127,12 +126,14 @@ def compile_cases(
     digest = {case: digests.of(case) for case in cases}
 
     def write(case: Case, how: str, faults: list[str]) -> None:
-        result = {"digest": digest[case], "how": how, "faults": faults}
+        lines = [line for fault in faults for line in fault.splitlines()]
+        result = {"digest": digest[case], "how": how, "faults": lines,
+                  "verdict": "failed" if faults else "passed"}
         result_file(folder, case).write_text(json.dumps(result, indent=1))
 
     def passed_before(case: Case) -> bool:
         known = load(folder, case)
-        return known.get("digest") == digest[case] and known.get("faults") == []
+        return known.get("digest") == digest[case] and known.get("verdict") == "passed"
 
     asked = [case for case in cases if not passed_before(case)]
     for case in asked:
@@ -157,18 +158,8 @@ def report(kind: str, cases: list[Case], groups: dict[str, list[str]]) -> None:
         print(f"  alone: {name}: {reasons[name] or 'the unit did not prove it'}")
 
 
-def judge(case: Case, folder: Path) -> list[str]:
-    """What is wrong with the case by its result, in words; empty if it passed."""
-    result = load(folder, case)
-    if not result:
-        return [f"it has no result in {folder}; `run.py compile` writes it"]
-    faults = result.get("faults")
-    return faults if isinstance(faults, list) else ["its result does not say whether it passed"]
-
-
 def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("action", choices=["compile", "judge"])
     arguments.add_argument("sources", type=Path, nargs="+")
     arguments.add_argument("--commands", type=Path, required=True, help="compile_commands.json")
     arguments.add_argument("--like", required=True, help="source whose command line is taken")
@@ -182,23 +173,15 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     cases = [Case.read(source) for source in options.sources]
-    if options.action == "compile":
-        command = build_command(options.commands, options.like, options.compiler)
-        # The judge of its case reports a fault: here it would fail the other cases too.
-        try:
-            groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
-        except BrokenUnit as broken:
-            print(f"reject: {broken}")
-            return 1
-        report(options.kind, cases, groups)
-        return 0
-    failed = 0
-    for case in cases:
-        faults = judge(case, options.folder)
-        for fault in faults:
-            print(f"reject: {case.source.name}: {fault}" if fault is faults[0] else fault)
-        failed += bool(faults)
-    return 1 if failed else 0
+    command = build_command(options.commands, options.like, options.compiler)
+    # The test of its case reports a fault: here it would fail the other cases too.
+    try:
+        groups = compile_cases(options.kind, cases, command, options.folder, options.jobs)
+    except BrokenUnit as broken:
+        print(f"reject: {broken}")
+        return 1
+    report(options.kind, cases, groups)
+    return 0
 
 
 if __name__ == "__main__":

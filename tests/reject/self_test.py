@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py must fail a file that proves nothing: each of these, for the stated reason.
 
-Planted files are compiled as ctest does it, by `compile` and `judge`: one alone, several in a unit.
+Planted files are compiled as ctest does it, by run.py: one alone, several in a unit.
 """
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Optional
 from unittest import mock
 
-from run import Digests, build_command, compile_cases, judge
+from run import Digests, build_command, compile_cases, load
 from unit import Case, said_to
 
 GOOD = """// expect: frugal: an int is no char.
@@ -207,6 +208,13 @@ def plant(folder: Path, files: dict[str, str], check: str = CHECK) -> list[Case]
     return [Case.read(folder / f"{name}.cpp") for name in files]
 
 
+def judge(case: Case, results: Path) -> list[str]:
+    """What is wrong with the case by its result, as the test of the case reads it."""
+    file = results / (case.source.name + ".json")
+    passed = file.exists() and re.search(r'\n "verdict": "passed"\n', file.read_text())
+    return [] if passed else load(results, case).get("faults") or ["no result"]
+
+
 def faults_of_scene(scene: Scene, command: list[str]) -> list[str]:
     """Differences between run.py's treatment of the scene and the expected one."""
     with tempfile.TemporaryDirectory() as name:
@@ -270,8 +278,8 @@ def faults_of_memory(command: list[str]) -> list[str]:
         compile_again({"unit": ["a", "b", "c"], "alone": [], "unchanged": []})
         (results / "a.cpp.json").write_text('{"digest": "')
         expect("half a result", cases[0], "no result")
-        (results / "a.cpp.json").write_text(json.dumps({"digest": Digests(command).of(cases[0])}))
-        expect("a result without a verdict", cases[0], "does not say whether")
+        (results / "a.cpp.json").write_text(json.dumps({"digest": Digests(command).of(cases[0])}, indent=1))
+        expect("a result without a verdict", cases[0], "no result")
     return wrong
 
 
