@@ -88,11 +88,11 @@ function(frugal_torch_program target)
   target_precompile_headers(${target} REUSE_FROM frugal_pch)
 endfunction()
 # frugal_compiled_program(<target>): likewise with frugal::compiled, which takes less time to compile.
-# Benchmarks, examples, tests/odr and tests/gpu use the headers alone, as most users do.
+# tests/odr and tests/gpu use the headers alone, as most users do.
 # What is only parsed has no use for it: its precompiled header and its own unit would cost a third of
 # the time of such a build.
 function(frugal_compiled_program target)
-  if(FRUGAL_SYNTAX_ONLY)
+  if($CACHE{FRUGAL_SYNTAX_ONLY})
     frugal_torch_program(${target})
     return()
   endif()
@@ -123,6 +123,9 @@ function(frugal_program_of variable target source)
   if(head MATCHES "// torch-free")
     frugal_program(${target})
     target_link_libraries(${target} PRIVATE frugal::headers)
+  elseif(FRUGAL_PRECOMPILE_ALL)
+    # A build of everything has frugal::compiled anyway; others would build it for one program.
+    frugal_compiled_program(${target})
   else()
     frugal_torch_program(${target})
   endif()
