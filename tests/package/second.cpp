@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/frugal.hpp>
+#include <frugal/data/batch.hpp>
 
 #include <ATen/ATen.h>
 
