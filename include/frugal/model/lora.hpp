@@ -110,10 +110,16 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                    "it is quantised (Base<NF4>, quantise), and Dora, Pissa and Base<NF4> read it",
                    "Remove these options, or adapt the layer before it is quantised.");
   }
+  if (settings.pissa || (settings.nf4 && !is_packed)) {
+    bool const narrows = settings.nf4 && layer.weight.scalar_type() == at::kDouble;
+    require_finite(narrows ? layer.weight.to(at::kFloat) : layer.weight, layer.name,
+                   settings.pissa ? "Lora, Pissa" : "Lora, Base<NF4>");
+  }
 }
 
 /// Gives a layer its adapter, unless it has one. After require_adaptable().
-FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings) {
+FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings,
+                               std::uint64_t seed = 0) {
   auto all = adapters_of(*layer.module);
   if (!all) {
     all =
