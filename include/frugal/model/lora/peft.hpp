@@ -260,7 +260,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
     if (layer == all.end())
       refuse("it adapts '" + layer_name + "', and the module has no such layer");
-    LoraAdapter like(settings, layer->op, layer->weight, layer->name);
+    LoraAdapter like(settings, layer->op, layer->weight, layer->name, /*seed=*/0);
     auto const expected = detail::peft_tensors(like);
     for (auto const& [part, tensor] : expected) {
       auto const found = tensors.find(part);
