@@ -305,7 +305,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   /// `fit`: see detail::adapt_module().
   void adapt_for(Settings const* fit) {
     if constexpr (recipe::legal) {
-      detail::adapt_module(policies_, ordered{}, base_module(module_), fit);
+      detail::adapt_module(policies_, ordered{}, base_module(module_), settings_.seed, fit);
     }
   }
   using Kind = detail::CallInProgress::Kind;

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/files.hpp"
@@ -142,6 +143,7 @@ TEST_CASE("outputs, 50 steps and merged outputs are those of PEFT") {
   equals_peft<Lora<Rank<4>, Alpha<3>, RankStabilised, On<"q_proj", "v_proj", "conv", "embed">>>(
       "rank-stabilised");
   equals_peft<Lora<Rank<2>, Alpha<4>, Dora, On<"q_proj", "v_proj", "conv">>>("dora");
+  equals_peft<Lora<Rank<2>, Alpha<4>, Dora, On<"q_proj", "embed">>>("dora-embedding");
 }
 
 TEST_CASE("PiSSA begins with the base's largest singular values, up to their signs") {
@@ -161,6 +163,93 @@ TEST_CASE("PiSSA begins with the base's largest singular values, up to their sig
     };
     CHECK(at::allclose(found.adapter->product(), of("B").mm(of("A")), 1e-4, 1e-5));
   }
+}
+
+TEST_CASE("PiSSA leaves the base as it is, and its adapter begins as no change at all") {
+  File const file;
+  Net net = file.network();
+  at::NoGradGuard const no_gradients;
+  at::Tensor const every = at::arange(40);
+  at::Tensor const weight = net->q_proj->weight.clone();
+  at::Tensor const plain = net(every);
+  adapt(net, Lora<Rank<2>, Alpha<2>, Pissa, On<"q_proj", "v_proj">>{});
+  CHECK(at::equal(net(every), plain));
+  CHECK(at::equal(net->q_proj->weight, weight));
+  for (auto& found : frugal::detail::find_adapters(*net)) {
+    found.adapter->a().mul_(1.1);
+    found.adapter->b().add_(0.1);
+  }
+  at::Tensor const trained = net(every);
+  CHECK_FALSE(at::allclose(trained, plain, 1e-2, 1e-2));
+  merge(net);
+  CHECK(at::allclose(net(every), trained, 1e-5, 1e-5));
+  unmerge(net);
+  remove_adapters(net);
+  CHECK(at::equal(net(every), plain));
+}
+
+TEST_CASE("PiSSA with DoRA begins as no change, and merges to what it computes") {
+  File const file;
+  Net net = file.network();
+  at::NoGradGuard const no_gradients;
+  at::Tensor const every = at::arange(40);
+  at::Tensor const plain = net(every);
+  adapt(net, Lora<Rank<2>, Alpha<2>, Pissa, Dora, On<"q_proj">>{});
+  CHECK(at::allclose(net(every), plain, 1e-5, 1e-6));
+  LoraAdapter& adapter = *frugal::detail::find_adapters(*net).front().adapter;
+  adapter.a().mul_(1.1);
+  adapter.magnitude().mul_(1.5);
+  at::Tensor const trained = net(every);
+  CHECK_FALSE(at::allclose(trained, plain, 1e-2, 1e-2));
+  merge(net);
+  CHECK(at::allclose(net(every), trained, 1e-5, 1e-5));
+}
+
+TEST_CASE("a PiSSA run resumes where the decomposition has other bits, as on another processor") {
+  using Policy = Lora<Rank<2>, Pissa, On<"q_proj">>;
+  File const file;
+  auto const trained = [&](std::filesystem::path const& run, std::uint64_t steps, bool elsewhere) {
+    Net net = file.network();
+    adapt(net, Policy{});
+    if (elsewhere) {
+      LoraAdapter& adapter = *frugal::detail::find_adapters(*net).front().adapter;
+      adapter.begin_as(-1.001 * adapter.a().detach(), -1.001 * adapter.b().detach());
+    }
+    Trainer trainer{net,
+                    CrossEntropy{},
+                    Settings{.run_dir = run, .epochs = 6, .steps = steps},
+                    Optimize<AdamW>{.lr = 0.02},
+                    Policy{},
+                    Checkpoint<Every<7>>{}};
+    static_cast<void>(trainer.fit(file.batches()));
+    return net(at::arange(40)).detach();
+  };
+  TemporaryFolder const folder;
+  at::Tensor const whole = trained(folder / "whole", 20, false);
+  trained(folder / "cut", 11, false);
+  CHECK(at::equal(trained(folder / "cut", 20, true), whole));
+}
+
+TEST_CASE("initial values come from the run's seed") {
+  File const file;
+  using Policy = Lora<Rank<2>, On<"q_proj", "embed">>;
+  auto const first = [&](std::uint64_t seed) {
+    Net net = file.network();
+    Trainer trainer{net, CrossEntropy{}, Settings{.seed = seed}, Optimize<AdamW>{}, Policy{}};
+    trainer.adapt();
+    return std::pair{net->named_parameters()["q_proj.lora.default.A"].detach(),
+                     net->named_parameters()["embed.lora.default.B"].detach()};
+  };
+  auto const [a, b] = first(1);
+  auto const [same_a, same_b] = first(1);
+  auto const [other_a, other_b] = first(2);
+  CHECK(at::equal(a, same_a));
+  CHECK(at::equal(b, same_b));
+  CHECK_FALSE(at::equal(a, other_a));
+  CHECK_FALSE(at::equal(b, other_b));
+  Net by_hand = file.network();
+  adapt(by_hand, Policy{}, 2);
+  CHECK(at::equal(by_hand->named_parameters()["q_proj.lora.default.A"], other_a));
 }
 
 TEST_CASE(
@@ -346,6 +435,81 @@ TEST_CASE("adapters over a quantised layer are not merged, and none of the other
   CHECK(at::equal(net->forward(input), adapted));
   CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, Dora, On<"1">, AdapterName<"second">>{}),
                        doctest::Contains("no weight in floating point"), SettingsError);
+}
+
+using First = Lora<Rank<2>, On<"0">, AdapterName<"first">>;
+using Second = Lora<Rank<2>, On<"0">, AdapterName<"second">>;
+
+TEST_CASE("adapters that are merged one after the other are unmerged to the base's bits") {
+  torch::manual_seed(1);
+  at::NoGradGuard const no_gradients;
+  torch::nn::Sequential net(torch::nn::Linear(8, 8));
+  at::Tensor const weight = net->named_parameters()["0.weight"];
+  at::Tensor const base = weight.clone();
+  at::Tensor const input = torch::randn({4, 8});
+  adapt(net, First{});
+  adapt(net, Second{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::normal_(each.adapter->b());
+  at::Tensor const both = net->forward(input);
+  for (auto const& order : {std::vector<std::string>{"first", "second"}, {"second", "first"}}) {
+    for (std::string const& name : order) {
+      use_adapter(net, name);
+      merge(net);
+    }
+    CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
+    CHECK_FALSE(at::allclose(weight, base));
+    unmerge(net);
+    CHECK(at::equal(weight, base));
+    unmerge(net);
+    CHECK(at::equal(weight, base));
+  }
+}
+
+TEST_CASE("a weight that was quantised after a merge is not unmerged, and neither are others") {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(64, 64), torch::nn::Linear(64, 64));
+  adapt(net, Lora<Rank<2>, On<"*">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net))
+    torch::nn::init::ones_(each.adapter->b());
+  merge(net);
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"1"}});
+  CHECK_THROWS_WITH_AS(unmerge(net), doctest::Contains("'1' cannot be unmerged"), SettingsError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+}
+
+TEST_CASE("the magnitude of DoRA scales the weight's output, and not that of another adapter") {
+  using Scaled = Lora<Rank<2>, Dora, On<"0">, AdapterName<"scaled">>;
+  torch::manual_seed(1);
+  at::NoGradGuard const no_gradients;
+  at::Tensor const input = torch::randn({4, 8});
+  for (bool const scaled_first : {true, false}) {
+    torch::nn::Sequential net(torch::nn::Linear(8, 8));
+    if (scaled_first) adapt(net, Scaled{});
+    adapt(net, First{});
+    if (!scaled_first) adapt(net, Scaled{});
+    at::Tensor const weight = net->named_parameters()["0.weight"];
+    at::Tensor sum = weight.clone();  // PEFT adds the adapters' parts to the weight's output
+    for (auto const& each : frugal::detail::find_adapters(*net)) {
+      LoraAdapter& adapter = *each.adapter;
+      torch::nn::init::normal_(adapter.b());
+      at::Tensor const product = adapter.b().mm(adapter.a()) * adapter.scale();
+      if (!adapter.magnitude().defined()) {
+        sum += product;
+        continue;
+      }
+      adapter.magnitude().mul_(1.5);
+      at::Tensor const whole = weight + product;
+      sum += adapter.magnitude().unsqueeze(1) * whole / whole.norm(2, 1, true) - weight;
+    }
+    at::Tensor const expected = at::linear(input, sum, net->named_parameters()["0.bias"]);
+    CHECK(at::allclose(net->forward(input), expected, 1e-4, 1e-5));
+    merge(net);
+    CHECK(at::allclose(net->forward(input), expected, 1e-4, 1e-5));
+    unmerge(net);
+    CHECK(at::allclose(net->forward(input), expected, 1e-4, 1e-5));
+  }
 }
 
 TEST_CASE("a merge of doubles is as exact as they are") {

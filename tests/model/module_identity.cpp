@@ -7,6 +7,9 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/model/lora.hpp>
+#include <frugal/model/lora/merge.hpp>
+
 #include <memory>
 #include <string>
 
@@ -52,6 +55,30 @@ TEST_CASE("modes and gradients are no part of the identity") {
   std::string const before = module_identity(*module);
   module->eval();
   module->forward(torch::ones({2, 3})).sum().backward();
+  CHECK(module_identity(*module) == before);
+}
+
+TEST_CASE(
+    "the identity of a module with adapters has their scale, and which are in use or merged") {
+  auto const adapted = [](auto policy) {
+    auto module = net();
+    adapt(module, policy);
+    return module;
+  };
+  // The adapters begin with B = 0: the weights stay the same when they are merged.
+  auto module = adapted(Lora<Rank<2>, Alpha<2>, On<"0">>{});
+  std::string const before = module_identity(*module);
+  CHECK(module_identity(*adapted(Lora<Rank<2>, Alpha<2>, On<"0">>{})) == before);
+  CHECK(module_identity(*adapted(Lora<Rank<2>, Alpha<4>, On<"0">>{})) != before);
+  use_adapter(module, "");
+  std::string const without = module_identity(*module);
+  CHECK(without != before);
+  use_adapter(module, "default");
+  CHECK(module_identity(*module) == before);
+  merge(module);
+  CHECK(module_identity(*module) != before);
+  CHECK(module_identity(*module) != without);
+  unmerge(module);
   CHECK(module_identity(*module) == before);
 }
 

@@ -31,6 +31,7 @@ CASES = [
     {"name": "lora", "on": [*LAYERS, "embed"], "rank": 2, "alpha": 4},
     {"name": "rank-stabilised", "on": [*LAYERS, "embed"], "rank": 4, "alpha": 3, "use_rslora": True},
     {"name": "dora", "on": LAYERS, "rank": 2, "alpha": 4, "use_dora": True},
+    {"name": "dora-embedding", "on": ["q_proj", "embed"], "rank": 2, "alpha": 4, "use_dora": True},
     {"name": "pissa", "on": ["q_proj", "v_proj"], "rank": 2, "alpha": 2, "init_lora_weights": "pissa"},
 ]
 

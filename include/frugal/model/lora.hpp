@@ -110,10 +110,16 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                    "it is quantised (Base<NF4>, quantise), and Dora, Pissa and Base<NF4> read it",
                    "Remove these options, or adapt the layer before it is quantised.");
   }
+  if (settings.pissa || (settings.nf4 && !is_packed)) {
+    bool const narrows = settings.nf4 && layer.weight.scalar_type() == at::kDouble;
+    require_finite(narrows ? layer.weight.to(at::kFloat) : layer.weight, layer.name,
+                   settings.pissa ? "Lora, Pissa" : "Lora, Base<NF4>");
+  }
 }
 
 /// Gives a layer its adapter, unless it has one. After require_adaptable().
-FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings) {
+FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& settings,
+                               std::uint64_t seed = 0) {
   auto all = adapters_of(*layer.module);
   if (!all) {
     all =
@@ -121,7 +127,7 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
   }
   std::shared_ptr<LoraAdapter> adapter = adapter_of(*layer.module, settings.name);
   if (!adapter) {
-    adapter = std::make_shared<LoraAdapter>(settings, layer.op, layer.weight, layer.name);
+    adapter = std::make_shared<LoraAdapter>(settings, layer.op, layer.weight, layer.name, seed);
     if (settings.pissa) begin_with_singular_values(*adapter, layer.weight);
     bool const is_packed = layer.module->named_children().contains(packed_child);
     if (settings.nf4 && !is_packed) pack_weight(*layer.module, layer.weight);
@@ -176,9 +182,11 @@ FRUGAL_INLINE void require_parameters(torch::nn::Module& module,
 }  // namespace detail
 
 /// Adds adapters to the layers that `targets` name, as Lora's policy does. SettingsError for a
-/// target without a layer, and for a layer that cannot be adapted; then nothing has changed.
+/// target without a layer, and for a layer that cannot be adapted; then nothing has changed. The
+/// adapters' initial values are drawn from the seed.
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
-                                std::vector<std::string_view> const& targets) {
+                                std::vector<std::string_view> const& targets,
+                                std::uint64_t seed = 0) {
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
   std::vector<detail::AdaptableLayer const*> chosen;
   std::vector<bool> used(targets.size());
@@ -200,7 +208,7 @@ FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& s
   }
   for (detail::AdaptableLayer const* layer : chosen)
     detail::require_adaptable(*layer, all, settings);
-  for (detail::AdaptableLayer const* layer : chosen) detail::adapt_layer(*layer, settings);
+  for (detail::AdaptableLayer const* layer : chosen) detail::adapt_layer(*layer, settings, seed);
 }
 
 /// Low-rank adaptation: the module's weights stay, and a product of two small matrices is trained
@@ -277,10 +285,11 @@ struct Lora {
             .name = std::string(Name::adapter_name)};
   }
 
-  static void adapt(torch::nn::Module& module) {
+  /// The seed is that of the run: Settings::seed.
+  static void adapt(torch::nn::Module& module, std::uint64_t seed = 0) {
     std::vector<std::string_view> const trained(Trained::patterns.begin(), Trained::patterns.end());
     detail::require_parameters(module, trained);
-    add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()});
+    add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()}, seed);
     detail::fix_base(module, trained);
   }
 
@@ -300,6 +309,14 @@ struct Lora {
 template <class Module, class Policy>
 void adapt(Module& module, Policy const& policy) {
   policy.adapt(base_module(module));
+}
+/// The same with the seed of a run (Settings::seed), for a policy that draws initial values: Lora.
+template <class Module, class Policy>
+  requires requires(Policy const& policy, torch::nn::Module& root, std::uint64_t seed) {
+    policy.adapt(root, seed);
+  }
+void adapt(Module& module, Policy const& policy, std::uint64_t seed) {
+  policy.adapt(base_module(module), seed);
 }
 
 }  // namespace frugal

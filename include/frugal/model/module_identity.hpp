@@ -3,17 +3,22 @@
 
 #include <torch/nn/module.h>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <frugal/base/hash.hpp>
 #include <frugal/data/tensor_identity.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/lora/layers.hpp>
 
 namespace frugal {
 
 /// What a module computes with: "12 tensors, hash 0123456789abcdef". It changes with the names,
-/// shapes, types and values of its parameters and buffers, and not with the device they are on.
+/// shapes, types and values of its parameters and buffers, and not with the device they are on; of a
+/// module with adapters (Lora) also with their scale, with which of them are in use, and with which
+/// are merged.
 ///
 /// Cost    reads every byte once, at the speed of memory; from a device it copies 64 MiB at a time.
 FRUGAL_INLINE std::string module_identity(torch::nn::Module const& module) {
@@ -26,6 +31,12 @@ FRUGAL_INLINE std::string module_identity(torch::nn::Module const& module) {
   };
   for (auto const& item : module.named_parameters()) add(item);
   for (auto const& item : module.named_buffers()) add(item);
+  for (detail::FoundAdapter const& each : detail::find_adapters(module)) {
+    hash.add(each.layer.name + "/" + each.adapter->settings().name);
+    hash.add(std::to_string(std::bit_cast<std::uint64_t>(each.adapter->scale())));
+    hash.add(std::string(each.adapter->is_merged() ? "merged" : "apart") +
+             (each.adapter->active ? ", in use" : ", not in use"));
+  }
   return std::to_string(tensors) + " tensors, hash " + hex_of(hash.digest());
 }
 

@@ -135,8 +135,9 @@ class WeightsWriter {
     std::unordered_set<at::TensorImpl const*> found;
     for (FoundAdapter const& each : find_adapters(module)) {
       if (!each.adapter->is_merged()) continue;
-      for (at::Tensor const& own : each.adapter->parameters())
-        found.insert(own.unsafeGetTensorImpl());
+      for (auto const& tensors : {each.adapter->parameters(), each.adapter->buffers()}) {
+        for (at::Tensor const& own : tensors) found.insert(own.unsafeGetTensorImpl());
+      }
     }
     return found;
   }

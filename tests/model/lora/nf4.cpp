@@ -15,8 +15,10 @@
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -44,9 +46,12 @@ TEST_CASE("a packed weight is the nearest of 16 values in each block, but for th
   at::Tensor const scales = blocks.abs().amax(1, /*keepdim=*/true);
   at::Tensor const nearest = ((blocks / scales).unsqueeze(-1) - values).abs().argmin(-1);
   at::Tensor const exact = values.index({nearest}) * scales;
-  // A scale's own step is a 127th of the largest distance from their mean.
-  double const step = (scales - scales.mean()).abs().max().item<double>() / 127;
-  CHECK((found.flatten().view({-1, 64}) - exact).abs().max().item<double>() <= 0.51 * step + 1e-6);
+  // The scales' ratio is below 2^1.99 here, so that their steps are a 128th of an octave.
+  CHECK((scales.max() / scales.min()).log2().item<double>() < 1.99);
+  double const most = std::exp2(0.5 / 128) - 1;
+  CHECK(((found.flatten().view({-1, 64}) - exact).abs() <= most * exact.abs() + 1e-7)
+            .all()
+            .item<bool>());
   std::int64_t bytes = 0;
   for (at::Tensor const& part : packed.parts()) bytes += static_cast<std::int64_t>(part.nbytes());
   CHECK(static_cast<double>(bytes) <= 0.53 * static_cast<double>(weight.numel()));
@@ -59,6 +64,52 @@ TEST_CASE("zeros, single values and sizes that no block divides are packed") {
   one[1][3] = -2.5;
   Nf4Weight single(one);
   CHECK(at::allclose(unpacked(single), one, 0.01, 1e-6));
+}
+
+/// The largest error of a block's scale, as a share of it.
+double worst_scale(at::Tensor const& weight) {
+  Nf4Weight packed(weight);
+  at::Tensor const scales = weight.view({-1, 64}).abs().amax(1);
+  return (unpacked(packed).view({-1, 64}).abs().amax(1) / scales - 1).abs().max().item<double>();
+}
+
+TEST_CASE("blocks with outliers do not spoil the scales of others") {
+  torch::manual_seed(1);
+  at::Tensor const small = 0.02 * torch::randn({256, 64});
+  at::Tensor one = small.clone();
+  one[100][7] = 8;
+  CHECK(worst_scale(one) < 0.03);  // about their mean, 8 bits were 1.56 too large
+  at::Tensor half = small.clone();
+  half.slice(0, 0, 128).mul_(400);
+  CHECK(worst_scale(half) < 0.03);
+  CHECK(worst_scale(torch::cat({1e-6 * small, 1e6 * small})) < 0.1);
+  CHECK(worst_scale(small) < 0.003);
+}
+
+TEST_CASE("numbers too small to be divided by are zero") {
+  at::Tensor const tiny = at::full({1, 64}, 1e-40);
+  Nf4Weight packed(tiny);
+  CHECK(at::equal(unpacked(packed), at::zeros({1, 64})));
+}
+
+TEST_CASE("a weight that is not finite is an error that names the layer and the place") {
+  for (double const bad :
+       {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+    torch::nn::Sequential net(torch::nn::Linear(16, 128), torch::nn::Linear(128, 128));
+    {
+      at::NoGradGuard const no_gradients;
+      net->named_parameters()["1.weight"][2][5] = bad;
+    }
+    auto const names = net->named_parameters().keys();
+    std::string const text =
+        std::string("'1' is ") + (std::isnan(bad) ? "NaN" : "infinite") + " at [2, 5]";
+    CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"*">, Base<NF4>>{}), doctest::Contains(text.c_str()),
+                         ModuleError);
+    CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"*">, Pissa>{}), doctest::Contains(text.c_str()),
+                         ModuleError);
+    CHECK(net->named_parameters().keys() == names);  // the first layer could have been packed
+  }
+  CHECK_THROWS_AS(Nf4Weight(at::full({1, 64}, 1e300, at::kDouble)), ModuleError);
 }
 
 using Policy = Lora<Rank<2>, Alpha<4>, On<"0", "2">, AlsoTrain<"4.*">, Base<NF4>>;

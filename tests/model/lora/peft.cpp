@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
@@ -9,6 +10,8 @@
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/model/lora/peft.hpp>
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,6 +61,99 @@ TEST_CASE("an adapter that one layer refuses changes no other layer") {
   CHECK_THROWS_WITH_AS(load_adapter(other, folder.path()), doctest::Contains("other settings"),
                        SettingsError);
   CHECK(other->named_parameters().keys() == names);
+}
+
+torch::nn::Sequential normalised() {
+  torch::manual_seed(2);
+  return torch::nn::Sequential(
+      torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 3),
+      torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(3).affine(false)));
+}
+
+TEST_CASE("the statistics of normalisation layers that AlsoTrain trains are in the file") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = normalised();
+  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"1.*">>{});
+  net->forward(torch::randn({16, 6}));
+  save_adapter(net, folder.path());
+  Safetensors const file = Safetensors::open(folder / "adapter_model.safetensors");
+  for (char const* each : {"1.weight", "1.bias", "1.running_mean", "1.running_var",
+                           "1.num_batches_tracked", "3.running_mean"}) {
+    CAPTURE(each);
+    CHECK(file.find(std::string("base_model.model.") + each).has_value());
+  }
+  CHECK_FALSE(file.find("base_model.model.2.weight").has_value());
+  torch::nn::Sequential other = normalised();
+  load_adapter(other, folder.path());
+  net->eval();
+  other->eval();
+  at::Tensor const input = torch::randn({4, 6});
+  CHECK(at::equal(other->forward(input), net->forward(input)));
+}
+
+/// What the error about a config with one more key says; empty if it loads.
+std::string error_of(std::filesystem::path const& folder, std::string const& key,
+                     std::string const& value) {
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  save_adapter(net, folder);
+  std::string config = frugal::detail::read_whole_file(folder / "adapter_config.json");
+  std::size_t const begins = config.find("\"" + key + "\":");
+  if (begins != std::string::npos) config.erase(begins, config.find('\n', begins) - begins);
+  config.insert(config.find('{') + 1, "\"" + key + "\": " + value + ",");
+  frugal::detail::write_whole_file(folder / "adapter_config.json", config,
+                                   frugal::detail::Durable::no);
+  torch::nn::Sequential other = network();
+  try {
+    load_adapter(other, folder);
+  } catch (FormatError const& error) {
+    CHECK(frugal::detail::find_adapters(*other).empty());
+    return error.what();
+  }
+  return {};
+}
+
+TEST_CASE("what a config says is known to be harmless, or refused by name") {
+  TemporaryFolder const folder;
+  auto const error = [&](char const* key, char const* value) {
+    return error_of(folder.path(), key, value);
+  };
+  // Off, of no effect, or of the layers that the tensors name anyhow.
+  for (auto const& [key, value] :
+       std::map<std::string, std::string>{{"alora_invocation_tokens", "null"},
+                                          {"arrow_config", "null"},
+                                          {"init_lora_weights", "\"gaussian\""},
+                                          {"layers_to_transform", "[0]"},
+                                          {"loftq_config", "{}"},
+                                          {"lora_bias", "false"},
+                                          {"peft_version", "\"0.21.2\""},
+                                          {"option_of_tomorrow", "null"},
+                                          {"qalora_group_size", "16"},
+                                          {"rank_pattern", "{}"},
+                                          {"revision", "\"main\""},
+                                          {"use_rslora", "false"}}) {
+    CAPTURE(key);
+    CHECK(error(key.c_str(), value.c_str()) == "");
+  }
+  for (auto const& [key, value] :
+       std::map<std::string, std::string>{{"alora_invocation_tokens", "[]"},
+                                          {"alpha_pattern", "{\"0\": 4}"},
+                                          {"arrow_config", "{\"top_k\": 3}"},
+                                          {"bias", "\"all\""},
+                                          {"ensure_weight_tying", "true"},
+                                          {"fan_in_fan_out", "true"},
+                                          {"init_lora_weights", "\"pissa_niter_4\""},
+                                          {"layer_replication", "[[0, 1]]"},
+                                          {"option_of_tomorrow", "false"},
+                                          {"use_bdlora", "{\"nblocks\": 2}"},
+                                          {"use_dora", "\"yes\""}}) {
+    CAPTURE(key);
+    std::string const text = error(key.c_str(), value.c_str());
+    CHECK(text.find(key) != std::string::npos);
+    CHECK(text.find("adapter_config.json") != std::string::npos);
+  }
+  CHECK(error("init_lora_weights", "\"pissa_niter_4\"").find("random") != std::string::npos);
+  CHECK(error("init_lora_weights", "\"olora\"").find("changes the base") != std::string::npos);
 }
 
 }  // namespace frugal_test::model_lora_peft

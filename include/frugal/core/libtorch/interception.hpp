@@ -91,6 +91,8 @@ class LayerRest {
  public:
   explicit LayerRest(std::span<std::shared_ptr<LayerHook> const> hooks) : hooks_(hooks) {}
   at::Tensor operator()(LayerCall const& call) const;
+  /// Whether a hook further in adds to the output.
+  bool adapts() const;
 
  private:
   std::span<std::shared_ptr<LayerHook> const> hooks_;
@@ -118,6 +120,10 @@ class LayerHook {
 
 inline at::Tensor LayerRest::operator()(LayerCall const& call) const {
   return hooks_.empty() ? call.plain() : hooks_.front()->call(call, LayerRest(hooks_.subspan(1)));
+}
+inline bool LayerRest::adapts() const {
+  auto const adds = [](auto const& each) { return each->place() == LayerHook::Place::adapt; };
+  return std::ranges::any_of(hooks_, adds);
 }
 
 namespace detail {

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <frugal/core/compose/list.hpp>
@@ -16,7 +17,8 @@ namespace frugal {
 
 /// A policy that adapts the module: it freezes parameters, or adds adapters. That belongs to the
 /// module and not to a fit, so everything that uses the trainer's module does it first, a fit, an
-/// evaluation and a plan alike; `adapt` must do nothing the second time.
+/// evaluation and a plan alike; `adapt` must do nothing the second time. An `adapt(module, seed)`
+/// draws initial values, and gets Settings::seed.
 template <class P>
 concept AdaptsModule = requires { requires P::adapts; };
 
@@ -29,10 +31,12 @@ concept Postpones = requires(P const& policy, Settings const& settings) {
   { policy.template postpones<Policies>(settings) } -> std::same_as<bool>;
 };
 
-/// Does to a module what the policies of a recipe do to it. `fit`: the settings of the fit that
-/// follows; null if it is another call.
+/// Does to a module what the policies of a recipe do to it. `seed`: of the trainer's runs, for
+/// policies that draw initial values. `fit`: the settings of the fit that follows; null if it is
+/// another call.
 template <class Values, class... Ps>
 void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn::Module& module,
+                  [[maybe_unused]] std::uint64_t seed,
                   [[maybe_unused]] Settings const* fit = nullptr) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] auto const one = [&]<class P>(P const& policy) {
@@ -44,7 +48,11 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
         if constexpr (Postpones<P, list<Ps...>>) {
           if (fit != nullptr && policy.template postpones<list<Ps...>>(*fit)) return;
         }
-        policy.adapt(module);
+        if constexpr (requires { policy.adapt(module, seed); }) {
+          policy.adapt(module, seed);
+        } else {
+          policy.adapt(module);
+        }
       }
     };
     (one(get<I>(values)), ...);

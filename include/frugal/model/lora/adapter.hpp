@@ -32,17 +32,19 @@ class LoraAdapter : public torch::nn::Module {
  public:
   using Operator = LayerCall::Operator;
 
-  /// `path`: the layer's name, from which the initial values are drawn, so that they depend on
-  /// nothing else.
+  /// `path`: the layer's name. The initial values are drawn from it and from the run's seed, so that
+  /// they do not depend on what was drawn before.
   FRUGAL_INLINE LoraAdapter(LoraSettings settings, Operator op, at::Tensor const& weight,
-                            std::string const& path)
+                            std::string const& path, std::uint64_t seed)
       : torch::nn::Module("LoraAdapter"), settings_(std::move(settings)), op_(op) {
     at::NoGradGuard const no_gradients;
     std::int64_t const rank = settings_.rank;
     bool const narrow = at::isReducedFloatingType(weight.scalar_type());
     auto const options =
         at::TensorOptions().dtype(narrow ? at::kFloat : weight.scalar_type()).device(at::kCPU);
-    auto generator = at::detail::createCPUGenerator(detail::name_hash(path + "/" + settings_.name));
+    // An odd factor keeps seeds apart; a seed of 0 leaves the name's hash as it is.
+    auto generator = at::detail::createCPUGenerator(detail::name_hash(path + "/" + settings_.name) ^
+                                                    seed * 0x9e3779b97f4a7c15U);
     at::Tensor a, b;
     if (op == Operator::embedding) {
       a = at::zeros({rank, weight.size(0)}, options);
@@ -60,7 +62,11 @@ class LoraAdapter : public torch::nn::Module {
     }
     a_ = register_parameter("A", a.to(weight.device()));
     b_ = register_parameter("B", b.to(weight.device()));
-    if (settings_.dora) magnitude_ = register_parameter("magnitude", row_norms(weight));
+    if (settings_.dora) magnitude_ = register_parameter("magnitude", lengths_of(weight));
+    if (settings_.pissa) {  // begin_with_singular_values() fills them
+      first_a_ = register_buffer("A0", at::zeros_like(a_));
+      first_b_ = register_buffer("B0", at::zeros_like(b_));
+    }
   }
 
   LoraSettings const& settings() const { return settings_; }
@@ -72,49 +78,68 @@ class LoraAdapter : public torch::nn::Module {
   at::Tensor& a() { return a_; }
   at::Tensor& b() { return b_; }
   at::Tensor& magnitude() { return magnitude_; }  ///< undefined without DoRA
+  /// PiSSA: the adapter begins as B A, and the layer computes with its weight without that product.
+  /// The product is kept with the adapter and in checkpoints, and the weight as it is: another
+  /// processor's singular value decomposition has other bits.
+  FRUGAL_INLINE void begin_as(at::Tensor const& a, at::Tensor const& b) {
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor const& each : {a_, first_a_}) each.copy_(a);
+    for (at::Tensor const& each : {b_, first_b_}) each.copy_(b);
+  }
 
   bool active = true;  ///< takes part in the layer's calls
 
   /// The weight includes the adapter; see merge().
-  bool is_merged() const { return kept_.defined(); }
-  /// Adds it to the weight, in FP32 at least, and keeps the weight's bits for unmerge().
-  FRUGAL_INLINE void merge_into(at::Tensor const& weight) {
+  bool is_merged() const { return merged_; }
+  /// The weight's bits before the first of its adapters was merged; undefined in those that followed.
+  at::Tensor const& kept() const { return kept_; }
+  /// Adds it to the weight, in FP32 at least. `base`: the weight without any adapter, of which it
+  /// computes its part; undefined if no other is merged, and then the adapter keeps it.
+  FRUGAL_INLINE void merge_into(at::Tensor const& weight, at::Tensor const& base) {
     at::NoGradGuard const no_gradients;
-    kept_ = weight.detach().clone();
-    at::Tensor sum =
-        kept_.to(at::promote_types(kept_.scalar_type(), at::kFloat)) + product().to(kept_.device());
+    if (!base.defined()) kept_ = weight.detach().clone();
+    at::ScalarType const type = at::promote_types(weight.scalar_type(), at::kFloat);
+    at::Tensor const plain = (base.defined() ? base : kept_).to(weight.device(), type);
+    at::Tensor added = product();
+    if (first_a_.defined()) added = added - product(first_a_, first_b_);
+    at::Tensor sum = plain + added.to(plain.device());
     if (settings_.dora) {
       std::vector<std::int64_t> rows(static_cast<std::size_t>(sum.dim()), 1);
-      rows[0] = -1;
-      sum *= (magnitude_.detach() / norms_of_sum(kept_)).view(rows);
+      rows[op_ == Operator::embedding ? 1 : 0] = -1;
+      sum *= (magnitude_.detach() / norms_of_sum(plain)).view(rows);
     }
-    weight.copy_(sum);
+    weight.copy_(base.defined() ? weight.to(type) + (sum - plain) : sum);
+    merged_ = true;
   }
-  FRUGAL_INLINE void unmerge_from(at::Tensor const& weight) {
-    at::NoGradGuard const no_gradients;
-    weight.copy_(kept_);
+  /// The weight does not include it any more.
+  void forget_merge() {
+    merged_ = false;
     kept_ = at::Tensor();
   }
 
   /// What the adapter adds to the weight, in the weight's shape, in FP32 at least.
-  FRUGAL_INLINE at::Tensor product() const {
-    at::ScalarType const type = at::promote_types(a_.scalar_type(), at::kFloat);
-    at::Tensor const a = a_.detach().to(type);
-    at::Tensor const b = b_.detach().to(type);
-    if (op_ == Operator::embedding) return b.mm(a).t().mul(scale());
-    std::vector<std::int64_t> shape = a_.sizes().vec();
-    shape[0] = b_.size(0);
-    return b.flatten(1).mm(a.flatten(1)).mul(scale()).view(shape);
-  }
+  at::Tensor product() const { return product(a_, b_); }
 
   /// The layer's output with the adapter.
   FRUGAL_INLINE at::Tensor call(LayerCall const& call, LayerRest const& rest) const {
-    if (op_ == Operator::embedding) return rest(call).add(through(call, call.input));
+    if (op_ == Operator::embedding) {
+      at::Tensor const base = rest(call);
+      at::Tensor const added = through(call, call.input);
+      if (!settings_.dora) return base.add(added);
+      at::Tensor const factor = magnitude_ / norms_of_sum(call.weight);
+      at::Tensor const own = rest.adapts() ? call.plain() : base;
+      return (base + (factor - 1) * own + factor * added).to(base.scalar_type());
+    }
     at::Tensor const input = own_type(call.input);
     bool const drops = settings_.dropout > 0 && is_training();
     at::Tensor const dropped = drops ? at::dropout(input, settings_.dropout, true) : input;
     if (settings_.dora) return with_magnitude(call, rest, drops ? dropped : at::Tensor(), input);
     at::Tensor const base = rest(call);
+    if (first_a_.defined()) {
+      // The difference first: at the beginning it is exactly zero.
+      at::Tensor const added = through(call, dropped) - through_first(input);
+      return base.add(added.to(base.scalar_type()), scale());
+    }
     if (op_ == Operator::linear) return add_product(base, dropped);
     return base.add(through(call, dropped).to(base.scalar_type()), scale());
   }
@@ -125,6 +150,17 @@ class LoraAdapter : public torch::nn::Module {
     bool const cast = input.scalar_type() != a_.scalar_type() &&
                       !at::autocast::is_autocast_enabled(input.device().type());
     return cast ? input.to(a_.scalar_type()) : input;
+  }
+
+  /// scale * B A in the weight's shape, in FP32 at least.
+  FRUGAL_INLINE at::Tensor product(at::Tensor const& left, at::Tensor const& right) const {
+    at::ScalarType const type = at::promote_types(left.scalar_type(), at::kFloat);
+    at::Tensor const a = left.detach().to(type);
+    at::Tensor const b = right.detach().to(type);
+    if (op_ == Operator::embedding) return b.mm(a).t().mul(scale());
+    std::vector<std::int64_t> shape = left.sizes().vec();
+    shape[0] = right.size(0);
+    return b.flatten(1).mm(a.flatten(1)).mul(scale()).view(shape);
   }
 
   /// base + scale * input A^T B^T, in one product after the first.
@@ -153,37 +189,62 @@ class LoraAdapter : public torch::nn::Module {
     return at::conv2d(low.plain(), b_);
   }
 
+  /// The same of what PiSSA began with.
+  at::Tensor through_first(at::Tensor const& input) const {
+    return input.matmul(first_a_.t()).matmul(first_b_.t());
+  }
+
   FRUGAL_INLINE at::Tensor with_magnitude(LayerCall const& call, LayerRest const& rest,
                                           at::Tensor const& dropped,
                                           at::Tensor const& input) const {
     LayerCall bare = call;
     bare.bias = at::Tensor();
-    at::Tensor const base = rest(bare);
+    at::Tensor base = rest(bare);
     at::Tensor const norms = norms_of_sum(call.weight);
     at::Tensor factor = magnitude_ / norms;
     if (op_ == Operator::conv2d) factor = factor.view({-1, 1, 1});
     // As PEFT does it: with dropout, what the magnitude changes is computed from the same input as
     // the adapter's part, and the base's own part from all of it.
     if (dropped.defined()) bare.input = dropped.to(call.input.scalar_type());
-    at::Tensor const seen = dropped.defined() ? rest(bare) : base;
-    at::Tensor out = base + (factor - 1) * seen +
+    // The magnitude scales what the weight gives, and nothing that other adapters add.
+    at::Tensor own = base;
+    if (rest.adapts()) {
+      own = bare.plain();
+    } else if (dropped.defined()) {
+      own = rest(bare);
+    }
+    if (first_a_.defined()) {
+      own = own - scale() * through_first(dropped.defined() ? dropped : input);
+      base = base - scale() * through_first(input);
+    }
+    at::Tensor out = base + (factor - 1) * own +
                      factor * scale() * through(call, dropped.defined() ? dropped : input);
     out = out.to(base.scalar_type());
     if (!call.bias.defined()) return out;
     return op_ == Operator::conv2d ? out + call.bias.view({-1, 1, 1}) : out + call.bias;
   }
 
-  FRUGAL_INLINE static at::Tensor row_norms(at::Tensor const& weight) {
-    return weight.detach().flatten(1).to(at::kFloat).norm(2, 1);
+  /// The weight as a matrix whose rows have a magnitude each: one for each output of the layer, as in
+  /// PEFT. Those of an embedding are its columns.
+  FRUGAL_INLINE at::Tensor as_rows(at::Tensor const& weight) const {
+    at::Tensor const flat = weight.detach().flatten(1);
+    return op_ == Operator::embedding ? flat.t() : flat;
+  }
+  FRUGAL_INLINE at::Tensor lengths_of(at::Tensor const& weight) const {
+    return as_rows(weight).to(at::promote_types(weight.scalar_type(), at::kFloat)).norm(2, 1);
   }
 
   /// The norm of each row of weight + scale * B A, without that sum: of the squares of a row, the
   /// mixed term is B (A W^T), and the adapter's own B (A A^T) B^T.
   FRUGAL_INLINE at::Tensor norms_of_sum(at::Tensor const& weight) const {
     at::NoGradGuard const no_gradients;
-    at::Tensor const flat = weight.detach().flatten(1).to(a_.scalar_type());
-    at::Tensor const a = a_.detach().flatten(1);
-    at::Tensor const b = b_.detach().flatten(1);
+    at::Tensor const flat = as_rows(weight).to(a_.scalar_type());
+    at::Tensor a = a_.detach().flatten(1);
+    at::Tensor b = b_.detach().flatten(1);
+    if (first_a_.defined()) {  // B A - B0 A0, as one product
+      a = at::cat({a, first_a_}, 0);
+      b = at::cat({b, -first_b_}, 1);
+    }
     at::Tensor const own = flat.square().sum(1);
     at::Tensor const mixed = (flat.mm(a.t()) * b).sum(1);
     at::Tensor const added = (b.mm(a.mm(a.t())) * b).sum(1);
@@ -193,7 +254,9 @@ class LoraAdapter : public torch::nn::Module {
   LoraSettings settings_;
   Operator op_;
   at::Tensor a_, b_, magnitude_;
-  at::Tensor kept_;  ///< the weight before it was merged
+  at::Tensor first_a_, first_b_;  ///< PiSSA: what it began with
+  bool merged_ = false;
+  at::Tensor kept_;
 };
 
 namespace detail {

@@ -30,7 +30,7 @@ struct AdaptableLayer {
   bool grouped = false;  ///< a convolution with groups
 };
 
-FRUGAL_INLINE std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module& root) {
+FRUGAL_INLINE std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module const& root) {
   using Operator = LayerCall::Operator;
   std::vector<AdaptableLayer> layers;
   for (auto const& item : root.named_modules("", /*include_self=*/false)) {
@@ -70,7 +70,7 @@ FRUGAL_INLINE std::shared_ptr<torch::nn::Module> adapters_of(torch::nn::Module c
 }
 
 /// All adapters of a module, those with a name if it is not empty.
-FRUGAL_INLINE std::vector<FoundAdapter> find_adapters(torch::nn::Module& root,
+FRUGAL_INLINE std::vector<FoundAdapter> find_adapters(torch::nn::Module const& root,
                                                       std::string_view name = {}) {
   std::vector<FoundAdapter> found;
   for (AdaptableLayer const& layer : adaptable_layers(root)) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +57,17 @@ FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
   }
 }
 
+/// A layer's weight before the first of its adapters was merged; undefined if none is.
+FRUGAL_INLINE at::Tensor kept_weight(std::vector<FoundAdapter> const& all,
+                                     AdaptableLayer const& layer) {
+  for (FoundAdapter const& each : all) {
+    if (each.layer.module == layer.module && each.adapter->kept().defined()) {
+      return each.adapter->kept();
+    }
+  }
+  return {};
+}
+
 }  // namespace detail
 
 /// Adds the active adapters to their layers' weights, in FP32 at least, so that the module computes without
@@ -64,22 +78,37 @@ FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
 template <class Module>
 void merge(Module& module) {
   torch::nn::Module& root = base_module(module);
-  std::vector<detail::FoundAdapter> found = detail::require_adapters(root, {}, "merge");
-  std::erase_if(found, [](detail::FoundAdapter const& each) {
-    return !each.adapter->active || each.adapter->is_merged();
-  });
+  auto const all = detail::require_adapters(root, {}, "merge");
   auto const layers = detail::adaptable_layers(root);
-  for (detail::FoundAdapter const& each : found) detail::require_mergeable(each, layers);
-  for (detail::FoundAdapter const& each : found) each.adapter->merge_into(each.layer.weight);
+  auto const merges = [](detail::FoundAdapter const& each) {
+    return each.adapter->active && !each.adapter->is_merged();
+  };
+  for (detail::FoundAdapter const& each : all) {
+    if (merges(each)) detail::require_mergeable(each, layers);
+  }
+  for (detail::FoundAdapter const& each : all) {
+    if (!merges(each)) continue;
+    each.adapter->merge_into(each.layer.weight, detail::kept_weight(all, each.layer));
+  }
 }
 
-/// Undoes merge(): the weights have the bits that they had before. In the reverse order, because an
-/// adapter keeps the weight as it found it.
+/// Undoes every merge() since the last: the weights have the bits that they had before the first,
+/// whatever adapters were merged, and in whatever order. SettingsError for a weight that has been
+/// quantised since; then nothing has changed.
 template <class Module>
 void unmerge(Module& module) {
-  auto const found = detail::require_adapters(base_module(module), {}, "unmerge");
-  for (auto each = found.rbegin(); each != found.rend(); ++each) {
-    if (each->adapter->is_merged()) each->adapter->unmerge_from(each->layer.weight);
+  auto const all = detail::require_adapters(base_module(module), {}, "unmerge");
+  for (detail::FoundAdapter const& each : all) {
+    if (!each.adapter->is_merged() || !detail::is_dropped(each.layer.weight)) continue;
+    throw SettingsError({.what = "the adapter of '" + each.layer.name + "' cannot be unmerged",
+                         .where = "unmerge",
+                         .why = "the layer's weight was quantised after the merge",
+                         .fix = "Call unmerge(module) before quantise, or load the module again."});
+  }
+  at::NoGradGuard const no_gradients;
+  for (detail::FoundAdapter const& each : all) {
+    if (each.adapter->kept().defined()) each.layer.weight.copy_(each.adapter->kept());
+    each.adapter->forget_merge();
   }
 }
 

@@ -13,12 +13,16 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
 
@@ -46,17 +50,79 @@ FRUGAL_INLINE std::uint8_t nf4_code(float value) {
                                    nf4_values.begin());
 }
 
+/// The 8 bits of a block's scale: its ratio to the largest scale of its 256. Ratios are powers of
+/// two with a fraction, so that the error is relative and a block with an outlier does not spoil the
+/// others. The steps are as fine as the smallest scale of the 256 allows: of ladder k, 2^k / 512 of
+/// an octave. Scales below 2^-63 of the largest are rounded up to that.
+struct Nf4Ratios {
+  static constexpr std::size_t ladders = 8;
+  static constexpr std::size_t steps = 256;
+
+  /// Ladder by ladder, from 1 downwards.
+  FRUGAL_INLINE static std::array<float, ladders * steps> const& all() {
+    static std::array<float, ladders * steps> const made = [] {
+      std::array<float, ladders * steps> ratios{};
+      for (std::size_t i = 0; i < ratios.size(); ++i) {
+        auto const finest = static_cast<double>(i % steps) / 512;
+        ratios[i] = static_cast<float>(std::exp2(-std::ldexp(finest, static_cast<int>(i / steps))));
+      }
+      return ratios;
+    }();
+    return made;
+  }
+  /// The finest ladder that reaches down to a ratio.
+  FRUGAL_INLINE static std::uint8_t ladder(float least) {
+    std::size_t found = 0;
+    while (found + 1 < ladders && all()[found * steps + steps - 1] > least) ++found;
+    return static_cast<std::uint8_t>(found);
+  }
+  /// The nearest step of a ladder.
+  FRUGAL_INLINE static std::uint8_t step(std::uint8_t ladder, float ratio) {
+    float const* const first = all().data() + ladder * steps;
+    float const* const below = std::lower_bound(first, first + steps, ratio, std::greater<>());
+    if (below == first) return 0;
+    if (below == first + steps) return steps - 1;
+    return static_cast<std::uint8_t>((*(below - 1) - ratio < ratio - *below ? below - 1 : below) -
+                                     first);
+  }
+};
+
+/// ModuleError for a number of a weight that is not finite. `name`: of the layer, or empty.
+FRUGAL_INLINE void require_finite(at::Tensor const& weight, std::string const& name,
+                                  char const* where) {
+  at::NoGradGuard const no_gradients;
+  at::Tensor const bad = weight.detach().isfinite().logical_not().flatten();
+  if (!bad.any().item<bool>()) return;
+  std::int64_t const first = bad.nonzero()[0].item<std::int64_t>();
+  std::string index;
+  std::int64_t rest = first, inner = bad.numel();
+  for (std::int64_t const size : weight.sizes()) {
+    inner /= size;
+    index += (index.empty() ? "" : ", ") + std::to_string(rest / inner);
+    rest %= inner;
+  }
+  double const value = weight.detach().flatten()[first].item<double>();
+  throw ModuleError({.what = "the weight of '" + (name.empty() ? "a layer" : name) + "' is " +
+                             (std::isnan(value) ? "NaN" : "infinite") + " at [" + index + "]",
+                     .where = where,
+                     .why = "it would become another number, or the layer's output NaN",
+                     .fix = "Load finite weights."});
+}
+
 }  // namespace detail
 
 /// A weight in 4 bits: blocks of 64 values with a scale each, and the scales in 8 bits, in blocks of
-/// 256 about their mean. 0.516 byte a weight. A child of its layer, so that it moves with it; its
-/// buffers are fixed, and in no checkpoint.
+/// 256 as ratios to their largest. 0.516 byte a weight. A child of its layer, so that it moves with
+/// it; its buffers are fixed, and in no checkpoint. Every processor packs to the same bits.
+///
+/// Errors  ModuleError for a weight that is NaN or infinite in FP32.
 class Nf4Weight : public torch::nn::Module {
  public:
   FRUGAL_INLINE explicit Nf4Weight(at::Tensor const& weight)
       : torch::nn::Module("Nf4Weight"), sizes_(weight.sizes().vec()) {
     at::NoGradGuard const no_gradients;
     at::Tensor const values = weight.detach().to(at::kCPU, at::kFloat).contiguous();
+    detail::require_finite(values, {}, "Nf4Weight");
     std::int64_t const count = values.numel();
     std::int64_t const blocks = (count + detail::nf4_block - 1) / detail::nf4_block;
     at::Tensor const codes = at::zeros({blocks * detail::nf4_block / 2}, at::kByte);
@@ -70,6 +136,8 @@ class Nf4Weight : public torch::nn::Module {
         std::int64_t const size = std::min(detail::nf4_block, count - first);
         float most = 0;
         for (std::int64_t i = 0; i < size; ++i) most = std::max(most, std::abs(in[first + i]));
+        // The inverse of a smaller number is infinite.
+        if (most < std::numeric_limits<float>::min()) most = 0;
         largest[block] = most;
         float const inverse = most == 0 ? 0 : 1 / most;
         for (std::int64_t i = 0; i < detail::nf4_block; i += 2) {
@@ -80,30 +148,39 @@ class Nf4Weight : public torch::nn::Module {
         }
       }
     });
-    // Scales are positive and alike: about their mean, 8 bits are enough.
-    at::Tensor const mean = scales.mean();
     std::int64_t const groups = (blocks + detail::nf4_scales - 1) / detail::nf4_scales;
-    at::Tensor const rest = at::zeros({groups * detail::nf4_scales}, at::kFloat);
-    rest.slice(0, 0, blocks).copy_(scales - mean);
-    at::Tensor const spread = rest.view({groups, -1}).abs().amax(1) / 127;
-    at::Tensor const narrow = (rest.view({groups, -1}) / spread.clamp_min(1e-30).unsqueeze(1))
-                                  .round()
-                                  .to(at::kChar)
-                                  .view(-1)
-                                  .slice(0, 0, blocks)
-                                  .clone();
+    at::Tensor const steps = at::zeros({blocks}, at::kByte);
+    at::Tensor const ladders = at::zeros({groups}, at::kByte);
+    at::Tensor const tops = at::zeros({groups}, at::kFloat);
+    for (std::int64_t group = 0; group < groups; ++group) {
+      std::int64_t const first = group * detail::nf4_scales;
+      std::int64_t const end = std::min(blocks, first + detail::nf4_scales);
+      float const top = *std::max_element(largest + first, largest + end);
+      if (top == 0) continue;
+      float least = top;  // of a block of zeros any scale will do
+      for (std::int64_t i = first; i < end; ++i) {
+        if (largest[i] != 0) least = std::min(least, largest[i]);
+      }
+      std::uint8_t const ladder = detail::Nf4Ratios::ladder(least / top);
+      tops.mutable_data_ptr<float>()[group] = top;
+      ladders.mutable_data_ptr<std::uint8_t>()[group] = ladder;
+      for (std::int64_t i = first; i < end; ++i) {
+        steps.mutable_data_ptr<std::uint8_t>()[i] =
+            detail::Nf4Ratios::step(ladder, largest[i] / top);
+      }
+    }
     auto const add = [&](char const* name, at::Tensor const& tensor) {
       at::Tensor const there = register_buffer(name, tensor.to(weight.device()));
       fix_tensor(there);
       return there;
     };
     codes_ = add("codes", codes);
-    scales_ = add("scales", narrow);
-    spread_ = add("spread", spread);
-    mean_ = add("mean", mean);
+    steps_ = add("steps", steps);
+    ladders_ = add("ladders", ladders);
+    tops_ = add("tops", tops);
   }
 
-  std::vector<at::Tensor> parts() { return {codes_, scales_, spread_, mean_}; }
+  std::vector<at::Tensor> parts() { return {codes_, steps_, ladders_, tops_}; }
   std::vector<std::int64_t> const& sizes() const { return sizes_; }
 
   /// The weight that the parts stand for.
@@ -111,10 +188,16 @@ class Nf4Weight : public torch::nn::Module {
                                          at::IntArrayRef sizes, at::ScalarType type) {
     at::Tensor const& codes = parts[0];
     std::int64_t const blocks = parts[1].numel();
-    at::Tensor const scales =
-        (parts[1].to(at::kFloat) *
-             parts[2].repeat_interleave(detail::nf4_scales).slice(0, 0, blocks) +
-         parts[3]);
+    auto const& ratios = detail::Nf4Ratios::all();
+    auto const each = [&](at::Tensor const& of_groups) {
+      return of_groups.repeat_interleave(detail::nf4_scales).slice(0, 0, blocks);
+    };
+    at::Tensor const ratio =
+        table_on(codes.device(), ratios.data(), ratios.size())
+            .index_select(0, each(parts[2]).to(at::kLong) *
+                                     static_cast<std::int64_t>(detail::Nf4Ratios::steps) +
+                                 parts[1].to(at::kLong));
+    at::Tensor const scales = each(parts[3]) * ratio;
     std::int64_t const count = c10::multiply_integers(sizes);
     if (!codes.is_cpu()) return unpack_there(codes, scales, count, sizes, type);
     at::Tensor whole = at::empty({blocks * detail::nf4_block}, at::kFloat);
@@ -143,13 +226,18 @@ class Nf4Weight : public torch::nn::Module {
   }
 
  private:
+  FRUGAL_INLINE static at::Tensor table_on(at::Device device, float const* values,
+                                           std::size_t count) {
+    return at::from_blob(const_cast<float*>(values), {static_cast<std::int64_t>(count)}, at::kFloat)
+        .to(device);
+  }
+
   // On other devices by operators; there is no kernel of ours.
   FRUGAL_INLINE static at::Tensor unpack_there(at::Tensor const& codes, at::Tensor const& scales,
                                                std::int64_t count, at::IntArrayRef sizes,
                                                at::ScalarType type) {
     at::Tensor const values =
-        at::from_blob(const_cast<float*>(detail::nf4_values.data()), {16}, at::kFloat)
-            .to(codes.device());
+        table_on(codes.device(), detail::nf4_values.data(), detail::nf4_values.size());
     at::Tensor const each =
         at::stack({codes.bitwise_right_shift(4), codes.bitwise_and(15)}, 1).view(-1).to(at::kLong);
     at::Tensor const whole =
@@ -158,7 +246,7 @@ class Nf4Weight : public torch::nn::Module {
   }
 
   std::vector<std::int64_t> sizes_;
-  at::Tensor codes_, scales_, spread_, mean_;
+  at::Tensor codes_, steps_, ladders_, tops_;
 };
 
 namespace detail {
@@ -166,14 +254,14 @@ namespace detail {
 /// x W^T of a packed W. Neither pass keeps the weight: the backward pass unpacks it again.
 struct Nf4Product : torch::autograd::Function<Nf4Product> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor const& input,
-                            at::Tensor const& codes, at::Tensor const& scales,
-                            at::Tensor const& spread, at::Tensor const& mean, std::int64_t rows) {
-    context->save_for_backward({codes, scales, spread, mean});
+                            at::Tensor const& codes, at::Tensor const& steps,
+                            at::Tensor const& ladders, at::Tensor const& tops, std::int64_t rows) {
+    context->save_for_backward({codes, steps, ladders, tops});
     context->saved_data["rows"] = rows;
     context->saved_data["columns"] = input.size(-1);
     std::array<std::int64_t, 2> const sizes{rows, input.size(-1)};
     return product(input,
-                   Nf4Weight::unpack({codes, scales, spread, mean}, sizes, type_of(input)).t());
+                   Nf4Weight::unpack({codes, steps, ladders, tops}, sizes, type_of(input)).t());
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list const& gradients) {

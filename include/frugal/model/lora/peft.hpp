@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -66,6 +67,91 @@ FRUGAL_INLINE std::vector<std::pair<std::string, at::Tensor>> peft_tensors(LoraA
                          "of LoRA without the option that is named."});
 }
 
+/// Keys of a config that say nothing about what the adapter computes, whatever their value, or that
+/// read_peft_config() reads: the tensors of the file name the layers. Of PEFT 0.1 to 0.21.
+inline constexpr std::array<std::string_view, 21> peft_harmless{"peft_type",
+                                                                "task_type",
+                                                                "peft_version",
+                                                                "base_model_name_or_path",
+                                                                "revision",
+                                                                "auto_mapping",
+                                                                "inference_mode",
+                                                                "target_modules",
+                                                                "exclude_modules",
+                                                                "modules_to_save",
+                                                                "merge_weights",
+                                                                "layers_to_transform",
+                                                                "layers_pattern",
+                                                                "megatron_core",
+                                                                "runtime_config",
+                                                                "qalora_group_size",
+                                                                "r",
+                                                                "lora_alpha",
+                                                                "lora_dropout",
+                                                                "bias",
+                                                                "init_lora_weights"};
+/// Keys of options that are off if they are null, false or empty.
+inline constexpr std::array<std::string_view, 22> peft_options{"fan_in_fan_out",
+                                                               "lora_bias",
+                                                               "use_qalora",
+                                                               "use_bdlora",
+                                                               "rank_pattern",
+                                                               "alpha_pattern",
+                                                               "layer_replication",
+                                                               "target_parameters",
+                                                               "megatron_config",
+                                                               "loftq_config",
+                                                               "eva_config",
+                                                               "corda_config",
+                                                               "lora_ga_config",
+                                                               "arrow_config",
+                                                               "velora_config",
+                                                               "kasa_config",
+                                                               "monteclora_config",
+                                                               "enable_lora",
+                                                               "ensure_weight_tying",
+                                                               "trainable_token_indices",
+                                                               "exclude_modules_pattern",
+                                                               "alora_invocation_tokens"};
+
+/// Refuses every key of a config that may change what the adapter computes, unknown ones included.
+FRUGAL_INLINE void require_known_options(Json const& config, std::filesystem::path const& file) {
+  for (Json const& item : config.items()) {
+    std::string const& key = item.name();
+    // Of every option of PEFT, null is off.
+    if (item.is(Json::Kind::null) || std::ranges::find(peft_harmless, key) != peft_harmless.end())
+      continue;
+    if (key == "use_rslora" || key == "use_dora") {
+      if (!item.is(Json::Kind::boolean)) refuse_peft(file, "its '" + key + "' is no boolean");
+      continue;
+    }
+    // An empty list of tokens still turns aLoRA on.
+    bool const off =
+        key != "alora_invocation_tokens" &&
+        ((item.is(Json::Kind::boolean) && !item.truth()) ||
+         ((item.is(Json::Kind::array) || item.is(Json::Kind::object)) && item.items().empty()));
+    bool const known = std::ranges::find(peft_options, key) != peft_options.end();
+    if (known && off) continue;
+    refuse_peft(file, known ? "its option '" + key + "' is on, and frugal does not compute it"
+                            : "frugal does not know its option '" + key + "'");
+  }
+}
+
+/// Refuses ways to begin that leave another base than the module's. PiSSA's is found again, if it is
+/// that of a whole singular value decomposition.
+FRUGAL_INLINE void require_known_beginning(Json const* begin, std::filesystem::path const& file) {
+  if (begin == nullptr || begin->is(Json::Kind::boolean) || begin->is(Json::Kind::null)) return;
+  std::string const& how = begin->text();
+  for (char const* keeps_base : {"gaussian", "orthogonal", "pissa"}) {
+    if (begin->is(Json::Kind::text) && how == keeps_base) return;
+  }
+  refuse_peft(
+      file, how.starts_with("pissa_niter")
+                ? "its init_lora_weights '" + how +
+                      "' has taken a random approximation out of the base, which no file has"
+                : "its init_lora_weights '" + how + "' changes the base, or is unknown to frugal");
+}
+
 /// The settings that a config names. FormatError for options that frugal does not compute.
 FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
   JsonError error;
@@ -88,26 +174,13 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
       refuse_peft(file, std::string("'") + key + "' is no number of 0 or more");
     return *found;
   };
-  for (char const* key : {"fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora"}) {
-    if (truth(key)) refuse_peft(file, std::string("its option ") + key + " is on");
-  }
-  for (char const* key : {"rank_pattern", "alpha_pattern", "layer_replication", "target_parameters",
-                          "trainable_token_indices", "eva_config", "corda_config", "arrow_config",
-                          "exclude_modules_pattern"}) {
-    auto const* const value = json->find(key);
-    if (value != nullptr && !value->items().empty()) {
-      refuse_peft(file, std::string("its option ") + key + " is not empty");
-    }
-  }
+  require_known_options(*json, file);
   if (auto const* bias = json->find("bias"); bias != nullptr && bias->text() != "none") {
     refuse_peft(file, "it trains biases ('bias' is '" + bias->text() + "')");
   }
   auto const* const begin = json->find("init_lora_weights");
+  require_known_beginning(begin, file);
   std::string const how = begin == nullptr ? "" : begin->text();
-  for (char const* changes_base : {"olora", "corda", "eva", "loftq", "lora_ga"}) {
-    if (how == changes_base)
-      refuse_peft(file, "its init_lora_weights '" + how + "' changes the base");
-  }
   double const rank = number("r", std::nullopt);
   if (rank < 1 || rank != static_cast<double>(static_cast<std::int64_t>(rank))) {
     refuse_peft(file, "'r' is no rank");
@@ -117,7 +190,36 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
           .dropout = number("lora_dropout", 0),
           .rank_stabilised = truth("use_rslora"),
           .dora = truth("use_dora"),
-          .pissa = how.starts_with("pissa")};
+          .pissa = how == "pissa"};
+}
+
+/// What a module with adapters trains besides them, by name: parameters, the buffers of the modules
+/// that have them, and the statistics of normalisation layers without parameters, unless fixed.
+FRUGAL_INLINE std::map<std::string, at::Tensor> trained_beside_adapters(torch::nn::Module& root) {
+  std::map<std::string, at::Tensor> found;
+  std::string const marker = std::string(".") + adapters_child + ".";
+  auto const add_of = [&](std::string const& prefix, torch::nn::Module const& module) {
+    if (prefix.find(marker) != std::string::npos) return;
+    auto const parameters = module.named_parameters(/*recurse=*/false);
+    bool trains = false;
+    for (auto const& item : parameters) {
+      if (!item.value().defined() || !item.value().requires_grad()) continue;
+      trains = true;
+      found.emplace(prefix + item.key(), item.value());
+    }
+    auto const buffers = module.named_buffers(/*recurse=*/false);
+    if (!trains && !(parameters.is_empty() && buffers.contains("running_mean"))) return;
+    for (auto const& item : buffers) {
+      if (item.value().defined() && !is_fixed(item.value())) {
+        found.emplace(prefix + item.key(), item.value());
+      }
+    }
+  };
+  add_of("", root);
+  for (auto const& item : root.named_modules("", /*include_self=*/false)) {
+    add_of(item.key() + ".", *item.value());
+  }
+  return found;
 }
 
 /// Gathers what is written to it.
@@ -132,7 +234,8 @@ struct TextSink {
 
 /// Writes an adapter of a module in the format of PEFT: adapter_config.json and
 /// adapter_model.safetensors, which PeftModel.from_pretrained reads. Parameters that are trained
-/// besides the adapters (AlsoTrain) are in it, as modules_to_save.
+/// besides the adapters (AlsoTrain) are in it, as modules_to_save, with the buffers of their modules:
+/// the statistics of a BatchNorm.
 ///
 /// Errors  SettingsError without such an adapter, or with several options; StoreError if the files cannot be written.
 template <class Module>
@@ -158,14 +261,10 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
                       tensor.detach().cpu().contiguous());
     }
   }
-  for (auto const& item : root.named_parameters()) {
-    std::string const marker = std::string(".") + detail::adapters_child + ".";
-    bool const own = !item.value().requires_grad() || item.key().find(marker) != std::string::npos;
-    if (own) continue;
-    std::size_t const dot = item.key().rfind('.');
-    if (dot != std::string::npos) also.insert(item.key().substr(0, dot));
-    tensors.emplace(std::string(detail::peft_prefix) + item.key(),
-                    item.value().detach().cpu().contiguous());
+  for (auto const& [key, tensor] : detail::trained_beside_adapters(root)) {
+    std::size_t const dot = key.rfind('.');
+    if (dot != std::string::npos) also.insert(key.substr(0, dot));
+    tensors.emplace(std::string(detail::peft_prefix) + key, tensor.detach().cpu().contiguous());
   }
   std::vector<TensorView> views;
   for (auto const& [key, tensor] : tensors) views.push_back(detail::stored_view(key, tensor));
@@ -231,6 +330,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
   std::vector<std::pair<at::Tensor, at::Tensor>> others;
   std::vector<std::string_view> trained;
   auto const parameters = root.named_parameters();
+  auto const buffers = root.named_buffers();
   for (std::size_t i = 0; i < file.size(); ++i) {
     std::string key(file[i].name);
     if (!key.starts_with(detail::peft_prefix)) {
@@ -244,8 +344,10 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
       parts[key.substr(0, part)].emplace(key.substr(part), tensor);
       continue;
     }
-    auto const* const own = parameters.find(key);
-    if (own == nullptr) refuse("it has '" + key + "', and the module has no such parameter");
+    auto const* own = parameters.find(key);
+    if (own == nullptr) own = buffers.find(key);
+    if (own == nullptr || !own->defined())
+      refuse("it has '" + key + "', and the module has no such parameter or buffer");
     if (own->sizes() != tensor.sizes()) {
       refuse("'" + key + "' is " + detail::type_and_shape(tensor) + " there and " +
              detail::type_and_shape(*own) + " here");
@@ -260,7 +362,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
     if (layer == all.end())
       refuse("it adapts '" + layer_name + "', and the module has no such layer");
-    LoraAdapter like(settings, layer->op, layer->weight, layer->name);
+    LoraAdapter like(settings, layer->op, layer->weight, layer->name, /*seed=*/0);
     auto const expected = detail::peft_tensors(like);
     for (auto const& [part, tensor] : expected) {
       auto const found = tensors.find(part);
