@@ -36,6 +36,7 @@
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>
+#include <frugal/data/split.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/data/text/packed.hpp>
 #include <frugal/data/text/token_transform.hpp>

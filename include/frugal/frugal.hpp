@@ -22,6 +22,7 @@
 #include <frugal/data/pad.hpp>
 #include <frugal/data/range.hpp>
 #include <frugal/data/samples.hpp>
+#include <frugal/data/split.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>
