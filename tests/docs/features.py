@@ -75,17 +75,17 @@ def areas(table: Table, page: str) -> str:
         cells = []
         for place in PLACES:
             words = list(dict.fromkeys(table.words[each[place]] for each in of_area if each[place] != "none"))
-            cells.append(words[0] if len(words) == 1 else "-" if not words else "some")
+            cells.append(words[0] if len(words) == 1 else "-" if not words else "partly")
         text += row([area, ", ".join(link(page, each) for each in of_area), *cells])
     return text
 
 
 def gpu(table: Table, page: str) -> str:
     """What has run on one GPU, and by which case or job."""
-    text = row(["feature", "one GPU", "by"]) + row(["---"] * 3)
+    text = row(["feature", "in CI, without a GPU", "one GPU", "by"]) + row(["---"] * 4)
     for each in table.features:
         if each["gpu"] != "none":
-            text += row([link(page, each), table.words[each["gpu"]], each.get("ran", "")])
+            text += row([link(page, each), each.get("without", "the CPU"), table.words[each["gpu"]], each.get("ran", "")])
     return text
 
 
@@ -95,9 +95,9 @@ def missing(table: Table, page: str) -> str:
 
 
 def missing_names(table: Table, page: str) -> str:
-    """The same as half a sentence."""
+    """The first ones by name."""
     names = [each["name"] for each in table.missing if each.get("first")]
-    return ", ".join(names[:-1]) + " or " + names[-1] + "\n"
+    return ", ".join(names[:-1]) + " or " + names[-1] + ".\n"
 
 
 VIEWS = {view.__name__: view for view in (status, areas, gpu, missing, missing_names)}
