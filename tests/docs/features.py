@@ -74,8 +74,10 @@ def areas(table: Table, page: str) -> str:
         of_area = [each for each in table.features if each["area"] == area]
         cells = []
         for place in PLACES:
-            words = list(dict.fromkeys(table.words[each[place]] for each in of_area if each[place] != "none"))
-            cells.append(words[0] if len(words) == 1 else "-" if not words else "partly")
+            found = {each[place] for each in of_area} - {"none"}
+            has_run = bool(found & {"tested", "ran"})
+            cells.append("-" if not found else "partly" if has_run and len(found) > 1 else table.words[next(iter(found))]
+                         if len(found) == 1 else table.words["not_run"])  # fmt: skip
         text += row([area, ", ".join(link(page, each) for each in of_area), *cells])
     return text
 
