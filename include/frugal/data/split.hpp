@@ -287,12 +287,12 @@ std::uint64_t split_samples(Set const& set) {
 }
 
 template <SampleSet Set>
-SplitPart<Set> split_part_of(std::shared_ptr<Set const> const& set, SplitIndices part) {
+SplitPart<Set> taken_part(std::shared_ptr<Set const> const& set, SplitIndices part) {
   return SplitPart<Set>(set, std::move(part));
 }
 template <class T, class A>
-std::vector<T, A> split_part_of(std::shared_ptr<std::vector<T, A> const> const& set,
-                                SplitIndices part) {
+std::vector<T, A> taken_part(std::shared_ptr<std::vector<T, A> const> const& set,
+                             SplitIndices part) {
   std::vector<T, A> some;
   some.reserve(part.of.size());
   for (std::uint64_t const i : part.of) some.push_back((*set)[static_cast<std::size_t>(i)]);
@@ -300,7 +300,7 @@ std::vector<T, A> split_part_of(std::shared_ptr<std::vector<T, A> const> const& 
 }
 template <class B>
   requires(SplitByRows<B> && !SampleSet<B>)
-B split_part_of(std::shared_ptr<B const> const& set, SplitIndices part) {
+B taken_part(std::shared_ptr<B const> const& set, SplitIndices part) {
   std::int64_t const samples = batch_samples(*set);
   B rows = *set;
   show_tensors(rows, [&](at::Tensor& tensor) {
@@ -340,7 +340,7 @@ auto split(Set set, Share const (&shares)[N], SplitOptions const& options = {}) 
     auto parts = detail::split_indices(
         detail::split_counts(std::span<Share const>(shares), samples), samples, options);
     return [&]<std::size_t... P>(std::index_sequence<P...>) {
-      return std::array{detail::split_part_of(whole, std::move(parts[P]))...};
+      return std::array{detail::taken_part(whole, std::move(parts[P]))...};
     }(std::make_index_sequence<N>{});
   }
 }
