@@ -275,7 +275,7 @@ def written(course: Course, said, levers: list[str], found) -> str:
 def main() -> int:
     parser = parser_of(__doc__, "course")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--target", type=float, default=0.88, help="accuracy on the 10,000 test images")
+    parser.add_argument("--target", type=float, default=0.88, help="accuracy on 10,000 images held out of the training set")
     parser.add_argument("--on-demand", type=positive, default=0.085, help="USD per hour of the machine")
     parser.add_argument("--spot", type=positive, default=0.045, help="USD per hour of the same machine on spot")
     parser.add_argument("--prices-from", default="a quarter of the example of the EC2 Auto Scaling user guide for c5.2xlarge",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the README's figure from the tables of docs/benchmarks.md and docs/levers.md.
+"""Draws the figure of docs/benchmarks.md from the tables of docs/benchmarks.md and docs/levers.md.
 
     figure.py          writes docs/figure-light.svg and docs/figure-dark.svg (Debian's python3-matplotlib)
     figure.py --check  only says whether both show the numbers that the pages have now

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
 
   CLI::App app("Trains on Fashion-MNIST in as many processes as are started: 1, 2, 4 or 8.");
   app.add_option("--run", run, "folder of the run, which all machines see")->capture_default_str();
-  app.add_option("--epochs", epochs, "passes over the 60,000 images")
+  app.add_option("--epochs", epochs, "passes over the 54,000 training images")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
@@ -47,9 +47,10 @@ int main(int argc, char** argv) {
     // [begin run]
     // Who this process is, from what the launcher has set: one of one without a launcher.
     fr::World const world = fr::World::from_environment();
-    fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
-    fr::TensorDataset valid(fr::read_mnist(folder, fr::Split::test),
-                            {.batch = 1000, .shuffle = false});
+    auto const [rows, held_out] =
+        fr::split(fr::read_mnist(folder, fr::Split::train), {0.9, 0.1}, {.seed = 1});
+    fr::TensorDataset train(rows, {.batch = 32});
+    fr::TensorDataset valid(held_out, {.batch = 1000, .shuffle = false});
 
     torch::manual_seed(1);  // every process makes the same weights
     Net net;

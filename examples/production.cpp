@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   CLI::App app("Trains on Fashion-MNIST, and resumes where it was stopped.");
   app.add_option("--run", run, "folder of the run: checkpoints and metrics.jsonl")
       ->capture_default_str();
-  app.add_option("--epochs", epochs, "passes over the 60,000 images")
+  app.add_option("--epochs", epochs, "passes over the 54,000 training images")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
@@ -44,9 +44,10 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
 
   try {
-    fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 32});
-    fr::TensorDataset valid(fr::read_mnist(folder, fr::Split::test),
-                            {.batch = 1000, .shuffle = false});
+    auto const [rows, held_out] =
+        fr::split(fr::read_mnist(folder, fr::Split::train), {0.9, 0.1}, {.seed = 1});
+    fr::TensorDataset train(rows, {.batch = 32});
+    fr::TensorDataset valid(held_out, {.batch = 1000, .shuffle = false});
 
     torch::manual_seed(1);
     fr::Trainer trainer{

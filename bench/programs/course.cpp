@@ -140,17 +140,18 @@ void set_learning_rate(Trainer& trainer, double rate) {
 
 template <class Recipe>
 json train(Asked const& asked) {
-  fr::Batch const all = fr::read_mnist(asked.data, fr::Split::train);
-  Data data(all, asked.levers.contains("resident"), asked.batch);
-  fr::TensorDataset test(fr::read_mnist(asked.data, fr::Split::test),
-                         {.batch = 500, .shuffle = false});
+  // What ends a run is held out of the training images: 50,000 to train, 10,000 to validate.
+  auto const [rows, held_out] =
+      fr::split(fr::read_mnist(asked.data, fr::Split::train), {50000, 10000}, {.seed = 1});
+  Data data(rows, asked.levers.contains("resident"), asked.batch);
+  fr::TensorDataset valid(held_out, {.batch = 500, .shuffle = false});
   fr::Settings settings{.run_dir = asked.run, .epochs = asked.epochs, .seed = asked.seed};
   if (asked.steps > 0) settings.steps = asked.steps;
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe, StopAt> trainer{network(asked.seed),
                                                                         settings};
   set_learning_rate(trainer, asked.learning_rate);
   trainer.template policy<StopAt::kind>().accuracy = asked.target;
-  fr::Report const report = trainer.fit(data, test);
+  fr::Report const report = trainer.fit(data, valid);
   json validations = json::array();
   for (fr::Validation const& each : report.validations) {
     validations.push_back({each.step, each.metrics["accuracy"]});

@@ -25,8 +25,8 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cuda", "images", "notices", "prometheus", "recipes",
-                "tensorboard", "text")}
+               ("archive", "arrow", "avro", "cluster", "cuda", "images", "notices", "prometheus",
+                "recipes", "tensorboard", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,

@@ -18,8 +18,10 @@ A ```cpp block of a page is one of three:
 * a fragment: the line before it reads <!-- fragment -->; it is not checked.
 
 Every sentence that a page quotes from the compiler ("static assertion failed: ...") must be in the
-sources. Every policy header has a page, every relative link a target, and every page a link in each
-list that requires it.
+sources. Every policy header has a page, every relative link a target and the heading that it names,
+and every page a link in each list that requires it. members.py checks tables of options against the
+headers, and features.py fills the blocks that begin with <!-- features: VIEW --> from
+docs/features.toml.
 """
 
 import re
@@ -29,6 +31,10 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import features  # noqa: E402
+import members  # noqa: E402
 
 # policy/*.hpp and report/*.hpp that are not policies
 NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_name", "run_folder", "skipped_windows",
@@ -63,7 +69,8 @@ class Block:
 
 
 def pages_of(root: Path) -> list[str]:
-    found = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    found = [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", root / "packaging/README.md",
+             *sorted((root / "docs").rglob("*.md"))]
     return [str(page.relative_to(root)) for page in found if page.exists()]
 
 
@@ -130,7 +137,7 @@ def fill(root: Path) -> None:
             if block.mark.startswith("from: "):
                 end = block.line - 1 + len(block.text.splitlines())
                 lines[block.line - 1 : end] = [region(root, block.mark)]
-        (root / page).write_text("".join(lines), encoding="utf-8")
+        (root / page).write_text(features.filled(root, page, "".join(lines)), encoding="utf-8")
 
 
 def literals_of(root: Path) -> set[str]:
@@ -165,10 +172,35 @@ def target_of(root: Path, page: str, link: str) -> Path | None:
     return ((root / page).parent / path).resolve() if path and "://" not in path else None
 
 
+def anchors_of(text: str) -> set[str]:
+    """The fragments that GitHub gives the headings of a page, and the ids that it names itself."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    anchors, seen = set(re.findall(r"""<a (?:id|name)=["']([^"']+)["']""", text)), {}
+    for heading in re.findall(r"^#{1,6} +(.*?)(?: +#+)? *$", text, flags=re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        # What is code keeps its angle brackets until here; elsewhere they are HTML, which is not shown.
+        pieces = re.split(r"(`[^`]*`)", heading)
+        shown = "".join(each if each.startswith("`") else re.sub(r"<[^>]*>", "", each) for each in pieces)
+        slug = re.sub(r"[^\w\- ]", "", shown.strip().lower()).replace(" ", "-")
+        number = seen.get(slug, 0)
+        seen[slug] = number + 1
+        anchors.add(f"{slug}-{number}" if number else slug)
+    return anchors
+
+
 def faults_of_links(root: Path, page: str) -> list[str]:
-    targets = {link: target_of(root, page, link) for link in links_of(root, page)}
-    return [f"{page}: links to {link}, which is not there"
-            for link, target in targets.items() if target and not target.exists()]
+    faults = []
+    for link in dict.fromkeys(links_of(root, page)):
+        target = target_of(root, page, link) or ((root / page) if link.startswith("#") else None)
+        if target is None:
+            continue
+        if not target.exists():
+            faults.append(f"{page}: links to {link}, which is not there")
+            continue
+        fragment = link.partition("#")[2]
+        if fragment and target.suffix == ".md" and fragment not in anchors_of(target.read_text(encoding="utf-8")):
+            faults.append(f"{page}: links to {link}, and {target.name} has no such heading")
+    return faults
 
 
 def faults_of_lists(root: Path, pages: list[str]) -> list[str]:
@@ -193,6 +225,8 @@ def check(root: Path) -> list[str]:
         if page.startswith(NEED_CODE) and not tried:
             faults.append(f"{page}: has no code that is compiled")
     faults += faults_of_lists(root, pages)
+    faults += members.faults_of_members(root, pages)
+    faults += features.faults_of_features(root, pages)
     for folder in ("policy", "report"):
         policies = {p.stem for p in (root / "include/frugal" / folder).glob("*.hpp")} - NO_PAGE
         described = {Path(p).stem for p in pages if p.startswith(f"docs/{folder}/")}

@@ -14,7 +14,7 @@ MARKED = "<!-- from: examples/a.cpp#r -->\n```cpp\nint a;\n```\n"
 PROGRAM = "```cpp\n#include <cstdio>\nint main() {\n}\n```\n"
 
 
-class Pages(unittest.TestCase):
+class OnPages(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -36,6 +36,8 @@ class Pages(unittest.TestCase):
             self.write("docs/policy/x.md", PROGRAM + text)
         return check.check(self.root)
 
+
+class Pages(OnPages):
     def test_pages_that_hold_pass(self):
         self.assertEqual(self.faults(MARKED), [])
 
@@ -116,6 +118,172 @@ class Pages(unittest.TestCase):
         check.extract(self.root, check.pages_of(self.root), [output])
         self.assertIn("int main_of_page() {", output.read_text())
         self.assertIn("CHECK(frugal_docs_0::main_of_page() == 0);", output.read_text())
+
+    def test_a_heading_that_is_not_there_is_found(self):
+        self.write("docs/other.md", "# A page\n## `Keep<2>` and [links](policy/x.md)\n## Twice\n## Twice\n```sh\n# no heading\n```\n")
+        self.write("docs/README.md", "[x](policy/x.md) [levers](levers.md) [other](other.md)\n")
+        good = "".join(f"[a](../other.md#{each})\n" for each in ("a-page", "keep2-and-links", "twice", "twice-1"))
+        self.assertEqual(self.faults(good + "## Here\n[b](#here)\n"), [])
+        for broken in ("../other.md#twice-2", "../other.md#no-heading", "../other.md#A-page", "#there", "../other.md#keep-2"):
+            self.assertIn(f"links to {broken}, and", self.faults(f"[a]({broken})\n")[0])
+
+
+HEADER = """
+#pragma once
+struct Other { int seven = 7; };
+/// double said = 1;
+template <class... Options>
+struct Settings {
+ private:
+  using hidden = list<Options...>;
+  int secret = 1;
+
+ public:
+  static constexpr int fixed = 4;
+  double share = 0.5;  ///< of all
+  int first = 1, second = 2;
+  std::map<std::string, int> names{};
+  std::size_t bytes = std::size_t{1} << 20;
+  std::chrono::milliseconds pause{10000};
+  Mode mode = Mode::Fast;
+  bool on = true;
+  std::optional<double> limit{};
+  std::string text = "a; b";
+  Other other{};
+  Outcome<int> outcome{};
+  explicit Settings(double half) : share{half} {}
+  double doubled(int times = 2) const { return share * times; }
+  bool operator==(Settings const&) const = default;
+};
+"""
+ROWS = {
+    "share": "0.5", "first": "1", "second": "2", "names": "none", "bytes": "1 MiB", "pause": "10 s", "mode": "`Mode::Fast`",
+    "on": "true", "limit": "no limit", "text": "`a; b`", "other.seven": "7",
+}  # fmt: skip
+MARK = "<!-- members: a/settings.hpp Settings -->\n"
+
+
+class Members(OnPages):
+    def setUp(self):
+        super().setUp()
+        self.write("include/frugal/a/settings.hpp", HEADER)
+
+    def table(self, mark=MARK, head="| option | default |", **changes):
+        rows = ROWS | changes
+        lines = "".join(f"| `{name}` | {value} |\n" for name, value in rows.items() if value is not None)
+        return f"{mark}{head}\n| --- | --- |\n{lines}"
+
+    def test_a_table_that_agrees_with_its_header_passes(self):
+        self.assertEqual(self.faults(self.table()), [])
+
+    def test_each_default_that_differs_is_found(self):
+        wrong = {"share": "0.6", "first": "2", "second": "none", "names": "3", "bytes": "1 GiB", "pause": "10 ms", "mode": "`Mode::Slow`",
+                 "on": "false", "limit": "true", "text": "`a`", "other.seven": "8"}  # fmt: skip
+        self.assertEqual(wrong.keys(), ROWS.keys())
+        for name, value in wrong.items():
+            found = self.faults(self.table(**{name: value}))
+            self.assertEqual(len(found), 1, (name, found))
+            self.assertIn(f"the default of `{name}`", found[0])
+
+    def test_each_member_without_a_row_is_found(self):
+        for name in ROWS:
+            found = self.faults(self.table(**{name: None}))
+            self.assertEqual(len(found), 1, (name, found))
+            self.assertIn(f"has no row for the member `{name.partition('.')[0]}`", found[0])
+
+    def test_a_row_of_no_member_is_found(self):
+        for name in ("then", "secret", "fixed", "said", "doubled", "other.eight", "seven"):
+            self.assertIn(f"`{name}` is no member", self.faults(self.table(**{name: "1"}))[0])
+
+    def test_two_members_may_share_a_row(self):
+        both = {"first": None, "second": None, "first`, `second": "1, 2"}
+        self.assertEqual(self.faults(self.table(**both)), [])
+        self.assertIn("the default of `second`", self.faults(self.table(**(both | {"first`, `second": "1, 3"})))[0])
+
+    def test_members_that_are_left_out_are_named(self):
+        self.assertEqual(self.faults(self.table(MARK.replace(" -->", "; not: share -->"), share=None)), [])
+        found = self.faults(self.table(MARK.replace(" -->", "; not: shares -->")))
+        self.assertIn("leaves out shares, which is no member", found[0])
+
+    def test_rows_of_types_are_no_members(self):
+        table = self.table(head="| option | default | where |").replace(" |\n| ---", " |\n| ---", 1)
+        rows = "".join(f"| `{name}` | {value} | member |\n" for name, value in ROWS.items())
+        table = f"{MARK}| option | default | where |\n| --- | --- | --- |\n{rows}| `Fast` | yes | type |\n"
+        self.assertEqual(self.faults(table), [])
+        self.assertIn("`Fast` is no member", self.faults(table.replace("yes | type", "yes | member"))[0])
+
+    def test_a_table_of_defaults_says_whose_they_are(self):
+        self.assertIn("without <!-- members", self.faults(self.table(mark=""))[0])
+        self.assertEqual(self.faults(self.table(mark="<!-- no members -->\n", then="1")), [])
+
+    def test_a_struct_that_is_not_there_is_found(self):
+        for gone in ("a/settings.hpp Gone", "a/gone.hpp Settings"):
+            mark = f"<!-- members: {gone} -->\n"
+            self.assertIn("has no struct", self.faults(self.table(mark=mark))[0])
+
+
+FEATURES = """
+areas = ["loop"]
+[status]
+none = "-"
+tested = "tested"
+ran = "H100"
+not_run = "not run yet"
+[[feature]]
+name = "X"
+area = "loop"
+page = "policy/x.md"
+cpu = "tested"
+gpu = "ran"
+ran = "case 1"
+processes = "none"
+gpus = "not_run"
+[[missing]]
+name = "a Hub"
+instead = "files"
+first = true
+[[missing]]
+name = "Windows"
+instead = "Linux"
+first = true
+"""
+
+
+class Features(OnPages):
+    def block(self, view):
+        return f"<!-- features: {view} -->\n<!-- end of features -->\n"
+
+    def test_each_view_can_be_filled(self):
+        self.write("docs/features.toml", FEATURES)
+        for view in check.features.VIEWS:
+            self.assertIn("differs from docs/features.toml", self.faults(self.block(view))[0])
+            check.fill(self.root)
+            self.assertEqual(check.check(self.root), [])
+
+    def test_what_a_view_says_is_the_files(self):
+        self.write("docs/features.toml", FEATURES)
+        self.write("README.md", f"{MARKED}[x](docs/policy/x.md)\n{self.block('status')}")
+        check.fill(self.root)
+        text = (self.root / "README.md").read_text()
+        self.assertIn("| [X](docs/policy/x.md) | tested | H100 | - | not run yet |", text)
+        self.write("docs/features.toml", FEATURES.replace('gpu = "ran"', 'gpu = "not_run"'))
+        self.assertIn("README.md: differs", check.check(self.root)[0])
+
+    def test_faults_of_the_file_are_found(self):
+        for before, after, said in (
+            ('cpu = "tested"\n', "", "has no cpu"),
+            ('cpu = "tested"', 'cpu = "perhaps"', "no status"),
+            ('area = "loop"', 'area = "other"', "no area"),
+            ("policy/x.md", "policy/y.md", "no page"),
+            ('ran = "case 1"\n', "", "has no `ran`"),
+        ):
+            self.write("docs/features.toml", FEATURES.replace(before, after))
+            self.assertIn(said, self.faults(self.block("status"))[0])
+
+    def test_a_block_without_an_end_or_with_another_view_is_found(self):
+        self.write("docs/features.toml", FEATURES)
+        self.assertIn("without its end", self.faults("<!-- features: status -->\n")[0])
+        self.assertIn("no view nothing", self.faults(self.block("nothing"))[0])
 
 
 if __name__ == "__main__":

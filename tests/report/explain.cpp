@@ -132,6 +132,24 @@ TEST_CASE("cautions for this machine are in the plan") {
   CHECK(has == !frugal::Precision<frugal::BF16>::caution().empty());
 }
 
+TEST_CASE("products in 8 bits are cautioned against on a GPU, where they were measured as slower") {
+  auto const explained = [](auto precision, std::string const& device) {
+    std::ostringstream out;
+    frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                            frugal::Settings{.device = device}, frugal::Optimize<frugal::SGD>{},
+                            precision};
+    frugal::explain(trainer, out);
+    return out.str();
+  };
+  for (std::string const& text : {explained(frugal::Precision<frugal::INT8>{}, "cuda:99"),
+                                  explained(frugal::Precision<frugal::FP8>{}, "cuda:99")}) {
+    CHECK(text.find("times as long as FP32") != std::string::npos);
+    CHECK(text.find("CPU") == std::string::npos);
+  }
+  CHECK(explained(frugal::Precision<frugal::FP8>{}, "cpu").find("nothing on a CPU") !=
+        std::string::npos);
+}
+
 TEST_CASE("the plan of a trainer says first what the run is") {
   auto const first_line = [](frugal::Settings const& settings) {
     std::ostringstream out;

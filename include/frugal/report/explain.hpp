@@ -86,9 +86,15 @@ FRUGAL_INLINE void print_finding(std::ostream& out, std::string_view kind,
   if (!text.empty()) out << "found: " << kind << ": " << text << '\n';
 }
 
+/// `on_gpu`: the run's device is one, so that what this CPU lacks does not matter.
 template <class P>
-void explain_cautions(std::ostream& out) {
-  if constexpr (requires { P::caution(); }) print_caution(out, {}, P::caution());
+void explain_cautions(std::ostream& out, bool on_gpu) {
+  if constexpr (requires { P::gpu_caution(); }) {
+    if (on_gpu) return print_caution(out, {}, P::gpu_caution());
+  }
+  if constexpr (requires { P::caution(); }) {
+    if (!on_gpu) print_caution(out, {}, P::caution());
+  }
 }
 
 /// What a run of this length does not come to, such as the end of a warm-up.
@@ -122,12 +128,12 @@ FRUGAL_INLINE void print_plan(std::ostream& out, PlanRows const& rows, std::stri
 }
 
 template <class... Ps>
-void explain_policies(std::ostream& out, list<Ps...>, int host_syncs) {
+void explain_policies(std::ostream& out, list<Ps...>, int host_syncs, bool on_gpu) {
   PlanRows rows = plan_head();
   std::string defaults;
   (add_plan_row<Ps>(rows, defaults), ...);
   print_plan(out, rows, defaults, host_syncs);
-  (explain_cautions<Ps>(out), ...);
+  (explain_cautions<Ps>(out, on_gpu), ...);
 }
 
 /// "AdamW: 83 parameters, 5 epochs, seed 0, on cpu, in runs/demo".
@@ -155,7 +161,8 @@ FRUGAL_INLINE std::string run_line(std::string const& name, Settings const& sett
 template <class Trainer>
 void explain(std::ostream& out = std::cout) {
   detail::print_paragraph(out, recipe_name<Trainer>());
-  detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
+  detail::explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step,
+                           /*on_gpu=*/false);
 }
 
 namespace detail {
@@ -207,7 +214,8 @@ void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& o
   CheckpointBytes bytes = checkpoint_bytes(module, averaged);
   print_paragraph(out,
                   run_line(trainer.name(), trainer.settings(), trainer.device(), bytes.parameters));
-  explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step);
+  explain_policies(out, typename Trainer::policies{}, Trainer::host_syncs_per_step,
+                   trainer.device().is_cuda());
   explain_outlook(trainer, horizon, out, typename Trainer::policies{});
   explain_findings(trainer, out, typename Trainer::policies{});
   auto const& optimizer = trainer.template policy<kinds::optimizer>();

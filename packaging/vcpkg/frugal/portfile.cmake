@@ -9,6 +9,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
         archive FRUGAL_ARCHIVE
         arrow FRUGAL_ARROW
         avro FRUGAL_AVRO
+        cluster FRUGAL_CLUSTER
         cuda FRUGAL_CUDA
         images FRUGAL_IMAGES
         notices FRUGAL_NOTICES

@@ -93,7 +93,7 @@ struct Fp8Format {
 ///         than it saves, in a transformer of width 2048. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without FP8; ModuleError for a second derivative of a layer;
-///         notes in Report::warnings on a CPU, and for a module without a layer that it computes.
+///         notes in Report::warnings on a CPU, on a GPU, and for a module without a layer that it computes.
 /// Source  Micikevicius et al., "FP8 formats for deep learning" (2022); torchao.float8.
 template <>
 struct Precision<FP8> {
@@ -108,6 +108,11 @@ struct Precision<FP8> {
   FRUGAL_INLINE static std::string caution() {
     return "Precision<FP8> gains nothing on a CPU, where it computes what a GPU would; "
            "Precision<FP32> is faster on it";
+  }
+
+  FRUGAL_INLINE static std::string gpu_caution() {
+    return "Precision<FP8> took 1.4 times as long as FP32 on the one GPU that has run it "
+           "(docs/gpu.md); use Precision<BF16>, or compare times with it";
   }
 
   static std::string_view format() { return FP8::name; }
@@ -130,6 +135,7 @@ struct Precision<FP8> {
       }
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(FP8::name, 16));
       if (device.is_cpu()) phase.warn(caution());
+      if (device.is_cuda()) phase.warn(gpu_caution());
     }
 
     template <class Next>
