@@ -30,6 +30,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -160,8 +161,8 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   }
   for (auto const& item : root.named_parameters()) {
     std::string const marker = std::string(".") + detail::adapters_child + ".";
-    bool const own = !item.value().requires_grad() || item.key().find(marker) != std::string::npos;
-    if (own) continue;
+    bool const own = item.key().find(marker) != std::string::npos;
+    if (own || !detail::is_head_of(item.value(), settings.name)) continue;
     std::size_t const dot = item.key().rfind('.');
     if (dot != std::string::npos) also.insert(item.key().substr(0, dot));
     tensors.emplace(std::string(detail::peft_prefix) + item.key(),
@@ -275,6 +276,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");
+  detail::require_own_heads(root, trained, name);
   for (auto const& [layer, tensors] : adapted) detail::require_adaptable(layer, all, settings);
   at::NoGradGuard const no_gradients;
   for (auto const& [layer, tensors] : adapted) detail::adapt_layer(layer, settings);
@@ -287,7 +289,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     }
   }
   for (auto& [own, tensor] : others) own.copy_(tensor);
-  detail::fix_base(root, trained);
+  detail::fix_base(root, trained, name);
 }
 
 }  // namespace frugal
