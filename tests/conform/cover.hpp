@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "conform/bits.hpp"
+#include "conform/module_state.hpp"
 #include "conform/policies.hpp"
 #include "support/files.hpp"
 
@@ -148,15 +149,20 @@ void train(frugal::list<Ps...> policies) {
   static_assert(frugal::Recipe<Ps...>::legal);
   CAPTURE(std::string(frugal::detail::type_name<frugal::list<Ps...>>()));
   TemporaryFolder folder;
-  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.1, .norm = true});
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.1, .norm = true, .tied = true});
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps...> trainer{
       module, {.run_dir = folder.path(), .epochs = 100, .steps = 30}};
   prepare_all(trainer, policies);
   auto const before = tensors_of(*module);
+  auto const flags = flags_of(*module);
   frugal::TensorDataset valid(samples(9, 92), {.batch = 4});
-  auto const report =
-      trainer.fit(frugal::TensorDataset(samples(22), {.batch = 4, .shuffle = true}), valid);
-  conform::write_bits(tensors_of(*module));
+  auto const fit = [&] {
+    return trainer.fit(frugal::TensorDataset(samples(22), {.batch = 4, .shuffle = true}), valid);
+  };
+  auto const report = fit();
+  auto const after = tensors_of(*module);
+  conform::write_bits(after);
+  CHECK(differences(flags, flags_of(*module)) == "");
   CHECK(report.steps == 30);
   CHECK(report.stopped_by == "");
   CHECK(std::isfinite(report.train_loss));
@@ -164,12 +170,21 @@ void train(frugal::list<Ps...> policies) {
   for (auto const& validation : report.validations)
     CHECK(std::isfinite(validation.metrics["loss"]));
   constexpr bool learns = !(std::same_as<Ps, frugal::Optimize<frugal::Nothing>> || ...);
-  CHECK(at::equal(before.at("first.weight"), tensors_of(*module).at("first.weight")) == !learns);
+  CHECK(at::equal(before.at("first.weight"), after.at("first.weight")) == !learns);
   bool const logs = (std::same_as<typename Ps::kind, frugal::kinds::log> || ...);
   CHECK(std::filesystem::exists(folder / "metrics.jsonl") == logs);
   if constexpr ((keeps_best<Ps> || ...)) {
     best_checkpoint_has_its_metrics(folder.path(), trainer, valid);
   }
+  // The second fit is the first one again, also of a module in evaluation mode.
+  put_back(*module, before);
+  module->eval();
+  auto const evaluating = flags_of(*module);
+  TemporaryFolder second;
+  trainer.settings().run_dir = second.path();
+  CHECK(fit().steps == 30);
+  CHECK(same_bits(tensors_of(*module), after));
+  CHECK(differences(evaluating, flags_of(*module)) == "");
 }
 
 /// Trains a third of the rows: all of them in one file take more memory than a compiler may.

@@ -11,15 +11,18 @@ TEST_CASE("a run resumed with adapters ends with the same bits, and the same par
                        frugal::Lora<frugal::Rank<2>, frugal::AdapterDropout<0.2_r>,
                                     frugal::On<"first", "second">, frugal::AlsoTrain<"norm.*">>,
                        frugal::Average<frugal::Ema<0.9_r>>, frugal::ClipNorm<0.5_r>>{});
-  resumes(frugal::list<frugal::Optimize<frugal::SGD>, frugal::Precision<frugal::BF16>,
-                       frugal::Recompute<frugal::Segments<2>>, frugal::Accumulate<3>,
-                       frugal::Lora<frugal::Rank<2>, frugal::Dora, frugal::On<"first">>>{});
+  resumes(frugal::list<
+          frugal::Optimize<frugal::SGD>, frugal::Precision<frugal::BF16>,
+          frugal::Recompute<frugal::Segments<2>>, frugal::Accumulate<3>,
+          frugal::Lora<frugal::Rank<2>, frugal::Dora, frugal::On<"first">>,
+          frugal::Lora<frugal::Rank<2>, frugal::AdapterName<"other">, frugal::On<"second">>>{});
 }
 
 TEST_CASE("a run resumed with layers that are unfrozen later ends with the same bits") {
-  resumes(frugal::list<
-          frugal::Optimize<frugal::AdamW>, frugal::Freeze<frugal::Where<"norm.*">>,
-          frugal::Unfreeze<frugal::Where<"first.weight", "first.bias">, frugal::Every<7>>>{});
+  resumes(
+      frugal::list<frugal::Optimize<frugal::AdamW>,
+                   frugal::Freeze<frugal::Where<"first.bias", "norm.*">>,
+                   frugal::Unfreeze<frugal::Where<"first.weight", "norm.*">, frugal::Every<7>>>{});
 }
 
 TEST_CASE("a run resumed while it is pruned ends with the same bits") {

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "conform/bits.hpp"
+#include "conform/module_state.hpp"
 #include "conform/policies.hpp"
 #include "support/files.hpp"
 
@@ -24,13 +26,53 @@ using namespace frugal_test::conform;
 struct Outcome {
   frugal::Report report;
   std::map<std::string, at::Tensor> tensors;
-  std::map<std::string, bool> trained;  ///< requires_grad of each parameter
-  std::vector<double> losses;           ///< of every micro-batch
-  std::vector<double> epoch_losses;     ///< mean of every completed epoch
+  std::map<std::string, bool> flags;  ///< see flags_of()
+  std::vector<double> losses;         ///< of every micro-batch
+  std::vector<double> epoch_losses;   ///< mean of every completed epoch
   std::vector<frugal::Validation> validations;
   std::map<std::uint64_t, Frozen> after_step;
   std::map<std::uint64_t, Frozen> after_epoch;
 };
+
+/// Without the log's length and end: its lines contain times, with a varying number of digits.
+inline frugal::StateDict comparable_state(Frozen const& frozen) {
+  frugal::StateDict state = frozen.run;
+  state.values.erase("policies/Log/size");
+  state.values.erase("policies/Log/tail");
+  return state;
+}
+
+/// Fits of the same trainer after its first one: from the same weights it is the first one again, also
+/// of a module in evaluation mode, and one that is stopped or fails puts the module's state back too.
+template <class Trainer, class Source>
+void fit_again(Trainer& trainer, torch::nn::Module& module,
+               std::map<std::string, at::Tensor> const& begun, Outcome const& first, Source& train,
+               Source& valid) {
+  std::map<std::uint64_t, Frozen> steps, epochs;
+  auto& resume = trainer.template policy<support::kinds::restore>();
+  resume.after_step = &steps;
+  resume.after_epoch = &epochs;
+  put_back(module, begun);
+  module.eval();
+  auto const flags = flags_of(module);
+  TemporaryFolder folder;
+  trainer.settings().run_dir = folder / "second";
+  CHECK(trainer.fit(train, valid).steps == first.report.steps);
+  CHECK(same_bits(tensors_of(module), first.tensors));
+  CHECK(differences(flags, flags_of(module)) == "");
+  CHECK(comparable_state(steps.at(first.report.steps)) ==
+        comparable_state(first.after_step.at(first.report.steps)));
+  trainer.settings().run_dir = folder / "stopped";
+  resume.stop_at = 3;
+  CHECK(trainer.fit(train, valid).steps == 3);
+  CHECK(differences(flags, flags_of(module)) == "");
+  trainer.settings().run_dir = folder / "failed";
+  trainer.template policy<support::kinds::spy>().each_step = [](auto const&) {
+    throw std::runtime_error("in a step");
+  };
+  CHECK_THROWS_AS(trainer.fit(train, valid), std::runtime_error);
+  CHECK(differences(flags, flags_of(module)) == "");
+}
 
 /// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalisation.
 template <class... Ps>
@@ -38,7 +80,7 @@ Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
   Outcome outcome;
   Seen seen;
   TemporaryFolder folder;
-  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
+  auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true, .tied = true});
   frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, Ps..., Spy, Resume> trainer{
       module,
       {},
@@ -46,17 +88,22 @@ Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
       Spy{.seen = &seen},
       Resume{.from = from, .after_step = &outcome.after_step, .after_epoch = &outcome.after_epoch}};
   prepare_all(trainer, policies);
+  trainer.adapt();
+  auto const begun = tensors_of(*module);
+  auto const kept = kept_by(*module);
+  auto const flags = flags_of(*module);
   frugal::TensorDataset train(samples(43), {.batch = 4, .shuffle = true});
   frugal::TensorDataset valid(samples(15, 92), {.batch = 4});
   outcome.report = trainer.fit(train, valid);
   outcome.tensors = tensors_of(*module);
-  for (auto const& item : module->named_parameters()) {
-    outcome.trained.emplace(item.key(), item.value().requires_grad());
-  }
+  outcome.flags = flags_of(*module);
+  CHECK(differences(flags, outcome.flags) == "");
+  CHECK(same_bits(kept, kept_by(*module)));
   write_bits(outcome.tensors);
   outcome.losses = seen.losses;
   outcome.epoch_losses = seen.epoch_losses;
   outcome.validations = seen.validations;
+  if (from == nullptr) fit_again(trainer, *module, begun, outcome, train, valid);
   return outcome;
 }
 
@@ -79,7 +126,7 @@ inline bool same(std::vector<frugal::Validation> const& a,
 
 inline void compare(Outcome const& whole, Outcome const& resumed) {
   CHECK(same_bits(resumed.tensors, whole.tensors));
-  CHECK(resumed.trained == whole.trained);
+  CHECK(differences(whole.flags, resumed.flags) == "");
   CHECK(resumed.report.steps == whole.report.steps);
   CHECK(resumed.report.epochs == whole.report.epochs);
   CHECK(resumed.report.samples == whole.report.samples);
@@ -88,14 +135,6 @@ inline void compare(Outcome const& whole, Outcome const& resumed) {
   CHECK(resumed.losses == last(whole.losses, resumed.losses.size()));
   CHECK(resumed.epoch_losses == last(whole.epoch_losses, resumed.epoch_losses.size()));
   CHECK(same(resumed.validations, last(whole.validations, resumed.validations.size())));
-}
-
-/// Without the log's length and end: its lines contain times, with a varying number of digits.
-inline frugal::StateDict comparable_state(Frozen const& frozen) {
-  frugal::StateDict state = frozen.run;
-  state.values.erase("policies/Log/size");
-  state.values.erase("policies/Log/tail");
-  return state;
 }
 
 template <class... Ps>

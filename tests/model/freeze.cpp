@@ -11,6 +11,7 @@
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 
@@ -37,9 +38,10 @@ torch::nn::Sequential network() {
                             torch::nn::Linear(8, 3));
   return net;
 }
-TensorDataset batches() {
+TensorDataset batches(bool shuffle = true) {
   torch::manual_seed(6);
-  return TensorDataset(torch::randn({48, 6}) + 1, torch::randint(0, 3, {48}), {.batch = 8});
+  return TensorDataset(torch::randn({48, 6}) + 1, torch::randint(0, 3, {48}),
+                       {.batch = 8, .shuffle = shuffle});
 }
 std::map<std::string, at::Tensor> tensors(torch::nn::Sequential const& net) {
   std::map<std::string, at::Tensor> all;
@@ -61,7 +63,11 @@ TEST_CASE("frozen layers keep parameters and statistics, whatever calls train()"
   torch::nn::Sequential net = network();
   auto const before = tensors(net);
   Trainer trainer{net,
-                  CrossEntropy{},
+                  [](auto& module, Batch const& batch) {
+                    Loss loss = CrossEntropy{}(module, batch);
+                    module->train();
+                    return loss;
+                  },
                   Settings{.epochs = 2},
                   Optimize<AdamW>{},
                   Freeze<Where<"0.*", "1.*", "3.*">>{},
@@ -200,6 +206,88 @@ TEST_CASE("an evaluation between two fits leaves what is unfrozen as it is") {
   static_cast<void>(trainer.evaluate(batches()));
   CHECK(net->named_parameters()["3.weight"].requires_grad());
   CHECK(!net->named_parameters()["0.weight"].requires_grad());
+}
+
+/// Each part's mode, and each parameter's requires_grad.
+std::map<std::string, bool> state_of(torch::nn::Sequential const& net) {
+  std::map<std::string, bool> all;
+  for (auto const& item : net->named_modules())
+    all[item.key() + " trains"] = item.value()->is_training();
+  for (auto const& item : net->named_parameters()) all[item.key()] = item.value().requires_grad();
+  return all;
+}
+
+TEST_CASE("an unfrozen BatchNorm is that of a loop by hand: held for an epoch, and then trained") {
+  torch::nn::Sequential net = network();
+  auto const begun = state_of(net);
+  Trainer trainer{net, CrossEntropy{}, Settings{.epochs = 3}, Optimize<SGD>{.lr = 0.1},
+                  Unfreeze<Where<"1.*">>{}};
+  static_cast<void>(trainer.fit(batches(false)));
+  torch::nn::Sequential hand = network();
+  bool frozen = true;
+  Trainer other{hand,
+                [&](auto& module, Batch const& batch) {
+                  module->children()[1]->train(!frozen);
+                  return CrossEntropy{}(module, batch);
+                },
+                Settings{.epochs = 1}, Optimize<SGD>{.lr = 0.1}};
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    frozen = epoch == 0;
+    for (at::Tensor const& each : hand->children()[1]->parameters())
+      each.set_requires_grad(!frozen);
+    static_cast<void>(other.fit(batches(false)));
+  }
+  CHECK(changed(tensors(hand), net).empty());
+  CHECK(state_of(net) == begun);
+  // Stopped before anything is unfrozen, and by an error.
+  trainer.settings().steps = 3;
+  net->eval();
+  auto const evaluating = state_of(net);
+  static_cast<void>(trainer.fit(batches()));
+  CHECK(state_of(net) == evaluating);
+  CHECK_THROWS_AS(trainer.fit(TensorDataset(torch::randn({8, 5}), torch::randint(0, 3, {8}))),
+                  Error);
+  CHECK(state_of(net) == evaluating);
+}
+
+TEST_CASE("statistics are kept by what is frozen, whoever froze it, in each fit and not beyond") {
+  std::vector<std::string> const kept{
+      "0.bias",         "0.weight",      "1.bias",  "1.num_batches_tracked",
+      "1.running_mean", "1.running_var", "1.weight"};
+  auto const keeps = [&](torch::nn::Sequential const& net, auto&& call) {
+    auto const before = tensors(net);
+    call();
+    auto const names = changed(before, net);
+    std::size_t count = 0;
+    for (std::string const& each : kept) count += std::ranges::count(names, each) == 0 ? 1 : 0;
+    return count;
+  };
+  torch::nn::Sequential net = network();
+  Trainer plain{net, CrossEntropy{}, Settings{.epochs = 1}, Optimize<AdamW>{}};
+  Trainer freezing{net, CrossEntropy{}, Settings{.epochs = 1}, Optimize<AdamW>{},
+                   Freeze<Where<"0.*", "1.*">>{}};
+  auto const fit = [&](auto& trainer) {
+    return keeps(net, [&] { static_cast<void>(trainer.fit(batches())); });
+  };
+  auto const release = [&] {
+    for (at::Tensor const& each : net->parameters()) {
+      unfix_tensor(each);
+      each.set_requires_grad(true);
+    }
+  };
+  freeze(*net, Where<"0.*", "1.*">{});
+  CHECK(fit(plain) == kept.size());
+  CHECK(keeps(net, [&] { update_batch_norm(net, batches()); }) == kept.size());
+  release();
+  CHECK(fit(plain) == 0);
+  CHECK(keeps(net, [&] { update_batch_norm(net, batches()); }) == 5);  // of as many batches
+  // A recipe's Freeze freezes, also what was released once; other recipes go by what it left.
+  CHECK(fit(freezing) == kept.size());
+  CHECK(net->children()[1]->is_training());
+  CHECK(fit(plain) == kept.size());
+  release();
+  CHECK(fit(plain) == 0);
+  CHECK(fit(freezing) == kept.size());
 }
 
 TEST_CASE("a plan counts gradients, moments and checkpoints of what is trained") {

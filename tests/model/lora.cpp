@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
@@ -9,6 +10,7 @@
 #include <frugal/model/load_weights.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/merge.hpp>
+#include <frugal/model/lora/peft.hpp>
 #include <frugal/model/quantise.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
@@ -381,6 +383,109 @@ TEST_CASE("without its adapters a module is trained as a whole, and it can be ad
   CHECK(trained_tensors(*net) == 7);
   adapt(net, Policy{});
   CHECK(trained_tensors(*net) == 2);
+}
+
+/// Names of the parameters that are trained.
+std::vector<std::string> trained_names(torch::nn::Module const& module) {
+  std::vector<std::string> names;
+  for (auto const& item : module.named_parameters()) {
+    if (item.value().requires_grad()) names.push_back(item.key());
+    CHECK(is_fixed(item.value()) == !item.value().requires_grad());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+using Names = std::vector<std::string>;
+
+TEST_CASE("AlsoTrain trains what was frozen by hand, as before LoRA is usual") {
+  Net net = File().network();
+  for (at::Tensor const& each : net->parameters()) each.set_requires_grad(false);
+  adapt(net, Lora<Rank<2>, On<"q_proj">, AlsoTrain<"v_proj.*">>{});
+  CHECK(trained_names(*net) ==
+        Names{"q_proj.lora.default.A", "q_proj.lora.default.B", "v_proj.bias", "v_proj.weight"});
+}
+
+TEST_CASE(
+    "AlsoTrain goes by the tensor: which of its names comes first, and how often, is the same") {
+  for (bool const is_first : {false, true}) {
+    CAPTURE(is_first);
+    torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::Linear(4, 3));
+    auto const tied = torch::nn::Linear(4, 4);
+    auto const root = std::make_shared<torch::nn::Module>("Tied");
+    if (is_first) root->register_parameter("head", tied->weight);
+    root->register_module("words", tied.ptr());
+    root->register_module("rest", net.ptr());
+    if (!is_first) root->register_parameter("head", tied->weight);
+    for (int call = 0; call < 2; ++call) {
+      adapt(root, Lora<Rank<2>, On<"rest.0">, AlsoTrain<"head">>{});
+      CHECK(tied->weight.requires_grad());
+      CHECK_FALSE(is_fixed(tied->weight));
+      CHECK(is_fixed(tied->bias));
+    }
+  }
+}
+
+TEST_CASE(
+    "a policy trains its own adapter, a recipe with two trains both, and each keeps its head") {
+  using A = Lora<Rank<2>, On<"q_proj">, AdapterName<"a">, AlsoTrain<"v_proj.weight">>;
+  using B = Lora<Rank<2>, On<"q_proj">, AdapterName<"b">>;
+  Names const a{"q_proj.lora.a.A", "q_proj.lora.a.B", "v_proj.weight"};
+  Names const b{"q_proj.lora.b.A", "q_proj.lora.b.B"};
+  Net net = File().network();
+  adapt(net, A{});
+  CHECK(trained_names(*net) == a);
+  adapt(net, B{});
+  CHECK(trained_names(*net) == b);
+  adapt(net, A{});
+  CHECK(trained_names(*net) == a);
+  Names both = a;
+  both.insert(both.begin() + 2, b.begin(), b.end());
+  Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}, A{}, B{}};
+  for (int call = 0; call < 2; ++call) {
+    trainer.adapt();
+    CHECK(trained_names(*net) == both);
+  }
+  adapt(net, B{});
+  // The file of an adapter has its head, whichever is trained now.
+  TemporaryFolder const folder;
+  save_adapter(net, folder / "a", "a");
+  save_adapter(net, folder / "b", "b");
+  auto const saved = [&](char const* name) {
+    return Safetensors::open(folder / name / "adapter_model.safetensors").size();
+  };
+  CHECK(saved("a") == 3);
+  CHECK(saved("b") == 2);
+  // There is one such weight, so another adapter cannot have it.
+  auto const names = net->named_parameters().keys();
+  CHECK_THROWS_WITH_AS(
+      adapt(net, Lora<Rank<2>, On<"q_proj">, AdapterName<"c">, AlsoTrain<"v_proj.*">>{}),
+      doctest::Contains("'v_proj.weight' is trained with the adapter 'a'"), SettingsError);
+  CHECK_THROWS_AS(load_adapter(net, folder / "a", "c"), SettingsError);
+  CHECK(net->named_parameters().keys() == names);
+  CHECK(trained_names(*net) == b);
+  remove_adapters(net);
+  load_adapter(net, folder / "a", "c");
+  CHECK(trained_names(*net) == Names{"q_proj.lora.c.A", "q_proj.lora.c.B", "v_proj.weight"});
+  // What is trained already remains so beside an adapter that is loaded.
+  load_adapter(net, folder / "b", "b");
+  CHECK(trained_names(*net) == Names{"q_proj.lora.b.A", "q_proj.lora.b.B", "q_proj.lora.c.A",
+                                     "q_proj.lora.c.B", "v_proj.weight"});
+}
+
+TEST_CASE("a fixed base keeps its statistics, unless AlsoTrain names the layer") {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(6, 6), torch::nn::BatchNorm1d(6),
+                            torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(6).affine(false)),
+                            torch::nn::BatchNorm1d(6), torch::nn::Linear(6, 3));
+  Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<SGD>{},
+                  Lora<Rank<2>, On<"0">, AlsoTrain<"3.*">>{}};
+  TensorDataset data(torch::randn({16, 6}), torch::randint(0, 3, {16}), {.batch = 8});
+  static_cast<void>(trainer.fit(data));
+  CHECK(net[1]->as<torch::nn::BatchNorm1d>()->num_batches_tracked.item<int>() == 0);
+  CHECK(net[2]->as<torch::nn::BatchNorm1d>()->num_batches_tracked.item<int>() == 0);
+  CHECK(net[3]->as<torch::nn::BatchNorm1d>()->num_batches_tracked.item<int>() == 2);
+  remove_adapters(net);
+  CHECK_FALSE(is_fixed(net[2]->as<torch::nn::BatchNorm1d>()->running_mean));
 }
 
 /// Two layers with one weight, and a table whose rows the output is compared with.

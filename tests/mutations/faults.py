@@ -636,6 +636,40 @@ FAULTS = (
         check=test("^model: freeze$"),
     ),
     Fault(
+        name="modes-are-not-put-back",
+        breaks="After a fit the frozen BatchNorms stay in evaluation mode.",
+        file="include/frugal/core/libtorch/module_hold.hpp",
+        old="    quietly([&] { release_layers(); });\n",
+        new="",
+        check=test("^core/libtorch: module_hold$"),
+    ),
+    Fault(
+        name="unfrozen-statistics-stay-old",
+        breaks="A BatchNorm that Unfreeze has unfrozen stays in evaluation mode to the end.",
+        file="include/frugal/core/libtorch/module_hold.hpp",
+        old="      each.of.module->train(!frozen && each.trains);\n",
+        new="      if (frozen) each.of.module->train(false);\n",
+        check=test("^conform: resume_model$"),
+    ),
+    Fault(
+        name="stopped-fit-leaves-layers-frozen",
+        breaks="What Unfreeze had not come to stays frozen after its fit.",
+        file="include/frugal/core/libtorch/module_hold.hpp",
+        old="      quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });\n",
+        new="",
+        check=test("^conform: resume_model$"),
+    ),
+    Fault(
+        name="adapters-of-others-are-trained",
+        breaks="A Lora policy trains the adapters of other names too.",
+        file="include/frugal/model/lora.hpp",
+        old="  for (FoundAdapter const& each : find_adapters(module, name)) {\n"
+        "    for (at::Tensor const& own : each.adapter->parameters()) all.train(own);\n",
+        new="  for (FoundAdapter const& each : find_adapters(module)) {\n"
+        "    for (at::Tensor const& own : each.adapter->parameters()) all.train(own);\n",
+        check=test("^model: lora$"),
+    ),
+    Fault(
         name="another-base-is-resumed",
         breaks="A run resumes over other frozen weights than those that it began with.",
         file="include/frugal/core/run/fixed_identity.hpp",
@@ -646,9 +680,9 @@ FAULTS = (
     Fault(
         name="frozen-statistics-move",
         breaks="BatchNorm layers that are frozen go on counting their statistics.",
-        file="include/frugal/model/freeze.hpp",
-        old="      if (phase.training) statistics_.hold();",
-        new="      if (!phase.training) statistics_.hold();",
+        file="include/frugal/core/loop/passes.hpp",
+        old="    if (training) run_.hold.before_pass();",
+        new="    if (!training) run_.hold.before_pass();",
         check=test("^model: freeze$"),
     ),
     Fault(

@@ -38,6 +38,7 @@ struct Mlp : torch::nn::Module {
     std::int64_t features = 6, hidden = 8, classes = 3;
     double dropout = 0.0;
     bool norm = false;
+    bool tied = false;  ///< the first weight has a second name, "again"
   };
 
   Mlp() : Mlp(Shape{}) {}
@@ -51,6 +52,7 @@ struct Mlp : torch::nn::Module {
     for (at::Tensor& parameter : parameters()) {
       parameter.copy_(table(parameter.sizes().vec(), 90, which++));
     }
+    if (shape.tied) register_parameter("again", first->weight);
   }
 
   /// [B, F] to [B, C], one layer after the other, so that it can be segmented.

@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,13 +19,16 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/first_gradients.hpp>
 #include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/initial.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/nf4.hpp>
@@ -143,29 +145,42 @@ FRUGAL_INLINE void adapt_layer(AdaptableLayer const& layer, LoraSettings const& 
   if (!hooked) intercept(layer.weight, std::make_shared<LoraHook>(adapter));
 }
 
-/// Fixes every parameter but those of adapters and those that `trains` selects.
-FRUGAL_INLINE void fix_base(torch::nn::Module& module,
+/// Trains the adapters of a name, and the parameters that patterns select by one of their names. Fixes
+/// every other parameter, but what another policy of the recipe trains.
+FRUGAL_INLINE void fix_base(torch::nn::Module& module, Adaptation& all, std::string_view name,
                             std::vector<std::string_view> const& also_trained) {
-  std::unordered_set<at::TensorImpl const*> trained;
+  for (FoundAdapter const& each : find_adapters(module, name)) {
+    for (at::Tensor const& own : each.adapter->parameters()) all.train(own);
+  }
+  for (at::Tensor const& tensor : parameters_named(module, also_trained)) {
+    all.train(tensor);
+    if (heads().find(tensor) == name) continue;
+    heads().change(tensor, [&](std::string& owner) { owner = name; });
+  }
+  for (at::Tensor const& tensor : module.parameters()) {
+    if (tensor.defined() && !all.trains(tensor)) keep_fixed(tensor);
+  }
+  fix_statistics(module, [&](std::string const& key) {
+    auto const selects = [&](std::string_view pattern) { return matches_pattern(pattern, key); };
+    return std::ranges::none_of(also_trained, selects);
+  });
+}
+/// The same of an adapter that is loaded: those that are trained already remain so, with their heads.
+FRUGAL_INLINE void fix_base(torch::nn::Module& module,
+                            std::vector<std::string_view> const& also_trained,
+                            std::string_view name) {
+  Adaptation all(module);
+  auto const stays = [&](at::Tensor const& tensor) {
+    if (tensor.requires_grad() && !is_fixed(tensor)) all.train(tensor);
+  };
   for (FoundAdapter const& each : find_adapters(module)) {
-    for (at::Tensor const& own : each.adapter->parameters()) {
-      trained.insert(own.unsafeGetTensorImpl());
-    }
+    for (at::Tensor const& own : each.adapter->parameters()) stays(own);
   }
-  for (auto const& item : module.named_parameters()) {
-    at::Tensor const& tensor = item.value();
-    if (!tensor.defined()) continue;
-    bool trains = trained.contains(tensor.unsafeGetTensorImpl());
-    for (std::string_view const pattern : also_trained) {
-      if (!matches_pattern(pattern, item.key())) continue;
-      trains = true;
-      if (is_fixed(tensor)) {
-        unfix_tensor(tensor);
-        tensor.set_requires_grad(true);
-      }
-    }
-    if (!trains && !is_fixed(tensor) && !is_released(tensor)) fix_tensor(tensor);
+  for (at::Tensor const& each : module.parameters()) {
+    if (each.defined() && !heads().find(each).empty()) stays(each);
   }
+  fix_base(module, all, name, also_trained);
+  all.keep();
 }
 
 FRUGAL_INLINE void require_parameters(torch::nn::Module& module,
@@ -218,8 +233,8 @@ FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& s
 ///         their gradients and moments. Checkpoints have the adapters alone.
 /// Cost    two small products per adapted layer and pass. Dora computes the norms of the weight's
 ///         rows in each pass; Pissa one singular value decomposition per layer at the beginning.
-/// State   none: adapters belong to the module and are trained parameters of it, in this fit, in
-///         those that follow, and in evaluate and predict.
+/// State   none: adapters belong to the module, in this fit, in those that follow, and in evaluate and
+///         predict. A recipe trains the adapters that its policies name, and fixes all others.
 /// Errors  SettingsError for a name in On<...> that is no layer's, a convolution with groups, an
 ///         adapter that is there with other settings or is merged; ModuleError after the first window
 ///         if an adapter gets no gradient; StateError on a resume over another base.
@@ -285,12 +300,18 @@ struct Lora {
             .name = std::string(Name::adapter_name)};
   }
 
-  /// The seed is that of the run: Settings::seed.
-  static void adapt(torch::nn::Module& module, std::uint64_t seed = 0) {
+  static void adapt(torch::nn::Module& module, detail::Adaptation& all) {
     std::vector<std::string_view> const trained(Trained::patterns.begin(), Trained::patterns.end());
     detail::require_parameters(module, trained);
-    add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()}, seed);
-    detail::fix_base(module, trained);
+    detail::require_own_heads(module, trained, Name::adapter_name);
+    add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()}, all.seed());
+    detail::fix_base(module, all, Name::adapter_name, trained);
+  }
+  /// The seed is that of the run: Settings::seed.
+  static void adapt(torch::nn::Module& module, std::uint64_t seed = 0) {
+    detail::Adaptation alone(module, seed);
+    adapt(module, alone);
+    alone.keep();
   }
 
   template <class Context>

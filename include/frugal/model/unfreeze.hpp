@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,10 +19,11 @@
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/model/frozen_statistics.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -34,7 +36,8 @@ namespace frugal {
 ///         does not destroy pretrained layers while it is still random.
 /// Cost    one comparison per step.
 /// State   none: what is frozen follows from the run's counters, so that a resumed run, and one that
-///         Rollback has taken back, freezes what it froze then.
+///         Rollback has taken back, freezes what it froze then. After a fit these parameters are trained
+///         by others, also those that it did not come to.
 /// Errors  SettingsError for a pattern that selects no parameter.
 /// Source  Howard and Ruder, "Universal language model fine-tuning for text classification" (2018).
 ///
@@ -53,23 +56,30 @@ struct Unfreeze {
                     "which parameters a step trains. Remove one of them.");
 
   using kind = kinds::unfreeze;
-  using listens = list<on::fit_begin, on::ready, on::window, around::forward>;
-  using after = list<kinds::freeze>;
+  using listens = list<on::module, on::fit_begin, on::ready, on::window>;
+  using after = list<kinds::freeze, kinds::lora>;
   using conflicts = list<conflict<kinds::execution, and_graph>>;
   static constexpr bool adapts = true;
   static constexpr About about{Term::hours_per_run, "one comparison per step"};
 
-  /// These parameters are saved with a run, although they are frozen at first.
-  static void adapt(torch::nn::Module& module) {
+  /// Outside of its fits these parameters are trained and saved like others, whatever Freeze or Lora
+  /// has fixed: a fit holds those whose time has not come, and lets them go when it ends.
+  static void adapt(torch::nn::Module& module, detail::Adaptation& all) {
     std::vector<std::string> names;
     for (auto const& item : module.named_parameters()) names.push_back(item.key());
     NamePatterns(Names()).require_in(names, "Unfreeze", "parameters");
     for (auto const& item : module.named_parameters()) {
-      if (!item.value().defined() || !Names::matches(item.key())) continue;
-      if (is_released(item.value())) continue;
-      fix_tensor(item.value());
-      unfix_tensor(item.value());
+      if (item.value().defined() && Names::matches(item.key())) all.train(item.value());
     }
+    for (detail::StatisticsLayer const& each : detail::statistics_layers(module)) {
+      if (!Names::matches(detail::running_mean_of(each))) continue;
+      for (at::Tensor const& tensor : each.statistics) unfix_tensor(tensor);
+    }
+  }
+  static void adapt(torch::nn::Module& module) {
+    detail::Adaptation alone(module);
+    adapt(module, alone);
+    alone.keep();
   }
 
   template <class Context>
@@ -78,33 +88,18 @@ struct Unfreeze {
     using transient = void;  // the counters have it
     explicit State(Unfreeze const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
-      torch::nn::Module& module = base_module(phase.module());
-      for (auto const& item : module.named_parameters()) {
-        if (!item.value().defined()) continue;
-        std::size_t const part = part_of(item.key());
-        if (part < parts.size()) parameters_[part].push_back(item.value());
-      }
-      for (std::size_t part = 0; part < parts.size(); ++part) {
-        statistics_[part].find(module,
-                               [&](std::string const& name) { return part_of(name) == part; });
-      }
-      apply(phase, unfrozen_at(phase.counters()));
+    /// Before anything asks which parameters are trained.
+    void on_module(ModuleSetup<Context>& phase) {
+      find(base_module(phase.module()));
+      for (auto const& part : tensors_) phase.hold(part);
     }
+    void on_fit_begin(FitBegin<Context>& phase) { apply(phase, unfrozen_at(phase.counters())); }
     // A resumed run continues where it was.
     void on_ready(Ready<Context>& phase) { apply(phase, unfrozen_at(phase.counters())); }
     void on_window(WindowBegin<Context>& phase) {
       std::size_t const wanted = unfrozen_at(phase.counters());
       if (wanted != unfrozen_) [[unlikely]]
         apply(phase, wanted);
-    }
-
-    template <class Next>
-    Loss around_forward(Forward<Context>& phase, Next&& next) {
-      if (phase.training) {
-        for (std::size_t part = unfrozen_; part < parts.size(); ++part) statistics_[part].hold();
-      }
-      return next();
     }
 
    private:
@@ -126,13 +121,34 @@ struct Unfreeze {
       return std::min<std::uint64_t>(counted / Cadence::count, parts.size());
     }
 
+    /// A tensor with several names is unfrozen with the first of them.
+    void find(torch::nn::Module& module) {
+      std::unordered_map<at::TensorImpl const*, std::size_t> first;
+      std::vector<std::pair<at::Tensor, std::size_t>> found;
+      auto const look = [&](std::string const& name, at::Tensor const& tensor) {
+        std::size_t const part = part_of(name);
+        if (!tensor.defined() || part == parts.size()) return;
+        auto const [place, is_new] = first.try_emplace(tensor.unsafeGetTensorImpl(), part);
+        if (is_new) found.emplace_back(tensor, part);
+        place->second = std::min(place->second, part);
+      };
+      for (auto const& item : module.named_parameters()) look(item.key(), item.value());
+      for (detail::StatisticsLayer const& each : detail::statistics_layers(module)) {
+        if (!each.parameters.empty()) continue;  // these say whether it is trained
+        for (at::Tensor const& tensor : each.statistics) {
+          look(detail::running_mean_of(each), tensor);
+        }
+      }
+      for (auto const& [tensor, part] : found) {
+        tensors_[first.at(tensor.unsafeGetTensorImpl())].push_back(tensor);
+      }
+    }
+
     template <class Phase>
     void apply(Phase& phase, std::size_t wanted) {
+      detail::ModuleHold& hold = phase.run_state().hold;
       for (std::size_t part = 0; part < parts.size(); ++part) {
-        for (at::Tensor const& each : parameters_[part]) {
-          each.set_requires_grad(part < wanted);
-          if (part >= wanted) each.mutable_grad().reset();
-        }
+        part < wanted ? hold.let_go(tensors_[part]) : hold.hold(tensors_[part]);
         if (part >= unfrozen_ && part < wanted) {
           phase.record({"unfreeze", {{"parameters", std::string(parts[part])}}});
         }
@@ -140,8 +156,7 @@ struct Unfreeze {
       unfrozen_ = wanted;
     }
 
-    std::array<std::vector<at::Tensor>, parts.size()> parameters_;
-    std::array<detail::FrozenStatistics, parts.size()> statistics_;
+    std::array<std::vector<at::Tensor>, parts.size()> tensors_;
     std::size_t unfrozen_ = 0;
   };
 };

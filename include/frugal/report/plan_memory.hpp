@@ -114,6 +114,7 @@ class DryRun {
     run_.engine = &engine_;
     FitBegin<Context> phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
+    run_.hold.train();  // a frozen layer plans no statistics
   }
 
   /// Forward and backward. `live()` is the bytes of tensors; returns how many a forward pass has

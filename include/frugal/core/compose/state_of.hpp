@@ -62,7 +62,8 @@ template <class P, class Context>
 constexpr bool well_formed(all_hooks hooks) {
   using Listens = typename P::listens;
   if constexpr (is_idle<P>) {
-    return rules::idle_observer::require<P::kind::slot, P>();
+    constexpr bool adapts = requires { requires P::adapts; };  // it is called before a run
+    return rules::idle_observer::require<P::kind::slot || adapts, P>();
   } else if constexpr (!HasState<P, Context>) {
     return rules::no_state::require<false, P>();
   } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {

@@ -17,11 +17,9 @@ namespace frugal {
 
 namespace detail {
 
-enum class Fixing : std::uint8_t { never, fixed, released };
-
-/// The fixed tensors of the process, and those that have been.
+/// The fixed tensors of the process.
 struct FixedTensors {
-  TensorMap<Fixing> map{};
+  TensorMap<bool> map{};
   std::atomic<bool> any = false;
 
   FRUGAL_INLINE static FixedTensors& all() {
@@ -41,27 +39,27 @@ struct FixedTensors {
 FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
   if (tensor.requires_grad()) tensor.set_requires_grad(false);
   tensor.mutable_grad().reset();
-  detail::FixedTensors::all().map.change(
-      tensor, [](detail::Fixing& state) { state = detail::Fixing::fixed; });
+  detail::FixedTensors::all().map.change(tensor, [](bool& fixed) { fixed = true; });
   detail::FixedTensors::all().any = true;
 }
-/// Runs save the tensor again. Does not make a parameter trained: set requires_grad for that.
-FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
-  detail::FixedTensors::all().map.change(
-      tensor, [](detail::Fixing& state) { state = detail::Fixing::released; });
+namespace detail {
+
+/// The same, at no cost if it is fixed.
+FRUGAL_INLINE void keep_fixed(at::Tensor const& tensor) {
+  FixedTensors const& all = FixedTensors::all();
+  if (!all.any || tensor.requires_grad() || !all.map.find(tensor)) fix_tensor(tensor);
 }
-/// As if it had never been fixed: a policy may fix it again. Does not make a parameter trained.
-FRUGAL_INLINE void forget_fixed(at::Tensor const& tensor) {
-  detail::FixedTensors::all().map.change(
-      tensor, [](detail::Fixing& state) { state = detail::Fixing::never; });
+
+}  // namespace detail
+
+/// Runs save the tensor again, until a policy (Freeze, Lora) fixes it once more. Does not make a
+/// parameter trained: set requires_grad for that.
+FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
+  detail::FixedTensors::all().map.change(tensor, [](bool& fixed) { fixed = false; });
 }
 FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
   detail::FixedTensors const& all = detail::FixedTensors::all();
-  return all.any && all.map.find(tensor) == detail::Fixing::fixed;
-}
-/// Whether unfix_tensor() has been called on it. A policy that fixes leaves such a tensor as it is.
-FRUGAL_INLINE bool is_released(at::Tensor const& tensor) {
-  return detail::FixedTensors::all().map.find(tensor) == detail::Fixing::released;
+  return all.any && all.map.find(tensor);
 }
 
 /// The hash of a module's fixed tensors, over names, types, shapes and values, in 16 hexadecimal

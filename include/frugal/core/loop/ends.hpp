@@ -28,7 +28,7 @@ FRUGAL_INLINE void prepare(RunState& run) {
              "without training");
   }
   put_on(run.device, run.root);
-  if (!run.root.is_training()) run.root.train();
+  run.hold.train();
   run.parameters.reset_gradients();
   run.gradients.reserve(run.parameters.size());
 }

@@ -15,7 +15,6 @@
 
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/interrupted.hpp>
-#include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/executor.hpp>
@@ -71,20 +70,22 @@ class Fit {
       FitRun<Context> phase(run_);
       engine_.template surround<around::fit>(phase, [this] { fit(); });
     } catch (...) {
+      run_.hold.put_back();
       // The caller gets the module back as if the failed step had never begun.
       run_.parameters.reset_gradients();
       throw;
     }
+    run_.hold.put_back();
     std::chrono::duration<double> const spent = WallClock::now() - start;
     return report_of(run_, spent.count(), memory->read());
   }
 
-  /// Only the slots are set up: they have state to save, whereas observers would write files.
+  /// Only the slots are set up: they have state to save, whereas observers would write files. The
+  /// end of this object puts back what the run holds of the module.
   std::vector<Check> set_up_and_dry_run(std::size_t batches) {
     run_.attach(engine_, operations_);
     try {
       assemble();
-      KeepModes const modes(run_.root);
       set_up_module();
       FitBegin<Context> phase(run_);
       engine_.template emit_to_slots<on::fit_begin>(phase);

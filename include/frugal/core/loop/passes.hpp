@@ -192,6 +192,7 @@ class Passes {
 
   template <class B>
   Loss forward(B const& batch, bool training) {
+    if (training) run_.hold.before_pass();
     Forward<Context> phase(run_, training);
     auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
     Loss loss = [&]() -> Loss {

@@ -10,6 +10,7 @@
 
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/storage.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/use_interception.hpp>
 #include <frugal/core/run/settings.hpp>
 
@@ -31,15 +32,16 @@ concept Postpones = requires(P const& policy, Settings const& settings) {
   { policy.template postpones<Policies>(settings) } -> std::same_as<bool>;
 };
 
-/// Does to a module what the policies of a recipe do to it. `seed`: of the trainer's runs, for
-/// policies that draw initial values. `fit`: the settings of the fit that follows; null if it is
-/// another call.
+/// Does to a module what the policies of a recipe do to it, or nothing if one of them throws: see
+/// Adaptation, which a policy may take as its second argument. `fit`: the settings of the fit that
+/// follows; null if it is another call. `seed`: of the trainer's runs, for policies that draw initial
+/// values.
 template <class Values, class... Ps>
 void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn::Module& module,
                   [[maybe_unused]] std::uint64_t seed,
                   [[maybe_unused]] Settings const* fit = nullptr) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] auto const one = [&]<class P>(P const& policy) {
+    [[maybe_unused]] auto const one = [&]<class P>(P const& policy, Adaptation& all) {
       if constexpr (AdaptsModule<P>) {
         static_assert(
             requires { policy.adapt(module); },
@@ -48,14 +50,18 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
         if constexpr (Postpones<P, list<Ps...>>) {
           if (fit != nullptr && policy.template postpones<list<Ps...>>(*fit)) return;
         }
-        if constexpr (requires { policy.adapt(module, seed); }) {
-          policy.adapt(module, seed);
+        if constexpr (requires { policy.adapt(module, all); }) {
+          policy.adapt(module, all);
         } else {
           policy.adapt(module);
         }
       }
     };
-    (one(get<I>(values)), ...);
+    if constexpr ((AdaptsModule<Ps> || ...)) {
+      Adaptation all(module, seed);
+      (one(get<I>(values), all), ...);
+      all.keep();
+    }
   }(std::index_sequence_for<Ps...>());
   use_interception();
 }

@@ -31,6 +31,8 @@ struct ModuleSetup {
   auto& module() const { return run_->module; }
   Settings const& settings() const { return run_->settings; }
   void warn(std::string const& text) const { run_->warn(text); }
+  /// See ModuleHold.
+  void hold(std::vector<at::Tensor> const& tensors) const { run_->hold.hold(tensors); }
   /// The module begins on this device, instead of Settings::device; the policy moves the run later
   /// (WindowBegin::move_to). SettingsError if another policy has named another device.
   void begin_on(c10::Device device) { run_->begin_on(device); }

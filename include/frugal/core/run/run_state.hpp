@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <frugal/base/wall_clock.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
@@ -107,6 +108,7 @@ struct RunState {
   FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
   PolicyStates policies{};
   LoopInterface* loop = nullptr;     ///< set before the first event
+  detail::ModuleHold hold{root};     ///< what the run changes of the module besides its tensors
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate
   std::size_t validation_trial = 0;  ///< validation batches to try before the first step
   std::vector<std::function<void()>> when_restored{};  ///< see FitBegin::when_restored

@@ -12,6 +12,7 @@
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
@@ -141,8 +142,11 @@ void remove_adapters(Module& module) {
   }
   for (at::Tensor const& tensor : root.parameters()) {
     if (!tensor.defined() || !is_fixed(tensor)) continue;
-    forget_fixed(tensor);
+    unfix_tensor(tensor);
     tensor.set_requires_grad(true);
+  }
+  for (detail::StatisticsLayer const& each : detail::statistics_layers(root)) {
+    for (at::Tensor const& tensor : each.statistics) unfix_tensor(tensor);
   }
 }
 

@@ -31,6 +31,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
@@ -195,7 +196,8 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
 
 /// What a module with adapters trains besides them, by name: parameters, the buffers of the modules
 /// that have them, and the statistics of normalisation layers without parameters, unless fixed.
-FRUGAL_INLINE std::map<std::string, at::Tensor> trained_beside_adapters(torch::nn::Module& root) {
+FRUGAL_INLINE std::map<std::string, at::Tensor> trained_beside_adapters(torch::nn::Module& root,
+                                                                        std::string_view adapter) {
   std::map<std::string, at::Tensor> found;
   std::string const marker = std::string(".") + adapters_child + ".";
   auto const add_of = [&](std::string const& prefix, torch::nn::Module const& module) {
@@ -203,7 +205,7 @@ FRUGAL_INLINE std::map<std::string, at::Tensor> trained_beside_adapters(torch::n
     auto const parameters = module.named_parameters(/*recurse=*/false);
     bool trains = false;
     for (auto const& item : parameters) {
-      if (!item.value().defined() || !item.value().requires_grad()) continue;
+      if (!item.value().defined() || !is_head_of(item.value(), adapter)) continue;
       trains = true;
       found.emplace(prefix + item.key(), item.value());
     }
@@ -261,7 +263,7 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
                       tensor.detach().cpu().contiguous());
     }
   }
-  for (auto const& [key, tensor] : detail::trained_beside_adapters(root)) {
+  for (auto const& [key, tensor] : detail::trained_beside_adapters(root, settings.name)) {
     std::size_t const dot = key.rfind('.');
     if (dot != std::string::npos) also.insert(key.substr(0, dot));
     tensors.emplace(std::string(detail::peft_prefix) + key, tensor.detach().cpu().contiguous());
@@ -377,6 +379,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");
+  detail::require_own_heads(root, trained, name);
   for (auto const& [layer, tensors] : adapted) detail::require_adaptable(layer, all, settings);
   at::NoGradGuard const no_gradients;
   for (auto const& [layer, tensors] : adapted) detail::adapt_layer(layer, settings);
@@ -389,7 +392,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     }
   }
   for (auto& [own, tensor] : others) own.copy_(tensor);
-  detail::fix_base(root, trained);
+  detail::fix_base(root, trained, name);
 }
 
 }  // namespace frugal

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
+#include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/core/loop/measure.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/forward_batch.hpp>
@@ -24,11 +26,11 @@ namespace frugal {
 
 namespace detail {
 
-/// Calls `use(layer)` for every BatchNorm layer of a module that tracks statistics.
+/// Calls `use(layer)` for every BatchNorm layer of a module that tracks statistics and is not frozen.
 template <class Use>
 void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
   each_batch_norm(module, [&](auto& layer) {
-    if (layer.running_mean.defined()) use(layer);
+    if (layer.running_mean.defined() && !is_frozen(statistics_of(layer))) use(layer);
   });
 }
 
@@ -85,7 +87,8 @@ struct ForwardData {
 
 }  // namespace detail
 
-/// Recomputes the running statistics of every BatchNorm layer of a module for its current weights:
+/// Recomputes the running statistics of every BatchNorm layer of a module for its current weights, but
+/// for frozen ones (Freeze), which keep theirs:
 /// the mean over the batches of a source, in training mode and without gradients. Averaged weights
 /// need this, because averaged statistics are not the statistics of the averaged weights.
 ///
@@ -97,10 +100,10 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   auto&& source = as_source(std::forward<Data>(data));
   torch::nn::Module& base = base_module(module);
   at::NoGradGuard const no_gradients;
-  detail::KeepModes const modes(base);
   detail::FreshStatistics fresh(base);
   if (fresh.empty()) return;
-  base.train();
+  detail::ModuleHold hold(base);
+  hold.train();
   Parameters const parameters = Parameters::of(base);
   c10::Device const device =
       parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
