@@ -105,6 +105,54 @@ TEST_CASE("mpirun") {
         1);
 }
 
+TEST_CASE("mpirun of MPICH, Intel MPI and MVAPICH2") {
+  // What mpiexec.hydra -n 2 gave its second process (MPICH 4.0).
+  All const all{{"PMI_RANK", "1"},
+                {"PMI_SIZE", "2"},
+                {"MPI_LOCALRANKID", "1"},
+                {"MPI_LOCALNRANKS", "2"},
+                {"MASTER_ADDR", "127.0.0.1"}};
+  CHECK(read(all).text() == "rank 1 of 2 (mpirun (PMI)), store at 127.0.0.1:29500");
+  CHECK(read(all).local_rank == 1);
+  // Its proxies are started by srun, one on each machine.
+  CHECK(read(all, srun).text() == read(all).text());
+  CHECK(read(all, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_STEP_ID", "0"}}).size == 2);
+  CHECK_THROWS_WITH_AS(read(all, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}),
+                       doctest::Contains("mpirun (PMI) says 1 of 2"), SettingsError);
+  CHECK_THROWS_WITH_AS(read({{"PMI_SIZE", "2"}}),
+                       doctest::Contains("PMI_SIZE is set, and PMI_RANK is not"), SettingsError);
+  CHECK_THROWS_WITH_AS(read({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}),
+                       doctest::Contains("MASTER_ADDR is not set"), SettingsError);
+  CHECK(read({{"MV2_COMM_WORLD_RANK", "1"},
+              {"MV2_COMM_WORLD_SIZE", "2"},
+              {"MV2_COMM_WORLD_LOCAL_RANK", "0"},
+              {"MASTER_ADDR", "a"}})
+            .text() == "rank 1 of 2 (mpirun (MVAPICH2)), store at a:29500");
+}
+
+TEST_CASE("an interactive step of SLURM has started nothing") {
+  All const all{{"SLURM_JOB_ID", "1"},
+                {"SLURM_STEP_ID", "4294967290"},
+                {"SLURM_PROCID", "0"},
+                {"SLURM_NTASKS", "1"},
+                {"SLURM_STEP_NUM_TASKS", "1"}};
+  CHECK(read(all).launcher == "one process");
+  CHECK_THROWS_WITH_AS(read(all, {{"SLURM_NTASKS", "4"}}),
+                       doctest::Contains("the job has 4 tasks, and srun has not started this"),
+                       SettingsError);
+}
+
+TEST_CASE("addresses of IPv6, and addresses with a port") {
+  auto const at = [](std::string const& host) {
+    return read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", host}});
+  };
+  CHECK(at("[::1]").host == "::1");
+  CHECK(at("fe80::1").text() == "rank 0 of 2 (RANK and WORLD_SIZE), store at [fe80::1]:29500");
+  for (std::string const host : {"[::1]:29500", "node7:29500"}) {
+    CHECK_THROWS_WITH_AS(at(host), doctest::Contains("MASTER_PORT to the port"), SettingsError);
+  }
+}
+
 TEST_CASE("SkyPilot") {
   CHECK(read(sky).text() == "rank 1 of 2 (SkyPilot), store at 172.16.0.4:29500");
   CHECK(read(sky, {{"SKYPILOT_NODE_IPS", "172.16.0.4\n172.16.0.9\n"}}).size == 2);

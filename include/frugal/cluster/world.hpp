@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <frugal/cluster/world/host_list.hpp>
@@ -23,14 +27,15 @@ struct World {
   /// torchrun's agent already runs the store. Otherwise rank 0 does.
   bool agent_has_store = false;
   int restart = 0;  ///< how often the launcher has restarted the processes
-  /// The launcher, by whose variables the rest was read: "torchrun", "srun", "mpirun", "SkyPilot",
-  /// "PyTorchJob", "RANK and WORLD_SIZE", "one process".
+  /// The launcher, by whose variables the rest was read: "torchrun", "srun", "mpirun", "mpirun (PMI)",
+  /// "mpirun (MVAPICH2)", "SkyPilot", "PyTorchJob", "RANK and WORLD_SIZE", "one process".
   std::string launcher = "one process";
 
   /// What the launcher of this process says. A world of one if no launcher has started it.
   ///
   /// Reads   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and TORCHELASTIC_* (torchrun,
-  ///         Kubeflow's PyTorchJob, or by hand); OMPI_COMM_WORLD_* (mpirun); SLURM_* (srun);
+  ///         Kubeflow's PyTorchJob, or by hand); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_RANK and
+  ///         PMI_SIZE (mpirun of MPICH and Intel MPI); MV2_COMM_WORLD_* (MVAPICH2); SLURM_* (srun);
   ///         SKYPILOT_*. The first of these that has a rank gives it; MASTER_ADDR and MASTER_PORT
   ///         count in all cases.
   /// Errors  SettingsError for ranks without a world, numbers out of range, two launchers that
@@ -43,7 +48,9 @@ struct World {
   std::string text() const {
     if (size == 1 && launcher == "one process") return "one process, started by no launcher";
     std::string all = "rank " + std::to_string(rank) + " of " + std::to_string(size) + " (" +
-                      launcher + "), store at " + host + ":" + std::to_string(port);
+                      launcher + "), store at " +
+                      (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
+                      std::to_string(port);
     if (agent_has_store) all += ", run by the launcher";
     if (restart != 0) all += ", restart " + std::to_string(restart);
     return all;
@@ -59,7 +66,9 @@ class WorldReader {
 
   World read() {
     World world = of_launcher();
-    if (std::optional<std::string> const host = is_.text("MASTER_ADDR")) world.host = *host;
+    if (std::optional<std::string> const host = is_.text("MASTER_ADDR")) {
+      world.host = address_of(*host);
+    }
     if (std::optional<int> const port = is_.number("MASTER_PORT", 1, 65535))
       world.port = static_cast<std::uint16_t>(*port);
     require_rank(world);
@@ -74,7 +83,10 @@ class WorldReader {
   World of_launcher() const {
     if (is_.has("RANK") || is_.has("WORLD_SIZE")) return of_variables();
     if (is_.has("OMPI_COMM_WORLD_RANK")) return of_mpirun();
-    if (is_.has("SLURM_STEP_ID")) return of_srun();
+    // Before srun, with which MPICH may start one process on each machine that starts the others.
+    if (is_.has("PMI_RANK") || is_.has("PMI_SIZE")) return of_hydra();
+    if (is_.has("MV2_COMM_WORLD_RANK")) return of_mvapich();
+    if (started_by_srun()) return of_srun();
     if (is_.has("SKYPILOT_NODE_RANK")) return of_skypilot();
     refuse_batch_script();
     return {};
@@ -100,8 +112,20 @@ class WorldReader {
     }
     world.launcher = is_.has("KUBERNETES_SERVICE_HOST") ? "PyTorchJob" : "RANK and WORLD_SIZE";
     if (is_.has("OMPI_COMM_WORLD_RANK")) require_same(world, of_mpirun());
-    if (is_.has("SLURM_STEP_ID")) require_same(world, of_srun());
+    if (is_.has("PMI_RANK")) require_same(world, of_hydra());
+    if (is_.has("MV2_COMM_WORLD_RANK")) require_same(world, of_mvapich());
+    if (started_by_srun() && !is_.has("PMI_RANK")) require_same(world, of_srun());
     return world;
+  }
+
+  /// SLURM gives interactive and batch steps numbers from the end of 32 bits: no srun has started their
+  /// processes.
+  bool started_by_srun() const {
+    std::optional<std::string> const step = is_.text("SLURM_STEP_ID");
+    if (!step) return false;
+    std::uint64_t number = 0;
+    auto const [end, error] = std::from_chars(step->data(), step->data() + step->size(), number);
+    return error != std::errc{} || end != step->data() + step->size() || number < 0xfffffff0;
   }
 
   World of_mpirun() const {
@@ -111,6 +135,30 @@ class WorldReader {
     world.local_rank = is_.number("OMPI_COMM_WORLD_LOCAL_RANK").value_or(0);
     world.host.clear();
     world.launcher = "mpirun";
+    return world;
+  }
+
+  /// mpirun and mpiexec of MPICH, Intel MPI and Cray MPI.
+  World of_hydra() const {
+    World world;
+    world.rank = is_.require("PMI_RANK", "PMI_SIZE");
+    world.size = is_.require("PMI_SIZE", "PMI_RANK", 1);
+    std::optional<int> local = is_.number("MPI_LOCALRANKID");
+    if (!local) local = is_.number("PMI_LOCAL_RANK");
+    if (!local) local = is_.number("PALS_LOCAL_RANKID");
+    world.local_rank = local.value_or(0);
+    world.host.clear();
+    world.launcher = "mpirun (PMI)";
+    return world;
+  }
+  /// mpirun_rsh of MVAPICH2.
+  World of_mvapich() const {
+    World world;
+    world.rank = is_.require("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE");
+    world.size = is_.require("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", 1);
+    world.local_rank = is_.number("MV2_COMM_WORLD_LOCAL_RANK").value_or(0);
+    world.host.clear();
+    world.launcher = "mpirun (MVAPICH2)";
     return world;
   }
 
@@ -165,6 +213,18 @@ class WorldReader {
     refuse("the job has " + std::to_string(tasks) + " tasks, and srun has not started this process",
            "a batch script starts a program once, and the other tasks would be paid for and idle",
            "Start the program with srun, or with torchrun.");
+  }
+
+  /// Without the brackets of an IPv6 address. The port has a variable of its own.
+  static std::string address_of(std::string const& host) {
+    std::size_t const end = host.find(']');
+    bool const in_brackets = host.starts_with("[") && end != std::string::npos;
+    bool const has_port = in_brackets ? end + 1 != host.size() : std::ranges::count(host, ':') == 1;
+    if (has_port) {
+      refuse("MASTER_ADDR is '" + host + "'", "it has a port, or something else, after the address",
+             "Set MASTER_ADDR to the address alone, and MASTER_PORT to the port.");
+    }
+    return in_brackets ? host.substr(1, end - 1) : host;
   }
 
   static void require_same(World const& variables, World const& launcher) {
