@@ -110,6 +110,33 @@ TEST_CASE("a journal of another search, or with other directions, is refused") {
         std::string::npos);
 }
 
+TEST_CASE("another program's file is not cut, and a link is not followed") {
+  TemporaryFolder folder;
+  auto const refusal = [&] {
+    try {
+      SearchJournal const journal(folder.path(), "test", domain(), objectives(), identity());
+    } catch (StoreError const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (char const* const text :
+       {"a diary without a line feed", "a diary\nof two lines", "{\"a\":"}) {
+    std::ofstream(folder / "journal.log", std::ios::trunc) << text;
+    CHECK(refusal().find("journal.log") != std::string::npos);
+    CHECK(text_of(folder / "journal.log") == text);
+  }
+  std::filesystem::remove(folder / "journal.log");
+  std::ofstream(folder / "other") << "{\"op_code\":";
+  std::filesystem::create_symlink(folder / "other", folder / "journal.log");
+  CHECK(refusal().find("the journal of the search is a symbolic link") != std::string::npos);
+  CHECK(text_of(folder / "other") == "{\"op_code\":");
+  // Of a process that was killed in its first write.
+  std::filesystem::remove(folder / "journal.log");
+  std::filesystem::rename(folder / "other", folder / "journal.log");
+  CHECK(refusal().empty());
+}
+
 TEST_CASE("a torn last line is removed, wherever it ends, and a damaged one is named") {
   TemporaryFolder folder;
   write(folder.path());

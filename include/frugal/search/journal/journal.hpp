@@ -23,6 +23,7 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
+#include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/journal/reader.hpp>
@@ -57,8 +58,8 @@ FRUGAL_INLINE RunLock wait_for_lock(std::filesystem::path const& path) {
 /// by the next one: what it would have said is found again from the trial's own folder.
 class SearchJournal {
  public:
-  /// Creates the file, or reads it. SettingsError if it is that of another search, FormatError if it is
-  /// damaged.
+  /// Creates the file, or reads it. SettingsError if it is that of another search, StateError if that trains another
+  /// job, FormatError if it is damaged or no journal, StoreError if it is a link.
   FRUGAL_INLINE SearchJournal(std::filesystem::path folder, std::string_view name,
                               SearchDomain domain, std::vector<SearchObjective> objectives,
                               SearchIdentity identity)
@@ -125,8 +126,23 @@ class SearchJournal {
  private:
   /// For each session again: a network file system shows another machine's lines to those who open the file.
   FRUGAL_INLINE void open() {
-    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    file_ = Descriptor(open_run_file(path_, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK));
+    if (!file_ && errno == ELOOP) {
+      throw StoreError({.what = "the journal of the search is a symbolic link",
+                        .where = path_.string(),
+                        .why = "it would be written to, and cut, where it leads",
+                        .fix = "Remove the link, and see who made it."});
+    }
+    struct stat status{};
     if (!file_) throw io_error("open", path_, errno);
+    if (::fstat(file_.get(), &status) != 0) throw io_error("fstat", path_, errno);
+    if (!S_ISREG(status.st_mode)) refuse_stranger("it is no regular file");
+  }
+  [[noreturn]] FRUGAL_INLINE void refuse_stranger(char const* why) const {
+    throw FormatError({.what = "the file is not the journal of a search",
+                       .where = path_.string(),
+                       .why = why,
+                       .fix = "Search in another folder. This file is left as it was."});
   }
   FRUGAL_INLINE void read_new() {
     std::string text;
@@ -140,15 +156,21 @@ class SearchJournal {
       text.append(buffer, static_cast<std::size_t>(got));
     }
     std::size_t const whole = text.rfind('\n') + 1;  // 0 if there is none
-    if (whole < text.size()) {
+    std::string const torn = text.substr(whole);
+    text.resize(whole);
+    apply(text);
+    if (!torn.empty()) {
+      // Another program's file is none to be cut. A process that was killed in the first write has left a part of it.
+      constexpr std::string_view begins = "{\"op_code\":";
+      if (!reader_.is_identified() && !torn.starts_with(begins) && !begins.starts_with(torn)) {
+        refuse_stranger("it has no line of a search, and does not end in a line feed");
+      }
       // No live process writes: the lock is here.
-      if (::ftruncate(file_.get(), static_cast<off_t>(at_ + whole)) != 0) {
+      if (::ftruncate(file_.get(), static_cast<off_t>(at_)) != 0) {
         throw io_error("ftruncate", path_, errno);
       }
       ++torn_;
-      text.resize(whole);
     }
-    apply(text);
   }
   FRUGAL_INLINE void apply(std::string const& text) {
     std::size_t begin = 0;
