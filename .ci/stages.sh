@@ -35,6 +35,11 @@ run_unittest() {
   return "$rc"
 }
 
+# Of stage_interop: real text, a terminal, Google Benchmark's reader of what compare() writes, a browser for the
+# reports, and SLURM.
+interop_packages=(bible-kjv bible-kjv-text dict-gcide tmux libbenchmark-tools python3-scipy chromium
+  fonts-dejavu-core slurm-wlm munge)
+
 stage_setup() {
   need_packages "${basic_packages[@]}" "${test_packages[@]}" python3-venv libclang-rt-19-dev \
     clang-format-19 shellcheck systemd
@@ -49,6 +54,7 @@ stage_setup() {
   # 3 GB of download, 5 GB unpacked: PyTorch with what it imports, PEFT and transformers.
   (virtual_environment model 8000) &
   (virtual_environment conan 200) &
+  (need_packages "${interop_packages[@]}" && need_promtool) &
   # Of the next one.
   local data
   data_wheels & data=$!
@@ -359,9 +365,7 @@ need_promtool() {
 # LibTorch meanwhile.
 stage_interop() {
   local script name program failed=0
-  # Real text, a terminal, Google Benchmark's reader of what compare() writes, a browser for the reports, and SLURM.
-  need_packages bible-kjv bible-kjv-text dict-gcide tmux libbenchmark-tools python3-scipy \
-    chromium fonts-dejavu-core slurm-wlm munge
+  need_packages "${interop_packages[@]}"
   need_promtool
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
