@@ -125,10 +125,9 @@ TEST_CASE("a weight that no optimizer can train in place of the registered one i
 }
 
 TEST_CASE("a module's device is that of its tensors, whether they are trained or not") {
-  Linear layer(2, 2);
-  layer->to(at::kMeta);
-  for (at::Tensor const& each : layer->parameters()) each.set_requires_grad(false);
-  CHECK(frugal::detail::device_of_tensors(*layer).is_meta());
+  torch::nn::Module frozen;
+  frozen.register_parameter("w", at::ones({1}, at::kMeta), /*requires_grad=*/false);
+  CHECK(frugal::detail::device_of_tensors(frozen).is_meta());
   torch::nn::Module buffers;
   CHECK(frugal::detail::device_of_tensors(buffers).is_cpu());
   buffers.register_buffer("b", at::ones({1}, at::kMeta));
