@@ -11,6 +11,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
@@ -22,8 +23,10 @@
 namespace frugal {
 
 /// The parameters with a name that a pattern selects: frozen for good in this module, until unfix_tensor()
-/// or Unfreeze. SettingsError for a pattern that selects none.
+/// or Unfreeze. A tied tensor is frozen by each of its names. SettingsError for a pattern that selects
+/// none.
 FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& patterns) {
+  detail::register_members(module);
   std::vector<std::string> names;
   for (auto const& item : module.named_parameters()) names.push_back(item.key());
   patterns.require_in(names, "Freeze", "parameters");

@@ -19,6 +19,7 @@
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
 
@@ -51,7 +52,7 @@ FRUGAL_INLINE std::uint8_t nf4_code(float value) {
 /// A weight in 4 bits: blocks of 64 values with a scale each, and the scales in 8 bits, in blocks of
 /// 256 about their mean. 0.516 byte a weight. A child of its layer, so that it moves with it; its
 /// buffers are fixed, and in no checkpoint.
-class Nf4Weight : public torch::nn::Module {
+class Nf4Weight : public torch::nn::Module, public detail::KeepsTypes {
  public:
   FRUGAL_INLINE explicit Nf4Weight(at::Tensor const& weight)
       : torch::nn::Module("Nf4Weight"), sizes_(weight.sizes().vec()) {
