@@ -179,6 +179,12 @@ struct StoreError : Error {
   using Error::Error;
 };
 
+/// A weight is beyond the numbers of the type in which it is to be stored: it would become infinite. No
+/// retry and no space on the disk can help.
+struct WeightRangeError : StoreError {
+  using StoreError::StoreError;
+};
+
 /// A stored file does not match its claims: damaged, truncated, or of another format.
 struct FormatError : StoreError {
   using StoreError::StoreError;

@@ -175,6 +175,8 @@ TEST_CASE("a module whose trace depends on the data is refused") {
 TEST_CASE("a module that computes with the size of its batch is refused unless that is meant") {
   auto const shape = [](at::Tensor const& x) { return x.view({x.size(0) * 2, -1}).sum(1); };
   refuses(shape, "another size");
+  // Also if the outputs are small.
+  refuses([](at::Tensor const& x) { return x * 1e-6 / x.size(0); }, "another size");
   Of module(shape);
   at::Tensor const x = torch::rand({3, 4});
   auto exported = export_torchscript(module, x, {.dynamic_batch = false});

@@ -7,6 +7,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
 
+#include <frugal/error.hpp>
 #include <frugal/model/fold_batch_norm.hpp>
 #include <frugal/model/quantise.hpp>
 
@@ -81,6 +82,32 @@ TEST_CASE("what cannot be folded stays: a weight that two layers have, and stati
   Sequential adapted = network();
   adapted[0]->register_module("lora", std::make_shared<torch::nn::Module>("Lora"));
   CHECK(frugal::fold_batch_norm(adapted) == 2);
+}
+
+TEST_CASE("a weight stays if another layer was given it, or has its numbers") {
+  Sequential net(Linear(16, 16), BatchNorm1d(16), Linear(16, 16), torch::nn::ReLU());
+  net[2]->as<Linear>()->weight = net[0]->as<Linear>()->weight;
+  CHECK(frugal::fold_batch_norm(net) == 0);
+  Sequential other(Linear(16, 16), BatchNorm1d(16), Linear(16, 16), torch::nn::ReLU());
+  other[2]->as<Linear>()->weight.set_data(other[0]->as<Linear>()->weight.detach());
+  CHECK(frugal::fold_batch_norm(other) == 0);
+}
+
+TEST_CASE(
+    "a folded Linear refuses positions, which its BatchNorm normalised instead of its outputs") {
+  torch::manual_seed(31);
+  at::NoGradGuard const no_gradients;
+  Sequential net(Linear(5, 6), BatchNorm1d(6));
+  net[1]->as<BatchNorm1d>()->running_mean.normal_();
+  net->eval();
+  at::Tensor const rows = torch::randn({4, 5}), positions = torch::randn({4, 6, 5});
+  at::Tensor const before = net->forward(rows).clone();
+  // Dimension 1 of [B, T, C] is T: as many as C, so that the sizes do not show it.
+  CHECK((net->forward(positions).sizes() == at::IntArrayRef{4, 6, 6}));
+  CHECK(frugal::fold_batch_norm(net) == 1);
+  CHECK(distance(net->forward(rows), before) <= 1e-6 * before.abs().max().item<double>());
+  CHECK_THROWS_WITH_AS(net->forward(positions), doctest::Contains("[4, 6, 6]"), frugal::ShapeError);
+  CHECK(net[1]->as<torch::nn::Identity>() != nullptr);
 }
 
 }  // namespace frugal_test::model_fold_batch_norm

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -310,6 +311,23 @@ TEST_CASE("patterns that select nothing, and modules with nothing to train, are 
                        SettingsError);
   Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{}, Freeze<Where<"*">>{}};
   CHECK_THROWS_WITH_AS(trainer.fit(batches()), doctest::Contains("all are fixed"), ModuleError);
+}
+
+TEST_CASE("a weight that was assigned to a layer is frozen by the names of both, and saved once") {
+  struct Tied : torch::nn::Module {
+    torch::nn::Linear first{register_module("first", torch::nn::Linear(6, 6))};
+    torch::nn::Linear second{register_module("second", torch::nn::Linear(6, 6))};
+    at::Tensor forward(at::Tensor const& x) { return second(first(x).relu()); }
+  };
+  auto const net = std::make_shared<Tied>();
+  net->second->weight = net->first->weight;
+  at::Tensor const before = net->first->weight.detach().clone();
+  Trainer trainer{net, CrossEntropy{}, Settings{}, Optimize<AdamW>{},
+                  Freeze<Where<"second.weight">>{}};
+  CHECK(plan_memory(trainer, *batches().next()).weights == (6 * 6 + 6 + 6) * 4);
+  trainer.fit(batches());
+  CHECK(at::equal(net->first->weight, before));
+  CHECK(Parameters::of(*net).names == std::vector<std::string>{"first.bias", "second.bias"});
 }
 
 }  // namespace frugal_test::model_freeze

@@ -436,4 +436,29 @@ TEST_CASE("loading takes the memory of one tensor next to the module's") {
   CHECK(peak() - before >= all / 2);
 }
 
+TEST_CASE("numbers of 8 bits, which need scales, are no weights of another type") {
+  TemporaryFolder const folder;
+  torch::nn::Linear net(2, 2);
+  at::Tensor const eight = at::ones({2, 2}).to(at::kFloat8_e4m3fn);
+  write_safetensors(folder / "w", {{"weight", eight}, {"bias", at::zeros({2})}});
+  refuses(*net, folder / "w", {},
+          {"'weight' is F8_E4M3 [2, 2] there and F32 [2, 2] here, a type that is not converted"});
+  net->weight.set_data(at::zeros({2, 2}).to(at::kFloat8_e4m3fn));
+  load_weights(net, folder / "w");
+  CHECK(net->weight.to(at::kFloat).equal(at::ones({2, 2})));
+}
+
+TEST_CASE("a tied tensor that a file has in two types has one value if the numbers are equal") {
+  TemporaryFolder const folder;
+  Tied module;
+  at::Tensor const weight = at::arange(6, at::kFloat).view({3, 2});
+  Tensors file{{"embedding", weight}, {"head", weight.to(at::kHalf)}, {"bias", at::zeros({3})}};
+  write_safetensors(folder / "w", file);
+  CHECK(load_weights(module, folder / "w").complete());
+  CHECK(module.parameters()[0].equal(weight));
+  file["head"][0][0] = 2;
+  write_safetensors(folder / "w", file);
+  refuses(module, folder / "w", {}, {"differ there and are one tied tensor here"});
+}
+
 }  // namespace frugal_test::model_load_weights

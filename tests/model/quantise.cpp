@@ -313,4 +313,30 @@ TEST_CASE("a source that does not reach a layer, is empty or not finite is an er
   CHECK(made.layers.size() == 2);
 }
 
+TEST_CASE("an embedding whose weight a head was given keeps its numbers, and the head its weight") {
+  struct Tied : torch::nn::Module {
+    torch::nn::Embedding words{register_module("words", torch::nn::Embedding(64, 64))};
+    Linear middle{register_module("middle", Linear(64, 64))};
+    Linear head{register_module("head", Linear(64, 64))};
+    at::Tensor forward(at::Tensor const& ids) { return head(middle(words(ids))); }
+  };
+  torch::manual_seed(16);
+  Tied net;
+  // As users of LibTorch tie weights: no name of the module changes.
+  net.head->weight = net.words->weight;
+  at::Tensor const ids = at::arange(64);
+  at::Tensor const rows = net.words(ids).detach().clone();
+  at::Tensor const before = net.forward(ids).detach().clone();
+  CHECK((quantise<INT8>(net).layers == std::vector<std::string>{"middle"}));
+  CHECK(at::equal(net.words(ids), rows));
+  CHECK(apart(net.forward(ids).detach(), before) < 0.02);
+  CHECK_THROWS_AS(quantise<INT8>(net), frugal::SettingsError);
+  // One that is tied to a quantised layer later has that layer's numbers.
+  net.words->weight = net.middle->weight;
+  at::NoGradGuard const no_gradients;
+  at::Tensor const integers = net.named_buffers()["middle.quantised.values"].to(at::kFloat);
+  at::Tensor const scales = net.named_buffers()["middle.quantised.scales"];
+  CHECK(at::equal(net.words(ids), integers * scales.unsqueeze(1)));
+}
+
 }  // namespace frugal_test::model_quantise

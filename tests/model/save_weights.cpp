@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <frugal/base/json.hpp>
 #include <frugal/model/load_weights.hpp>
+#include <frugal/model/quantise.hpp>
 #include <frugal/model/save_weights.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"
 #include "support/weight_files.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -149,6 +154,56 @@ TEST_CASE("tied tensors are there under each name, and tensors with gaps are wri
   for (char const* const name : {"a", "b"}) {
     CHECK(frugal::detail::tensor_in_file(file.at(name)).equal(weight));
   }
+}
+
+TEST_CASE("a weight that was assigned to a layer is saved under the names of both") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net(torch::nn::Linear(3, 3), torch::nn::Linear(3, 3));
+  net[1]->as<torch::nn::Linear>()->weight = net[0]->as<torch::nn::Linear>()->weight;
+  save_weights(net, folder.path());
+  auto const file = frugal::Safetensors::open(folder / "model.safetensors");
+  at::Tensor const first = frugal::detail::tensor_in_file(file.at("0.weight"));
+  CHECK(first.equal(net[0]->as<torch::nn::Linear>()->weight));
+  CHECK(frugal::detail::tensor_in_file(file.at("1.weight")).equal(first));
+  // One value there, in another layer than the first: it is the one that both compute with.
+  torch::nn::Sequential other(torch::nn::Linear(3, 3), torch::nn::Linear(3, 3));
+  other[1]->as<torch::nn::Linear>()->weight = other[0]->as<torch::nn::Linear>()->weight;
+  CHECK(load_weights(other, folder.path()).complete());
+  CHECK(other[1]->as<torch::nn::Linear>()->weight.equal(first));
+}
+
+TEST_CASE("a weight beyond the type of the files is refused, and not made infinite") {
+  TemporaryFolder const folder;
+  Net net;
+  save_weights(net, folder.path());
+  Tensors const before = copies_of(net);
+  at::NoGradGuard const no_gradients;
+  net.named_parameters()["w3"][0][0] = -70000;
+  CHECK_THROWS_WITH_AS(save_weights(net, folder.path(), {.type = at::kHalf}),
+                       doctest::Contains("'w3' has 70000"), frugal::WeightRangeError);
+  CHECK(files_in(folder.path()) == std::set<std::string>{"model.safetensors"});
+  CHECK(equal(loaded_from(folder.path()), before));
+  save_weights(net, folder.path(), {.type = at::kBFloat16});
+  // What is infinite stays so.
+  net.named_parameters()["w3"][0][0] = std::numeric_limits<float>::infinity();
+  save_weights(net, folder.path(), {.type = at::kHalf});
+  CHECK(std::isinf(loaded_from(folder.path()).at("w3")[0][0].item<float>()));
+}
+
+TEST_CASE("the scales of quantised layers keep their type when weights are rounded") {
+  TemporaryFolder const folder;
+  torch::manual_seed(2);
+  torch::nn::Sequential net(torch::nn::Linear(64, 64),
+                            torch::nn::LayerNorm(torch::nn::LayerNormOptions({64})));
+  frugal::quantise<frugal::INT8>(net);
+  at::NoGradGuard const no_gradients;
+  // A weight of small numbers, of which FP16 would have a few bits of each scale.
+  net->named_buffers()["0.quantised.scales"].mul_(1e-6);
+  save_weights(net, folder.path(), {.type = at::kHalf});
+  auto const file = frugal::Safetensors::open(folder / "model.safetensors");
+  CHECK(frugal::detail::tensor_in_file(file.at("0.quantised.scales"))
+            .equal(net->named_buffers()["0.quantised.scales"]));
+  CHECK((file.at("1.weight").dtype == frugal::Dtype::f16));
 }
 
 }  // namespace frugal_test::model_save_weights

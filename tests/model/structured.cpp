@@ -431,4 +431,36 @@ TEST_CASE(
       frugal::ModuleError);
 }
 
+TEST_CASE("a cut is compared as closely if the outputs are small") {
+  Between net([](at::Tensor const& x) { return x / x.size(1); });
+  {
+    at::NoGradGuard const no_gradients;
+    for (at::Tensor& each : net.third->parameters()) each.mul_(1e-6);
+  }
+  auto const report = prune_structured(net, table({3, 5}, 89, 0), Structured<Keep<0.5_r>>{});
+  // Half of the columns would be divided by half as much.
+  for (auto const& row : report.rows) {
+    if (row.layers != "first.weight") continue;
+    CHECK(row.after == 8);
+    CHECK(row.why == "without them the output is not that of the masked module");
+  }
+  CHECK(net.second->weight.size(0) == 3);
+}
+
+TEST_CASE("a tied weight is cut, and counted, once") {
+  struct Twice : nn::Module {
+    at::Tensor forward(at::Tensor const& x) { return last(second(first(x).relu()).relu()); }
+    nn::Linear first = register_module("first", nn::Linear(8, 8));
+    nn::Linear second = register_module("second", nn::Linear(8, 8));
+    nn::Linear last = register_module("last", nn::Linear(8, 2));
+  };
+  Twice net;
+  net.second->weight = net.first->weight;
+  auto const report = prune_structured(
+      net, [](Twice& module) { return module.last(module.first(at::ones({3, 8})).relu()); },
+      Structured<Keep<0.5_r>>{});
+  // first.weight and its bias, second's bias, last.
+  CHECK(report.parameters_before == 64 + 8 + 8 + 16 + 2);
+}
+
 }  // namespace frugal_test::model_structured

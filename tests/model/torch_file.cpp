@@ -207,4 +207,28 @@ TEST_CASE("no bit of an archive that is flipped reads outside of it") {
   CHECK(read > 0);  // padding, checksums and the numbers themselves
 }
 
+TEST_CASE("a tensor that is stored before it is conjugated or negated is refused by its name") {
+  TemporaryFolder const folder;
+  auto const file = [&](std::string const& bits) {
+    Pickle pickle;
+    pickle.dict([&](Pickle& to) {
+      to.text("w").global("torch._utils", "_rebuild_tensor_v2").raw("((").text("storage");
+      to.global("torch", "FloatStorage").text("0").text("cpu").integer(6).raw("tQ");
+      to.integer(0).integers({6}).integers({1}).raw("\x89");
+      // torch._utils.get_tensor_metadata: a dict of the bits that are set.
+      to.global("collections", "OrderedDict").raw(")R}(").raw(bits).raw("utR");
+    });
+    write_torch_file(folder / "w", pickle.done(), {{"0", bytes_of_floats(six)}});
+    return folder / "w";
+  };
+  auto const bit = [](std::string const& name, bool set) {
+    std::string text = "X";
+    text += {static_cast<char>(name.size()), '\0', '\0', '\0'};
+    return text + name + (set ? "\x88" : "\x89");
+  };
+  refuses(file(bit("neg", true)), "'w' has the bit 'neg'");
+  refuses(file(bit("neg", false) + bit("conj", true)), "'w' has the bit 'conj'");
+  CHECK(TorchFile::read(file(bit("conj", false)), "").find("w") != nullptr);
+}
+
 }  // namespace frugal_test::model_torch_file

@@ -10,6 +10,7 @@
 #include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>
 
 #include <algorithm>
@@ -506,6 +507,56 @@ TEST_CASE("update_batch_norm restores modes and momenta, and after an error the 
   CHECK(module.norm->options.momentum() == 0.1);
   CHECK_FALSE(module.is_training());
   CHECK_FALSE(module.norm->is_training());
+}
+
+/// One parameter in BF16, which each step moves by the last bit of 1.
+struct Growing : torch::nn::Module {
+  at::Tensor weight{register_parameter("weight", at::ones({2}).to(at::kBFloat16))};
+  at::Tensor forward(at::Tensor const& x) { return weight * x; }
+};
+
+TEST_CASE(
+    "weights of 16 bits have averages in FP32, which steps smaller than their last bit move") {
+  auto const module = std::make_shared<Growing>();
+  at::Tensor byhand;
+  std::vector<at::Tensor> measured;
+  Spy spy{.each_step = [&](frugal::Counters const&) {
+    at::Tensor const now = module->weight.detach().to(at::kFloat);
+    byhand = byhand.defined() ? byhand.lerp(now, 1 - 0.999) : now;
+  }};
+  auto const loss = [&](std::shared_ptr<Growing>& net, frugal::Batch const& batch) {
+    if (!at::GradMode::is_enabled()) measured.push_back(net->weight.detach().clone());
+    return frugal::Loss{.value = -net->forward(batch.data.to(at::kBFloat16)).sum()};
+  };
+  frugal::Trainer trainer{module,
+                          loss,
+                          frugal::Settings{.epochs = 20},
+                          Optimize<SGD>{.lr = 0.0078125},
+                          Average<>{},
+                          frugal::Validate<>{},
+                          spy};
+  TensorDataset train(at::ones({8, 2}), at::zeros({8}, at::kLong), {.batch = 1});
+  TensorDataset valid(at::ones({1, 2}), at::zeros({1}, at::kLong), {.batch = 1, .shuffle = false});
+  static_cast<void>(trainer.fit(train, valid));
+  at::Tensor const found = trainer.policy<k::average>().weights().tensors.at("weight");
+  REQUIRE((found.scalar_type() == at::kFloat));
+  CHECK(at::equal(found, byhand));
+  CHECK(found[0].item<float>() > 1.05);
+  // What is measured and left in the module is the average, rounded.
+  CHECK((measured.back().scalar_type() == at::kBFloat16));
+  CHECK(at::equal(measured.back(), byhand.to(at::kBFloat16)));
+  CHECK(at::equal(module->weight, byhand.to(at::kBFloat16)));
+}
+
+TEST_CASE("an average is not copied into a module whose type ends before it") {
+  torch::nn::Linear half(1, 1);
+  half->to(at::kHalf);
+  frugal::AveragedWeights const large{
+      .tensors = {{"weight", at::full({1, 1}, 1e5)}, {"bias", at::zeros({1})}}, .taken = 1};
+  at::Tensor const before = half->weight.detach().clone();
+  CHECK_THROWS_WITH_AS(large.copy_into(half), doctest::Contains("beyond the numbers"),
+                       frugal::StateError);
+  CHECK(at::equal(half->weight, before));
 }
 
 }  // namespace frugal_test::policy_average

@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/accumulate.hpp>
+#include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/schedule.hpp>
 
 #include "policy/optimize/fixture.hpp"
+#include "support/files.hpp"
 #include "support/scripted.hpp"
 
 namespace frugal_test::policy_schedule {
@@ -262,6 +264,30 @@ TEST_CASE("Plateau lists the metrics if its own is not among them") {
       [&] { trainer.fit(std::vector<Table>(1, one), std::vector<Table>{one}); });
   CHECK(contains(text, "no metric 'accuracy'"));
   CHECK(contains(text, "there are: loss"));
+}
+
+TEST_CASE("a resumed run of another length begins with its own schedule's factor") {
+  support::TemporaryFolder const folder;
+  auto const weights = [&](std::uint64_t steps) {
+    auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
+    std::vector<double> all;
+    Spy spy{.each_step = [&](frugal::Counters const&) {
+      all.push_back(module->parameters()[0].item<double>());
+    }};
+    std::vector<Table> source(20, one);
+    frugal::Trainer{module,
+                    Objective{},
+                    frugal::Settings{.run_dir = folder.path(), .epochs = 1, .steps = steps},
+                    Optimize<SGD>{.lr = 1.0},
+                    Schedule<Linear>{},
+                    frugal::Checkpoint<>{},
+                    spy}
+        .fit(source);
+    return all;
+  };
+  check_close(weights(4), {-1.0, -1.75, -2.25, -2.5});
+  // Step 4 of 8, and not the end of 4.
+  check_close(weights(8), {-3.0, -3.375, -3.625, -3.75});
 }
 
 }  // namespace frugal_test::policy_schedule

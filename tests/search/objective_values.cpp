@@ -47,13 +47,24 @@ TEST_CASE("an objective is a metric, the training loss, a cost or the size of th
                        doctest::Contains("CostMeter has no price in US dollars"), SettingsError);
 }
 
+double bytes(torch::nn::Module& module) {
+  return objective_values(searching("bytes"), trial(), module).at(0);
+}
+
 TEST_CASE("buffers count as bytes, and missing ones do not") {
   torch::nn::BatchNorm1d norm(5);
   // Weight, bias, mean and variance of 5 floats, and a counter of 8 bytes.
-  CHECK(bytes_of(*norm) == 4 * 5 * 4 + 8);
+  CHECK(bytes(*norm) == 4 * 5 * 4 + 8);
   torch::nn::BatchNorm1d bare(
       torch::nn::BatchNorm1dOptions(5).affine(false).track_running_stats(false));
-  CHECK(bytes_of(*bare) == 0);
+  CHECK(bytes(*bare) == 0);
+}
+
+TEST_CASE("a tied weight counts once") {
+  torch::nn::Module net;
+  at::Tensor const weight = net.register_parameter("words", at::ones({4, 3}));
+  net.register_parameter("head", weight);
+  CHECK(bytes(net) == 4 * 3 * 4);
 }
 
 TEST_CASE("a function measures the module, also in place of a metric") {

@@ -6,21 +6,11 @@
 #include <torch/nn/module.h>
 
 #include <limits>
-#include <string>
 
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
-
-/// The parameters of a module itself, which LibTorch lets be added, but neither removed nor
-/// defined.
-FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
-    torch::nn::Module& module) {
-  struct Access : torch::nn::Module {
-    static auto& of(torch::nn::Module& each) { return each.*(&Access::parameters_); }
-  };
-  return Access::of(module);
-}
 
 /// Takes the weight's numbers out of memory, and the weight out of the module's parameters: another
 /// form of it has them. What reads it in another way than by its layer gets NaN.

@@ -12,14 +12,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/data/batch.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
@@ -41,19 +42,32 @@ ChannelMap map_of(Norm const& norm) {
   return {factor, shift};
 }
 
-/// How many layers have each parameter.
-using Owners = std::map<at::TensorImpl const*, int>;
+/// Takes the place of a BatchNorm1d that was folded into a Linear.
+///
+/// A BatchNorm1d normalises dimension 1, which is the Linear's outputs where these are rows [B, C]. Of
+/// positions [B, T, C] it would be T: fold_batch_norm() does not know which of the two a module is
+/// given, if T and C are equal, so that this refuses them.
+class FoldedIntoRows : public torch::nn::IdentityImpl {
+ public:
+  // Not static: AnyModule calls a member.
+  FRUGAL_INLINE at::Tensor forward(at::Tensor const& rows) {
+    if (rows.dim() == 2) return rows;
+    throw ShapeError(
+        {.what = "a BatchNorm1d that was folded into a Linear normalises dimension 1 of " +
+                 shape_text(rows),
+         .where = "fold_batch_norm",
+         .why = "it was folded along the Linear's outputs, which are the last dimension",
+         .fix = "Put the Linear and its BatchNorm1d into a module with a forward of its own, where "
+                "fold_batch_norm does not look, and fold the trained module again."});
+  }
+};
 
 /// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it
 /// too, or an adapter adds to the outputs.
 template <class Layer>
-bool fold_into(Layer& layer, ChannelMap const& map, Owners const& owners) {
-  auto const shared = [&](at::Tensor const& each) {
-    auto const found = owners.find(each.unsafeGetTensorImpl());
-    return found != owners.end() && found->second > 1;
-  };
+bool fold_into(Layer& layer, ChannelMap const& map, TensorPlaceCounts const& places) {
   bool const fits = layer.weight.size(0) == map.factor.size(0);
-  if (!fits || shared(layer.weight) || shared(layer.bias)) return false;
+  if (!fits || places.shared(layer.weight) || places.shared(layer.bias)) return false;
   auto const children = layer.children();
   if (!children.empty()) {
     auto const quantised = std::dynamic_pointer_cast<Int8Weight>(children.front());
@@ -75,14 +89,16 @@ bool fold_into(Layer& layer, ChannelMap const& map, Owners const& owners) {
 }
 
 template <class Layer, class Norm>
-bool fold_pair(torch::nn::Module& first, torch::nn::Module& second, Owners const& owners) {
+bool fold_pair(torch::nn::Module& first, torch::nn::Module& second,
+               TensorPlaceCounts const& places) {
   auto* const layer = first.as<Layer>();
   auto* const norm = second.as<Norm>();
   if (layer == nullptr || norm == nullptr || !norm->running_mean.defined()) return false;
-  return fold_into(*layer, map_of(*norm), owners);
+  return fold_into(*layer, map_of(*norm), places);
 }
 
-FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers, Owners const& owners) {
+FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers,
+                                   TensorPlaceCounts const& places) {
   std::vector<std::string> const names = layers.named_children().keys();
   int folded = 0;
   torch::nn::AnyModule* before = nullptr;
@@ -91,14 +107,19 @@ FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers, Owners con
     std::string const& name = names[at++];
     using torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::Conv2dImpl,
         torch::nn::LinearImpl;
-    if (before != nullptr &&
-        (fold_pair<Conv2dImpl, BatchNorm2dImpl>(*before->ptr(), *layer.ptr(), owners) ||
-         fold_pair<LinearImpl, BatchNorm1dImpl>(*before->ptr(), *layer.ptr(), owners))) {
-      auto const nothing = std::make_shared<torch::nn::IdentityImpl>();
+    auto const replace = [&](auto nothing) {
       nothing->train(layer.ptr()->is_training());
       layer = torch::nn::AnyModule(nothing);
       layers.replace_module(name, nothing);
       ++folded;
+    };
+    if (before != nullptr) {
+      torch::nn::Module& first = *before->ptr();
+      if (fold_pair<Conv2dImpl, BatchNorm2dImpl>(first, *layer.ptr(), places)) {
+        replace(std::make_shared<torch::nn::IdentityImpl>());
+      } else if (fold_pair<LinearImpl, BatchNorm1dImpl>(first, *layer.ptr(), places)) {
+        replace(std::make_shared<FoldedIntoRows>());
+      }
     }
     before = &layer;
   }
@@ -110,20 +131,18 @@ FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers, Owners con
 /// Folds each BatchNorm that follows a Conv2d, or a Linear on rows, in a Sequential into that
 /// layer: its running statistics become part of weight and bias, and an Identity takes its place.
 /// For inference: the module computes in training mode what it computes in evaluation mode. Returns
-/// how many it has folded.
+/// how many it has folded. A layer whose weight or bias another one has as well stays as it is. A
+/// folded Linear takes rows [B, K] alone: its forward pass throws ShapeError for [B, T, K], of which
+/// BatchNorm1d normalises the positions T.
 template <class Module>
 int fold_batch_norm(Module& module) {
   at::NoGradGuard const no_gradients;
-  detail::Owners owners;
-  base_module(module).apply([&](torch::nn::Module& part) {
-    for (auto const& item : part.named_parameters(/*recurse=*/false)) {
-      ++owners[item.value().unsafeGetTensorImpl()];
-    }
-  });
+  detail::register_members(base_module(module));
+  detail::TensorPlaceCounts const places(base_module(module));
   int folded = 0;
   base_module(module).apply([&](torch::nn::Module& part) {
     if (auto* const layers = part.as<torch::nn::SequentialImpl>()) {
-      folded += detail::fold_in_sequence(*layers, owners);
+      folded += detail::fold_in_sequence(*layers, places);
     }
   });
   return folded;

@@ -10,6 +10,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/where.hpp>
@@ -18,10 +19,11 @@
 namespace frugal {
 
 /// The parameters with a name that a pattern selects: frozen for good in this module, until unfix_tensor()
-/// or Unfreeze. A layer of BatchNorm whose parameters are all frozen keeps its statistics in every fit, and
-/// so does one without parameters if a pattern selects its running mean. SettingsError for a pattern that
-/// selects none.
+/// or Unfreeze. A tied tensor is frozen by each of its names. A layer of BatchNorm whose parameters are all
+/// frozen keeps its statistics in every fit, and so does one without parameters if a pattern selects its
+/// running mean. SettingsError for a pattern that selects none.
 FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& patterns) {
+  detail::register_members(module);
   std::vector<std::string> names;
   for (auto const& item : module.named_parameters()) names.push_back(item.key());
   patterns.require_in(names, "Freeze", "parameters");

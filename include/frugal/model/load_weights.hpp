@@ -6,11 +6,9 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <string>
 #include <unordered_set>
@@ -19,6 +17,8 @@
 
 #include <frugal/base/mapped_file.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
+#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
@@ -41,6 +41,7 @@ class WeightPlan {
   FRUGAL_INLINE WeightPlan(torch::nn::Module& module, StoredWeights const& stored,
                            WeightRules const& rules)
       : stored_(stored), rules_(rules) {
+    register_members(module);
     loaded_.file = stored.place();
     visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
       tensors_.emplace_back(name, tensor);
@@ -117,7 +118,7 @@ class WeightPlan {
                        a.from->strides == b.from->strides && a.transposed == b.transposed;
     // The bits, so that a NaN is equal to itself.
     if (alike && std::ranges::equal(a.from->bytes, b.from->bytes)) return true;
-    return at::equal(a.stored(), b.stored());
+    return at::equal(a.stored().to(at::kDouble), b.stored().to(at::kDouble));
   }
 
   static bool is_resized(Copy const& copy) {
@@ -147,10 +148,12 @@ class WeightPlan {
     return {};
   }
 
-  /// Floating-point types are rounded to each other; integers only become wider.
+  /// Floating-point types are rounded to each other; integers only become wider. Numbers of 8 bits are
+  /// meant to be multiplied by scales, which are tensors of their own.
   static bool convertible(at::ScalarType from, at::ScalarType to) {
     if (from == to) return true;
     if (from == at::ScalarType::Undefined) return false;
+    if (at::isFloat8Type(from) || at::isFloat8Type(to)) return false;
     if (at::isFloatingType(from)) return at::isFloatingType(to);
     return at::isIntegralType(from, false) && at::isIntegralType(to, false) &&
            !at::isBarebonesUnsignedType(from) && !at::isBarebonesUnsignedType(to) &&
@@ -201,30 +204,18 @@ class WeightPlan {
     if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
   }
 
-  /// The largest number of a type.
-  static double largest(at::ScalarType type) {
-    if (type == at::kHalf) return 65504;
-    if (type == at::kFloat) return std::numeric_limits<float>::max();
-    if (type == at::kBFloat16) return 0x1.FEp127;
-    return std::numeric_limits<double>::infinity();
-  }
-
-  /// A number that the module's type does not have would become infinite. Reads the tensor only if
-  /// its own type has such numbers.
+  /// A number that the module's type does not have would become infinite.
   FRUGAL_INLINE void require_range(Copy const& copy) const {
-    double const most = largest(copy.to.scalar_type());
-    if (!at::isFloatingType(copy.from->type) || copy.to.numel() == 0 ||
-        largest(copy.from->type) <= most) {
-      return;
-    }
-    auto const [low, high] = at::aminmax(copy.from->tensor());
-    double const reach = std::max(-low.item<double>(), high.item<double>());
+    at::ScalarType const type = copy.to.scalar_type();
+    if (copy.to.numel() == 0 || largest_number(copy.from->type) <= largest_number(type)) return;
+    auto const reach = beyond_range(copy.from->tensor(), type);
     MappedFile::release(copy.from->bytes);
-    if (!(reach > most) || std::isinf(reach)) return;
+    if (!reach) return;
     throw StateError({.what = "a weight is too large for the module's type",
                       .where = stored_.place(),
-                      .why = "'" + copy.name + "' has " + std::to_string(reach) + ", and " +
-                             type_and_shape(copy.to) + " ends at " + std::to_string(most),
+                      .why = "'" + copy.name + "' has " + std::to_string(*reach) + ", and " +
+                             type_and_shape(copy.to) + " ends at " +
+                             std::to_string(largest_number(type)),
                       .fix = "Load into a module of a wider type, such as BF16."});
   }
 

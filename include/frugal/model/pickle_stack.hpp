@@ -43,6 +43,7 @@ struct PickleValue {
   std::vector<std::int64_t> sizes{};
   std::vector<std::int64_t> strides{};
   PickleValue const* storage = nullptr;
+  std::string_view view{};  ///< of a tensor that is one of its storage's numbers changed: "conj"
 
   bool is(Kind wanted) const { return kind == wanted; }
   /// The value of a key, in a dict; null without it.

@@ -18,6 +18,7 @@
 
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/failure.hpp>
@@ -204,9 +205,7 @@ void run_over(Module& module, Source& source, Pass& pass) {
   torch::nn::Module& base = base_module(module);
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(base);
-  Parameters const parameters = Parameters::of(base);
-  c10::Device const device =
-      parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
+  c10::Device const device = device_of_tensors(base);
   source.seek(Cursor{.in_order = true});
   bool any = false;
   while (auto batch = source.next()) {

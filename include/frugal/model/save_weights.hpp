@@ -20,6 +20,8 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
+#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
@@ -37,7 +39,8 @@ namespace frugal {
 struct SaveRules {
   /// A file takes no more bytes of tensors, unless a single tensor has more.
   std::uint64_t shard_bytes = 5'000'000'000;
-  /// Floating-point tensors are rounded to this type; Undefined: their own.
+  /// Floating-point tensors are rounded to this type, but for the scales of quantised layers;
+  /// Undefined: their own.
   at::ScalarType type = at::ScalarType::Undefined;
   /// The tensors that are saved. Empty: all.
   NamePatterns parts{};
@@ -66,6 +69,8 @@ class WeightsWriter {
            .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
     }
     require_undivided(module, "save_weights");
+    register_members(module);
+    keep_types_ = tensors_that_keep_types(module);
     std::vector<std::string> names;
     if (whole == nullptr) {
       require_whole(
@@ -78,12 +83,14 @@ class WeightsWriter {
       names.push_back(name);
       if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
       at::Tensor const& tensor = whole == nullptr ? own : whole->at(name);
-      std::uint64_t const bytes = bytes_of(tensor);
+      at::ScalarType const type = type_of(own);
+      std::uint64_t const bytes =
+          static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
       if (shards_.empty() ||
           (shards_.back().bytes != 0 && shards_.back().bytes + bytes > rules.shard_bytes)) {
         shards_.emplace_back();
       }
-      shards_.back().tensors.emplace_back(name, tensor);
+      shards_.back().tensors.push_back({name, tensor, type});
       shards_.back().bytes += bytes;
       saved_.total_size += bytes;
     });
@@ -143,16 +150,30 @@ class WeightsWriter {
   }
 
   struct Shard {
-    std::vector<std::pair<std::string, at::Tensor>> tensors;
+    struct Stored {
+      std::string name;
+      at::Tensor tensor;
+      at::ScalarType type;
+    };
+    std::vector<Stored> tensors;
     std::uint64_t bytes = 0;
   };
 
-  at::ScalarType type_of(at::Tensor const& tensor) const {
-    bool const rounded = type_ != at::ScalarType::Undefined && tensor.is_floating_point();
-    return rounded ? type_ : tensor.scalar_type();
+  at::ScalarType type_of(at::Tensor const& own) const {
+    bool const rounded = type_ != at::ScalarType::Undefined && own.is_floating_point() &&
+                         !keep_types_.contains(own.unsafeGetTensorImpl());
+    return rounded ? type_ : own.scalar_type();
   }
-  std::uint64_t bytes_of(at::Tensor const& tensor) const {
-    return static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type_of(tensor));
+
+  FRUGAL_INLINE void require_range(Shard::Stored const& each) const {
+    auto const reach = beyond_range(each.tensor, each.type);
+    if (!reach) return;
+    throw WeightRangeError({.what = "a weight is too large for the type of the files",
+                            .where = folder_.string(),
+                            .why = "'" + each.name + "' has " + std::to_string(*reach) + ", and " +
+                                   at::toString(each.type) + " ends at " +
+                                   std::to_string(largest_number(each.type)),
+                            .fix = "Save in a wider type: SaveRules{.type = at::kBFloat16}."});
   }
 
   /// The files of the folder that this save replaces.
@@ -177,9 +198,10 @@ class WeightsWriter {
   FRUGAL_INLINE void write(Shard const& shard, std::filesystem::path const& path) const {
     std::vector<at::Tensor> kept;  // in host memory, while they are written
     std::vector<TensorView> views;
-    for (auto const& [name, tensor] : shard.tensors) {
-      kept.push_back(tensor.detach().to(at::kCPU, type_of(tensor)).contiguous());
-      views.push_back(stored_view(name, kept.back()));
+    for (Shard::Stored const& each : shard.tensors) {
+      require_range(each);
+      kept.push_back(each.tensor.detach().to(at::kCPU, each.type).contiguous());
+      views.push_back(stored_view(each.name, kept.back()));
     }
     SafetensorsWriter const writer(std::move(views), {{"format", "pt"}}, path.string());
     std::error_code ignored;
@@ -192,8 +214,8 @@ class WeightsWriter {
   FRUGAL_INLINE std::string index_text() const {
     TensorIndex index{.total_size = saved_.total_size};
     for (std::size_t i = 0; i < shards_.size(); ++i) {
-      for (auto const& [name, tensor] : shards_[i].tensors) {
-        index.weight_map.emplace(name, name_of(i));
+      for (Shard::Stored const& each : shards_[i].tensors) {
+        index.weight_map.emplace(each.name, name_of(i));
       }
     }
     return index.text();
@@ -201,6 +223,7 @@ class WeightsWriter {
 
   std::filesystem::path folder_;
   at::ScalarType type_;
+  std::unordered_set<at::TensorImpl const*> keep_types_{};  ///< tensors that are not rounded
   std::vector<Shard> shards_;
   SavedWeights saved_;
 };
@@ -216,8 +239,9 @@ class WeightsWriter {
 ///
 /// Cost     the writing. Tensors that are rounded, or are not in host memory without gaps, are copied
 ///          there, those of a file together.
-/// Errors   StoreError; FormatError for a tensor of a type that the format lacks. The folder then has
-///          the weights that it had.
+/// Errors   StoreError; FormatError for a tensor of a type that the format lacks; WeightRangeError for
+///          a weight that is beyond the numbers of SaveRules::type. The folder then has the weights
+///          that it had.
 template <class Module>
 SavedWeights save_weights(Module& module, std::filesystem::path const& folder,
                           SaveRules const& rules = {}) {

@@ -5,7 +5,6 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/rational.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
@@ -105,7 +105,7 @@ struct round_to {
 
 FRUGAL_INLINE std::int64_t count_parameters(torch::nn::Module const& module) {
   std::int64_t all = 0;
-  for (at::Tensor const& each : module.parameters()) all += each.defined() ? each.numel() : 0;
+  for (at::Tensor const& each : each_once(module.parameters())) all += each.numel();
   return all;
 }
 
@@ -122,9 +122,9 @@ FRUGAL_INLINE std::string try_cut(torch::nn::Module& module, CutGroup const& gro
     cut_group(group, keep, kept);
     sync_options(module);
     at::Tensor const found = forward().to(at::kDouble);
-    double const scale = std::max(1.0, masked.abs().max().item<double>());
+    // Of outputs of any size: a network whose outputs are small is compared as closely.
     if (found.sizes() == masked.sizes() &&
-        (found - masked).abs().max().item<double>() <= 1e-4 * scale) {
+        (found - masked).abs().max().item<double>() <= 1e-4 * masked.abs().max().item<double>()) {
       return {};
     }
     kept.put_back();
@@ -144,6 +144,7 @@ FRUGAL_INLINE std::string try_cut(torch::nn::Module& module, CutGroup const& gro
 
 FRUGAL_INLINE CutReport cut_all(torch::nn::Module& module, CutSettings const& settings,
                                 std::function<at::Tensor()> const& forward) {
+  register_members(module);
   KeepModes const modes(module);
   module.eval();
   CutReport report{.parameters_before = count_parameters(module)};

@@ -258,7 +258,8 @@ class TensorPickle : private PickleStack {
             " with other arguments than torch.save gives");
   }
 
-  /// (storage, offset, sizes, strides, requires_grad, hooks), of version 3 with a type at the end.
+  /// (storage, offset, sizes, strides, requires_grad, hooks), of version 3 with a type; then, of a
+  /// lazily conjugated or negated tensor, a dict that says so.
   FRUGAL_INLINE PickleValue* tensor(std::vector<PickleValue*> const& arguments, bool typed) {
     if (arguments.size() < (typed ? 7U : 6U) || !arguments[0]->is(Kind::storage) ||
         !arguments[1]->is(Kind::integer)) {
@@ -274,7 +275,21 @@ class TensorPickle : private PickleStack {
       damaged("a tensor has not as many strides as sizes");
     }
     if (made_tensor->type.empty()) damaged("a tensor has no type");
+    std::size_t const known = typed ? 7 : 6;
+    if (arguments.size() > known) made_tensor->view = set_bit(*arguments[known]);
     return made_tensor;
+  }
+  /// The first key of a tensor's metadata that is not false; empty without.
+  FRUGAL_INLINE std::string_view set_bit(PickleValue const& metadata) const {
+    if (metadata.is(Kind::none)) return {};
+    if (!metadata.is(Kind::dict)) damaged("a tensor's metadata is no dict");
+    for (std::size_t i = 0; i < metadata.items.size(); i += 2) {
+      PickleValue const& key = *metadata.items[i];
+      PickleValue const& value = *metadata.items[i + 1];
+      if (!key.is(Kind::text)) damaged("a tensor's metadata has a key without a name");
+      if (!value.is(Kind::boolean) || value.number != 0) return key.text;
+    }
+    return {};
   }
   FRUGAL_INLINE std::vector<std::int64_t> integers(PickleValue const& tuple) const {
     constexpr std::size_t most = 64;  // LibTorch's own limit

@@ -185,6 +185,13 @@ class TorchFile {
   }
 
   FRUGAL_INLINE StoredWeight weight_of(std::string const& name, PickleValue const& tensor) {
+    if (!tensor.view.empty()) {
+      throw FormatError({.what = "a tensor is stored as a view that changes its numbers",
+                         .where = place_,
+                         .why = "'" + shown(name) + "' has the bit '" + shown(tensor.view) +
+                                "': the file has its numbers before they are conjugated or negated",
+                         .fix = "Save tensor.resolve_conj().resolve_neg()."});
+    }
     at::ScalarType const type = torch_type(tensor.type);
     StoredWeight weight{.name = name,
                         .type_name = std::string(at::toString(type)),

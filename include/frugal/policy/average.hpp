@@ -30,7 +30,7 @@ namespace frugal {
 ///
 /// Lever   runs to convergence: the average of the last steps is close to where a lower learning
 ///         rate would have taken the weights, at no extra training.
-/// Cost    memory for a second copy of the parameters; at its cadence one grouped operator, no host
+/// Cost    memory for a second copy of the parameters, in FP32 of those of 16 bits; at its cadence one grouped operator, no host
 ///         sync. A validation with the averages exchanges pointers, and copies nothing. The end of
 ///         the run copies the averages into the module.
 /// State   the averages and the number of weights in them; they survive a resume. A checkpoint has
@@ -124,7 +124,7 @@ class Average<Rule>::State {
         at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
     if (!wanted || taken_ == 0 || run.status.preempted || run.restored_step) return;
     at::NoGradGuard const no_gradients;
-    at::_foreach_copy_(parameters_, averages_);
+    at::_foreach_copy_(parameters_, averages_);  // rounds those in FP32
   }
 
   void on_fit_begin(FitBegin<Context>& phase) {
@@ -138,7 +138,8 @@ class Average<Rule>::State {
     Parameters const& all = phase.parameters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       // Integers have no mean of their own type, so they are not averaged.
-      if (!all.tensors[i].is_floating_point() && !all.tensors[i].is_complex()) continue;
+      if (detail::type_of_average(all.tensors[i]) == at::ScalarType::Undefined) continue;
+      widens_ = widens_ || detail::type_of_average(all.tensors[i]) != all.tensors[i].scalar_type();
       names_.push_back(all.names[i]);
       parameters_.push_back(all.tensors[i]);
     }
@@ -163,7 +164,7 @@ class Average<Rule>::State {
   template <class Next>
   Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
     detail::Lent lent(parameters_);
-    if (validate_ && taken_ != 0) lent.lend(averages_);
+    if (validate_ && taken_ != 0) lent.lend(widens_ ? as(parameters_, averages_) : averages_);
     return next();
   }
 
@@ -223,16 +224,29 @@ class Average<Rule>::State {
       make_room();
       at::_foreach_copy_(averages_, parameters_);
     } else {
-      at::_foreach_lerp_(averages_, parameters_, rule_.weight(taken_));
+      at::_foreach_lerp_(averages_, widens_ ? as(averages_, parameters_) : parameters_,
+                         rule_.weight(taken_));
     }
+  }
+  /// `from` in the types of `types`.
+  static std::vector<at::Tensor> as(std::vector<at::Tensor> const& types,
+                                    std::vector<at::Tensor> const& from) {
+    std::vector<at::Tensor> all;
+    all.reserve(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      all.push_back(from[i].detach().to(types[i].scalar_type()));
+    }
+    return all;
   }
 
   void make_room() {
     if (!averages_.empty()) return;
     averages_.reserve(parameters_.size());
     for (at::Tensor const& parameter : parameters_) {
-      averages_.push_back(at::empty_like(parameter, at::TensorOptions().requires_grad(false),
-                                         at::MemoryFormat::Preserve));
+      averages_.push_back(at::empty_like(
+          parameter,
+          at::TensorOptions().dtype(detail::type_of_average(parameter)).requires_grad(false),
+          at::MemoryFormat::Preserve));
     }
   }
 
@@ -244,6 +258,7 @@ class Average<Rule>::State {
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> averages_;
+  bool widens_ = false;  ///< an average has more bits than its parameter
   std::uint64_t taken_ = 0;
 };
 

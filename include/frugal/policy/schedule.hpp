@@ -126,6 +126,10 @@ class ScheduleState : CurveState<Parts...> {
     advise_of(this->outlook(phase.horizon()), phase);
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
+  // A resumed run may have another length than the one that saved a factor.
+  void on_ready(Ready<Context>& phase) {
+    phase.set_learning_rate_factor(this->factor(phase.counters().step));
+  }
   void on_step(Step<Context>& phase) {
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
@@ -144,6 +148,7 @@ class PlateauState : CurveState<Parts...> {
     advise_of(this->outlook(phase.horizon()), phase);
     set(phase);
   }
+  void on_ready(Ready<Context>& phase) { set(phase); }
   void on_step(Step<Context>& phase) { set(phase); }
   void on_validated(Validated<Context>& phase) {
     Plateau const& plateau = std::get<Plateau>(this->parts());
@@ -224,8 +229,9 @@ struct Schedule {
 
  public:
   using kind = kinds::schedule;
-  using listens = std::conditional_t<plateaus != 0, list<on::fit_begin, on::step, on::validated>,
-                                     list<on::fit_begin, on::step>>;
+  using listens =
+      std::conditional_t<plateaus != 0, list<on::fit_begin, on::ready, on::step, on::validated>,
+                         list<on::fit_begin, on::ready, on::step>>;
   using watches_validation =
       std::conditional_t<plateaus != 0, detail::plateau_without_validation, void>;
   using watches = concat<typename detail::watches_of_part<Parts>::type...>;

@@ -19,10 +19,12 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/written_name.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 
@@ -184,9 +186,9 @@ FRUGAL_INLINE CheckpointBytes checkpoint_bytes(torch::nn::Module const& module, 
     bytes.parameters += tensor.numel();
     bytes.weights += size;
     if (tensor.requires_grad()) bytes.trained += size;
-    if (averaged && tensor.is_floating_point()) bytes.averages += size;
+    if (averaged) bytes.averages += static_cast<double>(bytes_of_average(tensor));
   }
-  for (at::Tensor const& buffer : module.buffers()) {
+  for (at::Tensor const& buffer : each_once(module.buffers())) {
     bytes.weights += static_cast<double>(buffer.nbytes());
   }
   return bytes;

@@ -18,6 +18,7 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/meta_fallback.hpp>
 #include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/libtorch/modes.hpp>
@@ -30,6 +31,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
+#include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 #include <frugal/trainer.hpp>
@@ -74,15 +76,14 @@ RecipeMemory memory_at_rest(Trainer& trainer) {
     auto const bytes = static_cast<std::uint64_t>(tensor.nbytes());
     saved += bytes;
     if (tensor.requires_grad()) memory.gradients += bytes;
-    if (tensor.is_floating_point()) averages += bytes;
+    averages += bytes_of_average(tensor);
   }
   memory.weights = saved;
   // A run has fixed tensors in memory, and saves none.
-  for (at::Tensor const& tensor : module.parameters()) {
-    if (tensor.defined() && is_fixed(tensor)) memory.weights += bytes_in_memory(tensor);
+  for (at::Tensor const& tensor : each_once(module.parameters())) {
+    if (is_fixed(tensor)) memory.weights += bytes_in_memory(tensor);
   }
-  for (at::Tensor const& buffer : module.buffers()) {
-    if (!buffer.defined()) continue;
+  for (at::Tensor const& buffer : each_once(module.buffers())) {
     memory.buffers += bytes_in_memory(buffer);
     if (!is_fixed(buffer)) saved += bytes_in_memory(buffer);
   }

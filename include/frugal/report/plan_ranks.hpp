@@ -15,6 +15,7 @@
 
 #include <frugal/base/gradient_exchange.hpp>
 #include <frugal/base/link_speed.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/low_rank.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
@@ -142,7 +143,7 @@ plan::RankPlan plan_ranks(Trainer& trainer, B const& batch, LinkSpeed const& lin
   if (given.low_rank == plan::Gigabytes(0)) {
     int const columns = exchange.power_sgd != 0 ? exchange.power_sgd : 4;
     double bytes = 0;
-    for (at::Tensor const& each : base_module(trainer.module()).parameters()) {
+    for (at::Tensor const& each : detail::each_once(base_module(trainer.module()).parameters())) {
       if (each.requires_grad())
         bytes += detail::LowRank::bytes(each, columns, exchange.compression_rate);
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -30,16 +31,6 @@ struct MeasuredTrial {
 struct ObjectiveError : SettingsError {
   using SettingsError::SettingsError;
 };
-
-/// Bytes of parameters and buffers.
-FRUGAL_INLINE double bytes_of(torch::nn::Module const& module) {
-  double all = 0;
-  for (auto const& each : module.parameters()) all += static_cast<double>(each.nbytes());
-  for (auto const& each : module.buffers()) {
-    if (each.defined()) all += static_cast<double>(each.nbytes());
-  }
-  return all;
-}
 
 [[noreturn]] FRUGAL_INLINE void refuse_unpriced(char const* why) {
   throw ObjectiveError({.what = "dollars are an objective or a budget, and there is no price",
@@ -65,7 +56,7 @@ FRUGAL_INLINE ObjectiveValues objective_values(SearchSettings const& search,
     } else if (each.name == "train_loss") {
       value = trial.train_loss;
     } else if (each.name == "bytes") {
-      value = bytes_of(module);
+      value = static_cast<double>(bytes_of_tensors(module));
     } else if (each.name == "seconds") {
       value = trial.seconds;
     } else if (each.name == "dollars") {

@@ -79,6 +79,20 @@ TEST_CASE("tied weights are one parameter under their first name") {
   Tied const tied;
   Parameters const parameters = Parameters::of(tied);
   CHECK(parameters.names == Names{"one.weight", "one.bias", "two.weight", "two.bias"});
+  // A pattern of either name selects it.
+  auto const selected = [&](std::string const& name) {
+    Names found;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters.any_name(i, [&](std::string const& each) { return each == name; })) {
+        found.push_back(parameters.names[i]);
+      }
+    }
+    return found;
+  };
+  CHECK(selected("two.tied") == Names{"one.weight"});
+  CHECK(selected("one.weight") == Names{"one.weight"});
+  CHECK(selected("two.bias") == Names{"two.bias"});
+  CHECK(selected("tied").empty());
 }
 
 TEST_CASE("gradients are listed in parameter order, without missing ones") {

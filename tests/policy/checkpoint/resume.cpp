@@ -533,7 +533,7 @@ TEST_CASE("weights that FP16 cannot hold are refused, naming the tensor") {
                           frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::FP16>>{}};
   frugal::TensorDataset train(samples(8), {.batch = 4});
   CHECK_THROWS_WITH_AS(trainer.fit(train), doctest::Contains("tensor 'second.weight', step 0"),
-                       frugal::StoreError);
+                       frugal::WeightRangeError);
 }
 
 }  // namespace frugal_test::policy_checkpoint_resume

@@ -427,4 +427,14 @@ TEST_CASE("a line search cannot evaluate a scaled window twice") {
         std::string::npos);
 }
 
+TEST_CASE("a module with nothing to train is evaluated in FP16") {
+  TrainingFile const file;
+  auto batches = file.batches({40});
+  torch::nn::Sequential net = file.network();
+  for (at::Tensor const& each : net->parameters()) frugal::fix_tensor(each);
+  frugal::Trainer trainer{net, RowWeighted{false}, frugal::Settings{.epochs = 1},
+                          frugal::Optimize<frugal::AdamW>{}, Precision<FP16>{}};
+  CHECK(std::isfinite(trainer.evaluate(batches)["loss"]));
+}
+
 }  // namespace frugal_test::policy_precision_fp16

@@ -4,9 +4,12 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <type_traits>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
@@ -51,14 +54,20 @@ decltype(auto) forward(M& module, Inputs&&... inputs) {
 struct Parameters {
   std::vector<std::string> names;
   std::vector<at::Tensor> tensors;
+  /// Other names of tied tensors, by their place in `tensors`: a pattern that selects one selects the
+  /// tensor.
+  std::multimap<std::size_t, std::string> more_names{};
 
   FRUGAL_INLINE static Parameters of(torch::nn::Module const& module) {
     Parameters all;
-    std::unordered_set<at::TensorImpl const*> seen;
+    std::unordered_map<at::TensorImpl const*, std::size_t> seen;
     for (auto const& item : module.named_parameters()) {
+      if (!item.value().defined() || is_fixed(item.value())) continue;
       // Tied weights appear under two names and must be updated once.
-      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second ||
-          is_fixed(item.value())) {
+      auto const [known, is_new] =
+          seen.emplace(item.value().unsafeGetTensorImpl(), all.tensors.size());
+      if (!is_new) {
+        all.more_names.emplace(known->second, item.key());
         continue;
       }
       all.names.push_back(item.key());
@@ -68,6 +77,17 @@ struct Parameters {
   }
 
   std::size_t size() const { return tensors.size(); }
+
+  /// Whether `selects(name)` is true of a name of a tensor.
+  template <class Selects>
+  bool any_name(std::size_t at, Selects&& selects) const {
+    if (selects(names[at])) return true;
+    auto const [begin, end] = more_names.equal_range(at);
+    for (auto each = begin; each != end; ++each) {
+      if (selects(each->second)) return true;
+    }
+    return false;
+  }
 
   void reset_gradients() const {
     for (at::Tensor const& tensor : tensors) tensor.mutable_grad().reset();

@@ -10,6 +10,7 @@
 
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/storage.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/use_interception.hpp>
 #include <frugal/core/run/settings.hpp>
@@ -40,6 +41,8 @@ template <class Values, class... Ps>
 void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn::Module& module,
                   [[maybe_unused]] std::uint64_t seed,
                   [[maybe_unused]] Settings const* fit = nullptr) {
+  // Policies, checkpoints and counts go by the names of tensors.
+  register_members(module);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] auto const one = [&]<class P>(P const& policy, Adaptation& all) {
       if constexpr (AdaptsModule<P>) {

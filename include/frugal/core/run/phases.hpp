@@ -114,6 +114,10 @@ struct Ready : CheckpointPhase<Context> {
   bool stopped_by(std::string_view kind) const { return this->run().status.stopped_by == kind; }
   /// The reason of that stop is gone: the run continues, like one whose Settings::epochs were raised.
   void withdraw_stop() { this->run().status.stopped_by.clear(); }
+  /// SettingsError for a factor that is negative or not finite.
+  void set_learning_rate_factor(double factor) {
+    this->run().rate.set_factor(factor, this->run().counters);
+  }
 };
 
 /// Around the windows of an epoch, or the rest of one, and its end.

@@ -8,10 +8,12 @@
 
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 
 #include <frugal/core/libtorch/generators.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
@@ -155,13 +157,19 @@ class Snapshot {
 
   void take_module(Run& from, CopyTarget copies, at::ScalarType floats) {
     module.values.clear();
-    StateWriter writer(module, copies, floats);
-    if (with_kept) writer.whole = from.whole_tensor;
+    StateWriter rounding(module, copies, floats), exact(module, copies);
     module_elsewhere.clear();
-    writer.elsewhere = &module_elsewhere;
+    for (StateWriter* const each : {&rounding, &exact}) {
+      if (with_kept) each->whole = from.whole_tensor;
+      each->elsewhere = &module_elsewhere;
+    }
+    auto const keep_types = floats == at::ScalarType::Undefined
+                                ? std::unordered_set<at::TensorImpl const*>()
+                                : detail::tensors_that_keep_types(from.root);
     device_.reset();
     detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
       if (!device_) device_ = tensor.device();
+      StateWriter& writer = keep_types.contains(tensor.unsafeGetTensorImpl()) ? exact : rounding;
       if (auto const held = from.held_parts ? from.held_parts(tensor) : std::nullopt) {
         writer.part(name, held->mine, held->which);
       } else if (auto const part = part_of(tensor)) {
@@ -170,7 +178,8 @@ class Snapshot {
         writer(name, tensor);
       }
     });
-    writer.finish();
+    rounding.finish();
+    exact.finish();
     forget(module);
   }
   void move_back(torch::nn::Module& into) const {

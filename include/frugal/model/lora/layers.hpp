@@ -15,6 +15,7 @@
 
 #include <frugal/base/name_pattern.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/adapter.hpp>
@@ -32,6 +33,7 @@ struct AdaptableLayer {
 
 FRUGAL_INLINE std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module const& root) {
   using Operator = LayerCall::Operator;
+  register_members(root);
   std::vector<AdaptableLayer> layers;
   for (auto const& item : root.named_modules("", /*include_self=*/false)) {
     torch::nn::Module* const module = item.value().get();

@@ -22,6 +22,7 @@
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
@@ -116,7 +117,7 @@ FRUGAL_INLINE void require_finite(at::Tensor const& weight, std::string const& n
 /// it; its buffers are fixed, and in no checkpoint. Every processor packs to the same bits.
 ///
 /// Errors  ModuleError for a weight that is NaN or infinite in FP32.
-class Nf4Weight : public torch::nn::Module {
+class Nf4Weight : public torch::nn::Module, public detail::KeepsTypes {
  public:
   FRUGAL_INLINE explicit Nf4Weight(at::Tensor const& weight)
       : torch::nn::Module("Nf4Weight"), sizes_(weight.sizes().vec()) {

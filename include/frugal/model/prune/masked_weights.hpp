@@ -64,9 +64,13 @@ class MaskedWeights {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       at::Tensor const& each = parameters.tensors[i];
       if (each.dim() < 2 || !each.is_floating_point()) continue;
-      known.push_back(parameters.names[i]);
-      bool const chosen = where ? where->matches(parameters.names[i])
-                                : matrices.contains(each.unsafeGetTensorImpl());
+      bool named = false;
+      static_cast<void>(parameters.any_name(i, [&](std::string const& name) {
+        known.push_back(name);
+        named = named || (where && where->matches(name));
+        return false;  // all names are known
+      }));
+      bool const chosen = where ? named : matrices.contains(each.unsafeGetTensorImpl());
       if (!chosen) continue;
       names.push_back(parameters.names[i]);
       weights.push_back(each);

@@ -14,6 +14,7 @@
 
 #include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
@@ -21,7 +22,7 @@ namespace frugal::detail {
 
 /// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding
 /// (straight-through estimator). A child of the layer, so that ranges move and save with it.
-class FakeQuantised : public torch::nn::Module {
+class FakeQuantised : public torch::nn::Module, public KeepsTypes {
  public:
   explicit FakeQuantised(char const* name) : torch::nn::Module(name) {}
   virtual at::Tensor input(at::Tensor const& input) = 0;

@@ -7,9 +7,6 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
@@ -40,15 +38,13 @@ FRUGAL_INLINE bool is_plain(torch::nn::Conv2dImpl const& layer) {
   return layer.options.groups() == 1 && !std::holds_alternative<torch::enumtype::kSame>(padding);
 }
 
-/// Linear layers and plain Conv2d ones, by name. Not those whose weight another layer has as well:
-/// that one needs its numbers.
+/// Linear layers and plain Conv2d ones, by name. Not those whose weight is not their own alone, by its
+/// name or by its memory: another layer needs its numbers.
 FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root) {
-  std::map<at::TensorImpl const*, int> owners;
+  register_members(root);
+  TensorPlaceCounts const places(root);
   std::vector<WeightedLayer> found;
   auto const look = [&](std::string const& name, torch::nn::Module& module) {
-    for (auto const& item : module.named_parameters(/*recurse=*/false)) {
-      ++owners[item.value().unsafeGetTensorImpl()];
-    }
     if (auto const* const linear = module.as<torch::nn::LinearImpl>()) {
       found.push_back({name, &module, linear->weight});
     } else if (auto const* const convolution = module.as<torch::nn::Conv2dImpl>()) {
@@ -61,7 +57,9 @@ FRUGAL_INLINE std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root
   }
   look("", root);
   std::erase_if(found, [&](WeightedLayer const& each) {
-    return owners[each.weight.unsafeGetTensorImpl()] != 1;
+    // One that is quantised has none any more, and one that a forward pass computes is not its own.
+    at::Tensor const* const own = own_parameters(*each.module).find("weight");
+    return own == nullptr || !own->is_same(each.weight) || places.shared(each.weight);
   });
   return found;
 }
@@ -74,10 +72,14 @@ class QuantisedLayer final : public LayerHook {
   Place place() const override { return Place::compute; }
 
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
-    // The weight of an embedding or of another layer that was tied to it later.
     bool const known =
         call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
-    if (!known) return rest(call);
+    if (!known) {
+      // Of an embedding or another layer that was tied to it later: the weight itself has no numbers.
+      LayerCall other = call;
+      other.weight = weight_->weight();
+      return rest(other);
+    }
     // A gradient of the input passes through the weight: of adapters in earlier layers, for
     // example.
     bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/quantise/patches.hpp>
 #include <frugal/model/quantise/ranges.hpp>
@@ -33,7 +34,7 @@ struct INT4 {
 namespace detail {
 
 /// The weight of a layer in few bits: a child of the layer, so that it moves and saves with it.
-class QuantisedWeight : public torch::nn::Module {
+class QuantisedWeight : public torch::nn::Module, public KeepsTypes {
  public:
   QuantisedWeight() : torch::nn::Module("QuantisedWeight") {}
   /// The layer's result; `call.weight` has no numbers any more.

@@ -3,10 +3,12 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Device.h>
+#include <c10/core/StorageImpl.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
 #include <exception>
+#include <unordered_set>
 
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
@@ -22,8 +24,11 @@ struct ModuleBytes {
 
   FRUGAL_INLINE static ModuleBytes of(torch::nn::Module& module) {
     ModuleBytes bytes;
+    std::unordered_set<c10::StorageImpl const*> seen;
     auto const add = [&](at::Tensor const& tensor) {
       if (!tensor.defined() || !tensor.has_storage()) return;
+      // Tied tensors, and parts of one buffer.
+      if (!seen.insert(tensor.storage().unsafeGetStorageImpl()).second) return;
       auto const size = static_cast<std::int64_t>(tensor.storage().nbytes());
       bytes.all += size;
       if (!HostMeter::counts(tensor.storage().data_ptr())) bytes.not_counted += size;

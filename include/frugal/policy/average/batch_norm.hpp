@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
@@ -104,9 +105,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   if (fresh.empty()) return;
   detail::ModuleHold hold(base);
   hold.train();
-  Parameters const parameters = Parameters::of(base);
-  c10::Device const device =
-      parameters.size() == 0 ? c10::Device(c10::kCPU) : parameters.tensors.front().device();
+  c10::Device const device = detail::device_of_tensors(base);
   bool any = false;
   try {
     source.seek(Cursor{});

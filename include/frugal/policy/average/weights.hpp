@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
@@ -18,8 +19,8 @@
 
 namespace frugal {
 
-/// The result of a fit with Average: the averaged parameters, and the module's buffers at the end
-/// of the fit. Together they are all tensors of the module, by name.
+/// The result of a fit with Average: the averaged parameters, those of 16 bits in FP32, and the module's
+/// buffers at the end of the fit. Together they are all tensors of the module, by name.
 struct AveragedWeights {
   std::map<std::string, at::Tensor> tensors;
   std::uint64_t taken = 0;  ///< number of weights in the average
@@ -47,6 +48,11 @@ struct AveragedWeights {
       if (item.value().defined()) match(item.key(), item.value());
     }
     if (pairs.size() != tensors.size()) refuse("there are tensors that the module lacks");
+    for (auto const& [tensor, average] : pairs) {
+      if (!detail::beyond_range(average, tensor.scalar_type())) continue;
+      refuse(std::string("a weight in it is beyond the numbers of the module's type, ") +
+             at::toString(tensor.scalar_type()));
+    }
     at::NoGradGuard const no_gradients;
     for (auto& [tensor, average] : pairs) tensor.copy_(average);
   }
@@ -61,6 +67,20 @@ struct AveragedWeights {
 };
 
 namespace detail {
+
+/// The type in which a parameter is averaged; Undefined if it has no mean of its own type. In 16 bits
+/// what a step adds to an average is less than half of its last bit, and lost.
+FRUGAL_INLINE at::ScalarType type_of_average(at::Tensor const& parameter) {
+  at::ScalarType const type = parameter.scalar_type();
+  if (parameter.is_complex()) return type == at::kComplexHalf ? at::kComplexFloat : type;
+  if (!parameter.is_floating_point()) return at::ScalarType::Undefined;
+  return at::isReducedFloatingType(type) ? at::kFloat : type;
+}
+FRUGAL_INLINE std::uint64_t bytes_of_average(at::Tensor const& parameter) {
+  at::ScalarType const type = type_of_average(parameter);
+  if (type == at::ScalarType::Undefined) return 0;
+  return static_cast<std::uint64_t>(parameter.numel()) * c10::elementSize(type);
+}
 
 /// Swaps the memory of parameters with that of other tensors, and back, without copying. A graph
 /// that has saved the parameters still runs backward afterwards: neither their values nor their

@@ -414,6 +414,8 @@ class Saver {
       return true;
     } catch (LockError const&) {
       throw;  // the folder belongs to another run: no retry can help
+    } catch (WeightRangeError const&) {
+      throw;  // nor here: the weight stays
     } catch (StoreError const& error) {
       failed_ = true;
       if (options_.on_failure == OnFailure::Stop) throw;

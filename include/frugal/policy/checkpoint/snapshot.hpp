@@ -104,8 +104,8 @@ class StoredSnapshot {
   /// The checkpoint that the run has resumed from has metrics.
   void resumed_judged(std::uint64_t step) { judged_step_ = step; }
 
-  /// Writes the copy, in any thread; no step has to wait. NonFiniteWeightsError before anything is
-  /// written.
+  /// Writes the copy, in any thread; no step has to wait. NonFiniteWeightsError, or WeightRangeError,
+  /// before anything is written.
   FRUGAL_INLINE SavedCheckpoint write(RunDirectory& directory) {
     begin_write(directory);
     CheckpointWriter writer = directory.begin(at_.step);
@@ -350,10 +350,10 @@ class StoredSnapshot {
     if (!rounded || weight->second.isnan().any().item<bool>()) {
       throw non_finite_weights(*bad, at_, at_.step);
     }
-    throw StoreError({.what = "the weights do not fit into 16 bits",
-                      .where = "tensor '" + *bad + "', step " + std::to_string(at_.step),
-                      .why = "the largest FP16 number is 65504",
-                      .fix = "Use WeightsIn<BF16>, which has the range of float."});
+    throw WeightRangeError({.what = "the weights do not fit into 16 bits",
+                            .where = "tensor '" + *bad + "', step " + std::to_string(at_.step),
+                            .why = "the largest FP16 number is 65504",
+                            .fix = "Use WeightsIn<BF16>, which has the range of float."});
   }
 
   CopyTarget copies_;

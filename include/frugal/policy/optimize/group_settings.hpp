@@ -151,8 +151,9 @@ class GroupResolver {
     bool used = false;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       bool const all = !group.selects && group.lr_factors;
-      bool const some =
-          group.selects && group.selects(parameters_.names[i], parameters_.tensors[i]);
+      bool const some = group.selects && parameters_.any_name(i, [&](std::string const& name) {
+        return group.selects(name, parameters_.tensors[i]);
+      });
       if (!all && !some) continue;
       used = true;
       for (std::size_t v = 0; v < one_values.size(); ++v) give(v, g, i);

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
@@ -73,7 +74,9 @@ struct Precision<FP16> {
     void on_fit_begin(FitBegin<Context>& phase) {
       c10::Device const device = phase.settings().device;
       require_weights(phase.parameters());
-      scale_.begin(phase.parameters().tensors.front().device());
+      // An evaluation may have nothing to train.
+      std::vector<at::Tensor> const& weights = phase.parameters().tensors;
+      scale_.begin(weights.empty() ? device : weights.front().device());
       phase.run_state().loss_scale = [this] { return scale_.value(); };
       skipped_.begin(phase);
       if (device.is_cpu() && !caution().empty()) phase.warn(caution());

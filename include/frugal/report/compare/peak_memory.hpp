@@ -10,6 +10,7 @@
 
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -37,8 +38,8 @@ class PeakMemory {
 #ifdef FRUGAL_CUDA
     if (!device.is_cuda()) return;
     std::int64_t own = 0;  // made on the device already
-    for (at::Tensor const& tensor : module.parameters()) own += bytes_there(tensor);
-    for (at::Tensor const& tensor : module.buffers()) own += bytes_there(tensor);
+    for (at::Tensor const& tensor : each_once(module.parameters())) own += bytes_there(tensor);
+    for (at::Tensor const& tensor : each_once(module.buffers())) own += bytes_there(tensor);
     c10::cuda::CUDACachingAllocator::resetPeakStats(index());
     live_ = stats().current - own;
 #endif
