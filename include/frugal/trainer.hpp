@@ -322,6 +322,18 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     return evaluation(settings).evaluate(source);
   }
 
+  /// What the processes of the recipe exchange through, which one fit at a time may use.
+  void const* exchanges_of([[maybe_unused]] Kind kind) const {
+    if constexpr (detail::provided<service::share, ordered>) {
+      auto const& divides = provider<service::share>();
+      if constexpr (requires { divides.exchanges(); }) {
+        // Reading joins no processes.
+        if (kind == Kind::trains) return divides.exchanges();
+      }
+    }
+    return nullptr;
+  }
+
   detail::CallInProgress begin_call(Kind kind, std::string_view name, Settings const& settings,
                                     void const* source, std::vector<void const*> others = {}) {
     return detail::CallInProgress({.kind = kind,
@@ -330,7 +342,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                                    .source = source,
                                    .others = std::move(others),
                                    .device = settings.device,
-                                   .agrees = detail::provided<service::reduce, ordered>});
+                                   .agrees = detail::provided<service::reduce, ordered>,
+                                   .exchanges = exchanges_of(kind)});
   }
   detail::Evaluation<context, Objective> evaluation(Settings const& settings) {
     return {module_, objective_, settings, policies_};
@@ -347,6 +360,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
+    static_assert(detail::require_undivided<ordered, Train, Valid>());
     static_assert(detail::require_objective<Objective>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::after_fit, ordered>) {

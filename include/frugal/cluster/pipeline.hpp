@@ -102,6 +102,8 @@ struct Pipeline {
                                "Pipeline<..., Exact>");
   }
 
+  void const* exchanges() const { return detail::exchanges_of(detail::communicator_of(with)); }
+
   template <class Passes>
   using Executor = detail::PipelineExecutor<Passes>;
 

@@ -76,6 +76,7 @@ struct Replicate<Exact, Options...> {
     return detail::exact_share(communicator().world(), micro_batches, options::scatters);
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  void const* exchanges() const { return detail::exchanges_of(communicator()); }
   /// For plan_ranks.
   GradientExchange exchange() const {
     return {.sum = GradientSum::exact,

@@ -66,6 +66,7 @@ struct Replicate<LocalSteps<H>, Options...> {
     return detail::equal_share(communicator().world(), micro_batches, "Replicate<LocalSteps>");
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  void const* exchanges() const { return detail::exchanges_of(communicator()); }
   /// For plan_ranks.
   GradientExchange exchange() const { return {.sum = GradientSum::local_steps, .local_steps = H}; }
 

@@ -106,6 +106,7 @@ struct Replicate<Ring, Options...> {
     return options::scatters ? detail::striped_share(world, equal) : equal;
   }
   Communicator& communicator() const { return detail::communicator_of(with); }
+  void const* exchanges() const { return detail::exchanges_of(communicator()); }
   /// For plan_ranks.
   GradientExchange exchange() const {
     GradientExchange found{.sum = overlaps ? GradientSum::ring : GradientSum::ring_after_backward,

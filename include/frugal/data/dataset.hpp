@@ -136,6 +136,7 @@ class DatasetSource {
 
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+  std::int64_t batch_size() const { return pass_.loading().batch; }
   D const& dataset() const { return dataset_; }
 
   void identify(DataIdentity& to) const {

@@ -64,6 +64,7 @@ class FieldsDataset {
 
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
+  std::int64_t batch_size() const { return pass_.loading().batch; }
 
   /// Reads every byte once, at the speed of memory.
   FRUGAL_INLINE void identify(DataIdentity& to) const {

@@ -34,7 +34,7 @@ class Limited : public detail::WrappedSource<S> {
 
  public:
   using batch_type = batch_of<S>;
-  using order_type = order_type_of<S>;
+  using order_type = detail::given_order_of<S>;
 
   explicit Limited(S source, std::uint64_t batches)
       : detail::WrappedSource<S>(std::move(source)), most_(batches) {

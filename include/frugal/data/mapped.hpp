@@ -38,7 +38,7 @@ class Mapped : public detail::WrappedSource<S> {
 
  public:
   using batch_type = std::remove_cvref_t<std::invoke_result_t<F&, batch_of<S>>>;
-  using order_type = order_type_of<S>;
+  using order_type = detail::given_order_of<S>;
 
   explicit Mapped(S source, F function)
       : detail::WrappedSource<S>(std::move(source)), function_(std::move(function)) {}

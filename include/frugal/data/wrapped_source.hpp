@@ -27,6 +27,11 @@ class WrappedSource {
   {
     return static_cast<std::uint64_t>(std::as_const(source_).batches());
   }
+  std::int64_t batch_size() const
+    requires requires(Inner const& inner) { inner.batch_size(); }
+  {
+    return source_.batch_size();
+  }
   bool pause()
     requires PausableSource<Inner>
   {

@@ -230,4 +230,24 @@ TEST_CASE("a module that a fit trains is evaluated by no other thread") {
   CHECK(says(text, "another thread uses this module, in fit (evaluate)"));
 }
 
+TEST_CASE("fits that agree, in two threads, must exchange through different processes") {
+  using frugal::detail::CallInProgress;
+  int one = 0, other = 0;
+  auto const beside = [&](void const* exchanges) {
+    return std::async(std::launch::async,
+                      [exchanges] {
+                        return refusal([&] {
+                          CallInProgress const call(
+                              {.name = "fit", .agrees = true, .exchanges = exchanges});
+                        });
+                      })
+        .get();
+  };
+  CallInProgress const call({.name = "fit", .agrees = true, .exchanges = &one});
+  CHECK(beside(&one).find("another thread of this process trains with the same processes") !=
+        std::string::npos);
+  CHECK(beside(&other) == "");
+  CHECK(beside(nullptr) == "");  // a policy of the user's own that does not say it
+}
+
 }  // namespace frugal_test::loop_call_in_progress

@@ -36,4 +36,9 @@ inline Communicator& communicator_of(std::shared_ptr<Communicator> const& with) 
   return with ? *with : *communicator_of_environment();
 }
 
+/// What two fits must not use at one time: dimensions of a Grid share all that they have.
+inline void const* exchanges_of(Communicator& processes) {
+  return processes.everyone() ? processes.everyone().get() : &processes;
+}
+
 }  // namespace frugal::detail

@@ -29,7 +29,8 @@ namespace frugal::detail {
 /// they were before it.
 ///
 /// LibTorch has one set of generators for all threads. So one thread at a time may train; the fits
-/// of recipes that agree (service::reduce) are one run, and may have a thread each.
+/// of recipes that agree (service::reduce) are one run, and may have a thread each, over Communicators
+/// of their own.
 class [[nodiscard]] CallInProgress {
  public:
   enum class Kind {
@@ -44,6 +45,8 @@ class [[nodiscard]] CallInProgress {
     std::vector<void const*> others{};    ///< read at times: validation sources
     c10::Device device = c10::kCPU;
     bool agrees = false;
+    /// Of a recipe that agrees: what its processes exchange through. Null if it does not say so.
+    void const* exchanges = nullptr;
   };
 
   explicit CallInProgress(Call call) : call_(std::move(call)) {
@@ -103,6 +106,14 @@ class [[nodiscard]] CallInProgress {
              "LibTorch's generators of random numbers are one set for all threads, and each of the "
              "two would take numbers of the other",
              "Make the calls one after the other, or in separate processes.");
+    }
+    if (apart && trains() && other.trains() && call_.exchanges != nullptr &&
+        call_.exchanges == other.call_.exchanges) {
+      refuse("another thread of this process trains with the same processes, in " + its,
+             "one Communicator carries the exchanges of one fit, and each of the two would take "
+             "gradients of the other",
+             "Make the calls one after the other, or give each a Communicator of its own "
+             "(Replicate::with).");
     }
     bool const both = call_.module != nullptr && other.call_.module != nullptr;
     if (apart && both && call_.module == other.call_.module) {

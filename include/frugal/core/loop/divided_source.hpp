@@ -10,12 +10,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
+#include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/source.hpp>
 
 namespace frugal::detail {
@@ -89,6 +93,11 @@ class DividedSource {
   {
     return static_cast<std::uint64_t>(std::as_const(source_).batches());
   }
+  std::int64_t batch_size() const
+    requires requires(S const& source) { source.batch_size(); }
+  {
+    return std::as_const(source_).batch_size();
+  }
   std::string warning() const
     requires AdvisingSource<S>
   {
@@ -140,6 +149,30 @@ template <class S>
 inline constexpr bool is_divided_source = false;
 template <class S>
 inline constexpr bool is_divided_source<DividedSource<S>> = true;
+
+FRUGAL_DIAGNOSTIC(
+    divided_twice,
+    "frugal: Replicate and Pipeline divide the batches of the sources among the processes, and a "
+    "source with the order Shared reads one process's part of an epoch: each sample of the other "
+    "parts would be left out. Make the sources as for one process, with the same order in all "
+    "processes.");
+
+/// Refuses, in a recipe that divides windows, sources that read a part of an epoch. `Sources` may be
+/// void, and ValidSources.
+template <class S>
+struct reads_a_part_of : std::bool_constant<reads_a_part<S>> {};
+template <class... Sources>
+struct reads_a_part_of<ValidSources<Sources...>>
+    : std::disjunction<reads_a_part_of<typename Sources::source_type>...> {};
+template <class Policies, class... Sources>
+constexpr bool require_undivided() {
+  if constexpr (provided<service::share, Policies>) {
+    return (true & ... &
+            divided_twice::template require<!reads_a_part_of<Sources>::value, Sources>());
+  } else {
+    return true;
+  }
+}
 
 /// The source that the user has given.
 template <class S>

@@ -98,6 +98,33 @@ class FitOperations final : public LoopInterface {
     if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);
     return all;
   }
+  std::optional<std::int64_t> batch_size() const override {
+    if constexpr (requires { std::as_const(train_).batch_size(); }) {
+      return static_cast<std::int64_t>(std::as_const(train_).batch_size());
+    } else {
+      return std::nullopt;
+    }
+  }
+  std::string validation_batch_sizes() const override {
+    std::string text;
+    if constexpr (!std::is_void_v<Valid>) {
+      auto const add = [&text](auto const& source) {
+        if (!text.empty()) text += ", ";
+        if constexpr (requires { source.batch_size(); }) {
+          text += std::to_string(source.batch_size());
+        } else {
+          text += "unknown";
+        }
+      };
+      if (valid_ == nullptr) return text;
+      if constexpr (is_valid_sources<Valid>) {
+        valid_->each([&](auto const& one) { add(std::as_const(*one.source)); });
+      } else {
+        add(std::as_const(*valid_));
+      }
+    }
+    return text;
+  }
   std::optional<std::uint64_t> validation_batches() const override {
     if constexpr (is_valid_sources<Valid>) {
       return valid_ == nullptr ? std::nullopt : valid_->batches();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <frugal/core/compose/hooks.hpp>
@@ -30,6 +31,10 @@ class LoopInterface {
   virtual std::optional<double> waited_for_data() const { return std::nullopt; }
   /// What the training data and their order are, as far as the source says.
   virtual DataIdentity identify_data() const { return {}; }
+  /// Samples of a batch of the training source, as it was set; nothing if the source does not say it.
+  virtual std::optional<std::int64_t> batch_size() const { return std::nullopt; }
+  /// The same of the validation sources, as a text; empty without.
+  virtual std::string validation_batch_sizes() const { return {}; }
   /// Batches of one validation, of all its sources; nothing if a source does not know its size.
   virtual std::optional<std::uint64_t> validation_batches() const { return std::nullopt; }
 

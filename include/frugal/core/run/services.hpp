@@ -179,6 +179,8 @@ struct reduce {
 /// `EqualShare measures() const`   the share of a validation's batches that this process measures
 /// `std::vector<std::string> texts_of_all(std::string const&)`  the texts of all processes, in their
 ///                   order; all call it at the same moments
+/// `void const* exchanges() const`   of the policy: what the processes exchange through, which two fits in
+///                   two threads must not share
 /// `static constexpr bool carries_scalars`   whether join() adds the scalars of the others' records
 ///
 /// A process calls around::micro_batch for its own micro-batches alone, and each begins without

@@ -68,6 +68,7 @@ class Loader {
                 settings_),
         samples_(static_cast<std::uint64_t>(order.samples())),
         batches_(static_cast<std::uint64_t>(order.batches())),
+        batch_size_(order.loading().batch),
         shared_(detail::is_shared(order)),
         at_once_(detail::groups_at_once_of(set, order)),
         pool_(std::make_unique<detail::Pool<Tasks>>(
@@ -120,6 +121,7 @@ class Loader {
 
   std::uint64_t samples() const { return samples_; }
   std::uint64_t batches() const { return batches_; }
+  std::int64_t batch_size() const { return batch_size_; }
   /// Samples of the epoch that the batches so far stand for, skipped ones included.
   std::uint64_t consumed() const { return consumed_; }
 
@@ -242,6 +244,7 @@ class Loader {
   detail::LoaderFaults faults_;
   std::uint64_t samples_;
   std::uint64_t batches_;
+  std::int64_t batch_size_;
   bool shared_;
   std::uint64_t at_once_;  ///< groups of rows that the order reads from
   Cursor start_{};

@@ -47,7 +47,7 @@ class Prefetch {
 
  public:
   using batch_type = batch_of<S>;
-  using order_type = order_type_of<S>;
+  using order_type = detail::given_order_of<S>;
 
   explicit Prefetch(S source, PrefetchOptions settings = {})
       : source_(std::make_shared<S>(std::move(source))), settings_(settings) {
@@ -121,6 +121,11 @@ class Prefetch {
     requires SizedSource<S>
   {
     return batches_;
+  }
+  std::int64_t batch_size() const
+    requires requires(S const& source) { source.batch_size(); }
+  {
+    return std::as_const(*source_).batch_size();
   }
   std::uint64_t consumed() const
     requires ConsumingSource<S>

@@ -34,6 +34,9 @@ struct ProcessRank {
 /// exception: if fewer samples than ranks are left at the position of a resume (a kill just before
 /// the last batch, then a larger world), the epoch ends there.
 ///
+/// For a loop of your own: Replicate and Pipeline divide the batches themselves, and do not compile with
+/// it.
+///
 /// Cost    that of the order; each rank computes the indices of its own part.
 /// Errors  SettingsError for a rank outside of the world or a batch below the world size;
 ///         EmptySourceError for fewer samples than ranks.
@@ -42,6 +45,8 @@ class Shared {
  public:
   using Slice = Pass::Slice;
   using order_type = O;
+  /// Of an epoch, the part of one process: policies that divide windows among processes refuse it.
+  static constexpr bool is_part = true;
 
   Shared(O order, ProcessRank rank) : order_(std::move(order)) {
     if (rank.world < 1 || rank.rank < 0 || rank.rank >= rank.world) {

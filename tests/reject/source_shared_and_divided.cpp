@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: torch
+// expect: frugal: Replicate and Pipeline divide the batches of the sources among the processes, and a source with the order Shared reads one process's part of an epoch: each sample of the other parts would be left out. Make the sources as for one process, with the same order in all processes.
+#include <frugal/core/run/services.hpp>
+#include <frugal/data/loading/loader.hpp>
+#include <frugal/data/mapped.hpp>
+#include <frugal/data/sampling/shared.hpp>
+#include <frugal/policy/optimize.hpp>
+#include <frugal/trainer.hpp>
+
+#include <torch/nn/modules/linear.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace frugal;
+
+/// Divides windows, without the headers of LibTorch's process groups.
+struct Divides {
+  struct kind : optional_kind {
+    static constexpr std::string_view name = "Divides";
+  };
+  using listens = list<on::fit_begin>;
+  using provides = list<service::reduce, service::share>;
+  MicroBatches own(int) const { return {}; }
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Divides const&) {}
+    void on_fit_begin(FitBegin<Context>&) {}
+    double reduce(Quantity, double value) { return value; }
+    at::Tensor reduce(Quantity, at::Tensor value) { return value; }
+    void join(SharedWindow<Context>&) {}
+    bool is_first() const { return true; }
+    std::string from_first(std::string const& text) { return text; }
+    std::string first_of(std::string const& text) { return text; }
+    std::vector<at::Tensor> norms(Parameters const&) { return {}; }
+    void collect_parts() {}
+    Processes processes() const { return {}; }
+  };
+};
+
+struct Rows {
+  std::uint64_t size() const { return 4; }
+  std::pair<at::Tensor, at::Tensor> get(std::uint64_t) const { return {}; }
+};
+using Whole = Loader<Rows, Stack, Pass>;
+using Part = Loader<Rows, Stack, Shared<Pass>>;
+struct Same {
+  auto operator()(batch_of<Part> batch) const { return batch; }
+};
+
+template <class S>
+inline constexpr bool stands = frugal::detail::require_undivided<
+    Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>::policies, Whole, S>();
+static_assert(stands<Whole>);
+static_assert(stands<void>);
+static_assert(stands<Mapped<Whole, Same>>);
+// A recipe of one process, such as that of each process in a loop of one's own.
+static_assert(frugal::detail::require_undivided<
+              Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>>::policies, Part>());
+#ifdef FRUGAL_REJECT
+static_assert(stands<Mapped<Part, Same>>);
+void bad(Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>& job, Part& rows) {
+  job.fit(rows);
+}
+#endif
