@@ -17,6 +17,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
@@ -202,6 +203,7 @@ FRUGAL_INLINE void require_parameters(torch::nn::Module& module,
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
                                 std::vector<std::string_view> const& targets,
                                 std::uint64_t seed = 0) {
+  detail::register_members(module);
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
   std::vector<detail::AdaptableLayer const*> chosen;
   std::vector<bool> used(targets.size());

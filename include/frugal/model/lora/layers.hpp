@@ -31,9 +31,9 @@ struct AdaptableLayer {
   bool grouped = false;  ///< a convolution with groups
 };
 
+/// Those of a module whose members are registered: register_members().
 FRUGAL_INLINE std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module const& root) {
   using Operator = LayerCall::Operator;
-  register_members(root);
   std::vector<AdaptableLayer> layers;
   for (auto const& item : root.named_modules("", /*include_self=*/false)) {
     torch::nn::Module* const module = item.value().get();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
@@ -79,6 +80,7 @@ FRUGAL_INLINE at::Tensor kept_weight(std::vector<FoundAdapter> const& all,
 template <class Module>
 void merge(Module& module) {
   torch::nn::Module& root = base_module(module);
+  detail::register_members(root);
   auto const all = detail::require_adapters(root, {}, "merge");
   auto const layers = detail::adaptable_layers(root);
   auto const merges = [](detail::FoundAdapter const& each) {

@@ -25,6 +25,7 @@
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
@@ -359,6 +360,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
   }
   // Everything is looked at before anything changes.
   std::vector<std::pair<detail::AdaptableLayer, std::map<std::string, at::Tensor>>> adapted;
+  detail::register_members(root);
   auto const all = detail::adaptable_layers(root);
   for (auto& [layer_name, tensors] : parts) {
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
