@@ -3,7 +3,11 @@
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 
+#include <frugal/cluster/agreement/one_window.hpp>
+#include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/communicator/begun_exchanges.hpp>
 
 #include "support/ranks.hpp"
 
@@ -46,6 +50,147 @@ TEST_CASE("four ranks gather, exchange, collect and add up") {
   });
   CHECK(ranks::none(errors));
   CHECK(right == std::vector<int>(4, 1));
+}
+
+TEST_CASE("messages of any size come back to the byte, and texts too") {
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    constexpr std::int64_t room = frugal::detail::ControlFrame::room();
+    for (std::int64_t const size :
+         std::vector<std::int64_t>{0, 1, room - 1, room, room + 1, 5000}) {
+      at::Tensor const expected = (at::arange(3 * size).view({3, size}) % 251).to(at::kByte);
+      at::Tensor const rows = all->gather(expected[all->rank()], "bytes");
+      if (!rows.equal(expected)) throw std::runtime_error(std::to_string(size) + " bytes");
+    }
+    for (std::int64_t const most : std::vector<std::int64_t>{0, 3, room - 9, room - 8, 3000}) {
+      auto const length = static_cast<std::size_t>(most);
+      // Of another length in each.
+      auto const text = [&](int rank) {
+        return std::string(length * static_cast<std::size_t>(rank), 'a') + std::to_string(rank);
+      };
+      auto const texts = frugal::detail::gather_texts(*all, text(all->rank()), "texts");
+      for (int rank = 0; rank < 3; ++rank) {
+        if (texts[static_cast<std::size_t>(rank)] != text(rank))
+          throw std::runtime_error(std::to_string(length) + " letters");
+      }
+    }
+  });
+  CAPTURE(errors.front());
+  CHECK(ranks::none(errors));
+}
+
+TEST_CASE("ranks at different exchanges are told so, all of them, with both places") {
+  auto const errors_of = [](auto const& one, auto const& other) {
+    return ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+      all->rank() == 2 ? one(*all) : other(*all);
+    });
+  };
+  auto const message = [](std::int64_t numbers, char const* what) {
+    return [=](Communicator& all) {
+      static_cast<void>(all.gather(at::zeros({numbers}, at::kLong), what));
+    };
+  };
+  auto const check = [](std::vector<std::string> const& errors, std::string const& expected) {
+    for (std::string const& error : errors) {
+      CAPTURE(error);
+      CHECK(error.find("the processes are at different places of the run: " + expected) !=
+            std::string::npos);
+    }
+  };
+  check(errors_of(message(1, "a save"), message(1, "a verdict")),
+        "rank 2 is in a save, and rank 0 in a verdict (epoch 0, position 0, step 0)");
+  // Gloo ends the process for these.
+  check(errors_of(message(2, "a verdict"), message(700, "a verdict")),
+        "rank 2 sends 16 bytes, and rank 0 5600 for a verdict");
+  check(errors_of(
+            [&](Communicator& all) {
+              all.set_place({.epoch = 1, .position = 64, .step = 9});
+              message(1, "a verdict")(all);
+            },
+            message(1, "a verdict")),
+        "rank 2 is at epoch 1, position 64, step 9 in a verdict, and rank 0 at epoch 0, position "
+        "0, step 0 in a verdict");
+}
+
+TEST_CASE("a rank that waits for a message while the others add up is named, and does not hang") {
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    all->enter_run();
+    at::Tensor sum = at::ones({3});
+    all->complete(all->start_sum(sum), "a sum");
+    if (all->rank() == 1) static_cast<void>(all->gather(at::ones({1}), "the end of a run"));
+    all->complete(all->start_sum(sum), "the sum of gradients");
+  });
+  for (std::string const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find("rank 1 (") != std::string::npos);
+    CHECK(error.find(") has not begun the sum of gradients, for which rank ") != std::string::npos);
+    CHECK(error.find("and waits for the others in the end of a run: the processes are at different "
+                     "places of the run") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that is late, or that waits for the same, blocks nobody") {
+  using Begun = frugal::detail::BegunExchanges;
+  Begun const adds{.messages = 4, .tensors = 3, .awaited = 3, .what = "a sum"};
+  CHECK(adds.blocks({.messages = 5, .tensors = 2, .awaited = 0, .what = "a message"}));
+  // It is still on its way to the sum, with the message of this one.
+  CHECK_FALSE(adds.blocks({.messages = 4, .tensors = 2, .awaited = 0, .what = "a message"}));
+  // It has sent its part of the sum, which the network has not carried yet.
+  CHECK_FALSE(adds.blocks({.messages = 5, .tensors = 3, .awaited = 0, .what = "a message"}));
+  CHECK_FALSE(adds.blocks({.messages = 5, .tensors = 2, .awaited = 2, .what = "a sum"}));
+  CHECK(Begun::parse(adds.text()).text() == adds.text());
+  Begun again = adds;
+  CHECK_FALSE(again.still(adds));  // it may be from before
+  again.look = 1;
+  CHECK(again.still(adds));
+  again.tensors = 4;
+  CHECK_FALSE(again.still(adds));
+}
+
+TEST_CASE("ranks that have read other samples in a window are told so") {
+  using frugal::detail::WindowMessage;
+  using frugal::detail::WindowStamp;
+  frugal::PlaceInRun const here{.epoch = 0, .position = 64, .step = 2};
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    all->set_place(here);
+    std::uint64_t const consumed = all->rank() == 1 ? 128 : 96;
+    auto const of = [&](std::uint64_t read) {
+      return WindowMessage::Part{.stamp = WindowStamp::of(2, here, read)};
+    };
+    frugal::detail::require_one_window(*all, {of(96), of(96), of(96)}, 96);
+    frugal::detail::require_one_window(*all, {of(96), of(128), of(96)}, consumed);
+  });
+  for (std::string const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find("in the window at epoch 0, position 64, step 2, rank 1 has read up to sample "
+                     "128 of the epoch, and rank 0 up to 96") != std::string::npos);
+  }
+}
+
+TEST_CASE("an address of loopback is an error if a rank is on another machine") {
+  using frugal::detail::require_reachable;
+  std::vector<std::string> const hosts{"a, process 1", "b, process 2"};
+  CHECK_NOTHROW(require_reachable({"10.0.0.1", "10.0.0.2"}, hosts, ""));
+  CHECK_NOTHROW(require_reachable({"eth0", "eth1"}, hosts, ""));
+  CHECK_NOTHROW(
+      require_reachable({"127.0.0.1", "127.0.0.1"}, hosts, ""));  // containers of one machine
+  for (std::string const bad : {"127.0.1.1", "::1", "lo", "::ffff:127.0.0.1"}) {
+    CHECK_THROWS_WITH_AS(
+        require_reachable({bad, "10.0.0.2"}, hosts, ""),
+        doctest::Contains(
+            ("rank 0 (a, process 1) would give the others the address " + bad).c_str()),
+        ClusterError);
+    CHECK_THROWS_WITH_AS(require_reachable({"10.0.0.2", bad}, hosts, ""),
+                         doctest::Contains("Set GLOO_SOCKET_IFNAME on each machine"), ClusterError);
+  }
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    auto const store = c10::make_intrusive<c10d::HashStore>();
+    frugal::World world = all->world();
+    world.size = 1, world.rank = 0;
+    std::vector<std::string> const found =
+        frugal::detail::exchange_addresses(*store, world, std::chrono::seconds(5));
+    if (found != std::vector<std::string>{"127.0.0.1"}) throw std::runtime_error(found.front());
+  });
+  CHECK(ranks::none(errors));
 }
 
 TEST_CASE("four ranks send to the next one, by two tags, and those of a tag arrive in order") {

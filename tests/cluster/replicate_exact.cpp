@@ -185,19 +185,28 @@ std::string train_for_money(std::string const& folder) {
   return text + fr::module_identity(*net);
 }
 
-/// A batch whose loss is NaN once: Rollback goes back, and passes over it.
-std::string train_with_bad_loss(std::shared_ptr<fr::Communicator> const& with) {
+/// Cross entropy, much larger for a batch that begins with a sample of large numbers.
+struct Spiked {
+  at::Tensor operator()(Net& net, fr::Batch const& batch) const {
+    at::Tensor const loss = torch::nn::functional::cross_entropy(net(batch.data), batch.target);
+    return batch.data[0][0].item<double>() > 100 ? loss * 50 : loss;
+  }
+};
+
+/// A batch whose loss is NaN once, or jumps: Rollback goes back, and passes over it.
+std::string train_with_bad_loss(std::shared_ptr<fr::Communicator> const& with, bool jumps) {
   torch::manual_seed(3);
   Net net;
   Data all = data();
-  all.x.narrow(0, 44, 1).fill_(std::numeric_limits<float>::quiet_NaN());
+  all.x.narrow(0, jumps ? 100 : 44, 1)
+      .fill_(jumps ? 1000.0 : std::numeric_limits<double>::quiet_NaN());
   fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
   fr::Trainer trainer{net,
-                      fr::CrossEntropy{},
+                      Spiked{},
                       fr::Settings{.epochs = 2},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
-                      fr::Rollback<>{},
+                      fr::Rollback<>{.jump = jumps ? 4.0 : 0.0},
                       fr::Replicate<fr::Exact>{.with = with}};
   fr::Report const report = trainer.fit(train);
   return std::to_string(report.steps) + " steps, " + fr::module_identity(*net);
@@ -213,7 +222,7 @@ std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& 
     return train_on(source, fr::CrossEntropy{}, data(), true, with);
   }
   if (name == "money") return train_for_money(std::getenv("FRUGAL_TEST_FOLDER"));
-  if (name == "bad loss") return train_with_bad_loss(with);
+  if (name == "bad loss" || name == "jump") return train_with_bad_loss(with, name == "jump");
   if (name == "folder") return train_in(std::getenv("FRUGAL_TEST_FOLDER"));
   return train(Weighed{}, data(true), true, with);
 }
@@ -295,10 +304,13 @@ TEST_CASE("preempted by a notice to one of 4 processes, and resumed by 2, by 8 a
 }
 
 TEST_CASE("a bad loss of one process takes all of them back") {
-  std::string const alone = run("bad loss", 1).front();
-  CHECK(alone.find("RESULT 6 steps") != std::string::npos);
-  for (int size : {2, 4}) {
-    for (std::string const& result : run("bad loss", size)) CHECK(result == alone);
+  // A jump is found by the losses of all, so at the same window however many processes there are.
+  for (std::string const name : {"bad loss", "jump"}) {
+    std::string const alone = run(name, 1).front();
+    CHECK(alone.find("RESULT 6 steps") != std::string::npos);
+    for (int size : name == "jump" ? std::vector{4} : std::vector{2, 4}) {
+      for (std::string const& result : run(name, size)) CHECK(result == alone);
+    }
   }
 }
 
@@ -417,26 +429,69 @@ TEST_CASE("a policy of one process ends all after the same step, and all say whi
   one_ends_all<EndsAtValidation>();
 }
 
+/// Does something in one process alone, at the third window: passes over it, or refuses a loss of it; or
+/// changes a weight after the first step.
+struct Odd {
+  struct kind : fr::optional_kind {
+    static constexpr std::string_view name = "test.Odd";
+  };
+  using listens = fr::list<fr::on::window, fr::on::loss, fr::on::step>;
+  static constexpr bool knows_ranks = true;
+  std::string does{};
+
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Odd const& settings) : does(settings.does) {}
+    void on_window(fr::WindowBegin<Context>& phase) {
+      if (does == "skips" && phase.counters().position == 32) phase.skip();
+    }
+    void on_loss(fr::LossReady<Context>& phase) {
+      fr::Counters const& now = phase.counters();
+      if (does != "refuses" || now.position != 32) return;
+      throw fr::NonFiniteLossError({.what = "odd", .where = "", .why = "", .fix = ""},
+                                   {now.epoch, now.position, now.step}, 0.0);
+    }
+    void on_step(fr::Step<Context>& phase) {
+      if (does != "drifts" || phase.counters().step != 1) return;
+      at::NoGradGuard const no_gradients;
+      phase.parameters().tensors.front().view(-1)[0] += 1e-3;
+    }
+    std::string does;
+  };
+};
+
 /// A net whose weights are made before the threads begin: they share the generator.
 struct Job {
   std::vector<torch::nn::Linear> nets{};
   std::vector<std::uint64_t> seeds{};
   std::vector<std::int64_t> samples{};
+  std::vector<std::int64_t> batches{};
+  std::vector<std::uint64_t> epochs{};
+  std::string odd{};    ///< what rank 2 does
+  std::string apart{};  ///< the folder of rank 3, if it is another one
 };
 std::vector<std::string> errors_of(Job const& job) {
   Data const all = data();
+  support::TemporaryFolder const folder;
   auto const size = static_cast<int>(job.nets.size());
   return ranks::run(size, [&](std::shared_ptr<fr::Communicator> const& with) {
     auto const rank = static_cast<std::size_t>(with->rank());
     std::int64_t const samples = job.samples.empty() ? 64 : job.samples[rank];
-    fr::TensorDataset train(all.x.narrow(0, 0, samples), all.y.narrow(0, 0, samples),
-                            {.batch = 4, .shuffle = false});
+    fr::TensorDataset train(
+        all.x.narrow(0, 0, samples), all.y.narrow(0, 0, samples),
+        {.batch = job.batches.empty() ? 4 : job.batches[rank], .shuffle = false});
     torch::nn::Linear net = job.nets[rank];
     fr::Trainer trainer{net,
                         fr::CrossEntropy{},
-                        fr::Settings{.epochs = 1, .seed = job.seeds.empty() ? 1 : job.seeds[rank]},
+                        fr::Settings{.run_dir = folder / (rank == 3 ? "run" + job.apart : "run"),
+                                     .epochs = job.epochs.empty() ? 1 : job.epochs[rank],
+                                     .seed = job.seeds.empty() ? 1 : job.seeds[rank]},
                         fr::Optimize<fr::SGD>{.lr = 0.1},
                         fr::Accumulate<4>{},
+                        fr::Rollback<>{},
+                        fr::Checkpoint<fr::Every<2>>{},
+                        Odd{.does = rank == 2 ? job.odd : std::string()},
                         fr::Replicate<fr::Exact>{.with = with}};
     trainer.fit(train);
   });
@@ -458,6 +513,15 @@ TEST_CASE("ranks that train different runs are refused, on every rank, with both
     CHECK(error.find("ranks train different runs: the seed of rank 2 is '7', and of rank 0 '1'") !=
           std::string::npos);
   }
+  job = {.nets = equal_nets(4), .batches = {4, 4, 4, 8}};
+  for (std::string const& error : errors_of(job)) {
+    CHECK(error.find("the batch size of rank 3 is '8', and of rank 0 '4'") != std::string::npos);
+  }
+  job = {.nets = equal_nets(4), .epochs = {1, 2, 1, 1}};
+  for (std::string const& error : errors_of(job)) {
+    CHECK(error.find("the number of epochs (Settings::epochs) of rank 1 is '2', and of rank 0 "
+                     "'1'") != std::string::npos);
+  }
   job = {.nets = equal_nets(4), .samples = {64, 64, 64, 60}};
   for (std::string const& error : errors_of(job)) {
     CHECK(error.find("the data of rank 3 is '") != std::string::npos);
@@ -468,6 +532,47 @@ TEST_CASE("ranks that train different runs are refused, on every rank, with both
   for (std::string const& error : errors_of(job)) {
     CHECK(error.find("the module of rank 1 is '2 tensors, hash ") != std::string::npos);
   }
+}
+
+TEST_CASE("a window that one process passes over is an error in all, with both places") {
+  for (std::string const& error : errors_of({.nets = equal_nets(4), .odd = "skips"})) {
+    CAPTURE(error);
+    CHECK(error.find("the processes are at different places of the run: rank 2 is at epoch 0, "
+                     "position 16, step 1 in a verdict, and rank 0 at epoch 0, position "
+                     "32, step 2 in the losses of a step") != std::string::npos);
+  }
+}
+
+TEST_CASE("a loss that a policy refuses in one process has all of them pass over its window") {
+  for (std::string const& error : errors_of({.nets = equal_nets(4), .odd = "refuses"})) {
+    CHECK(error == "");
+  }
+}
+
+TEST_CASE("copies that come apart are found after the next checkpoint, with the last common step") {
+  for (std::string const& error : errors_of({.nets = equal_nets(4), .odd = "drifts"})) {
+    CAPTURE(error);
+    CHECK(error.find("the weights of rank 2 and rank 0 differ since step 0") != std::string::npos);
+  }
+}
+
+TEST_CASE("a process that does not see the run's folder is told so when the fit begins") {
+  auto const errors = errors_of({.nets = equal_nets(4), .apart = " of another machine"});
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CAPTURE(errors[rank]);
+    CHECK(errors[rank].find(std::string(rank == 3 ? "this process does" : "another process does") +
+                            " not see the run's folder as the first one has it") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("what two fits must not use at one time") {
+  auto const one = fr::Communicator::join(fr::World{}), other = fr::Communicator::join(fr::World{});
+  CHECK(fr::Replicate<fr::Exact>{.with = one}.exchanges() == one.get());
+  CHECK(fr::Replicate<fr::Ring>{.with = other}.exchanges() == other.get());
+  fr::Grid const grid = fr::Grid::of(one, {});
+  CHECK(fr::Replicate<fr::Exact>{.with = grid.data}.exchanges() == one.get());
+  CHECK(fr::Pipeline<>{.with = grid.stages}.exchanges() == one.get());
 }
 
 }  // namespace frugal_test::cluster_replicate_exact

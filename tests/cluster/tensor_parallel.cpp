@@ -312,6 +312,21 @@ std::string pieces(fr::Grid const& all) {
   torch::manual_seed(9);
   bool const same_mask = mask.equal(at::dropout(wide, 0.4, true)) && after.equal(at::rand({3}));
 
+  // Initial values of one's own are those of one process.
+  torch::manual_seed(12);
+  for (at::Tensor const& each : {up->weight, down->weight, down->bias}) {
+    fr::fill_whole(each, [](at::Tensor& whole) { whole.normal_(); });
+  }
+  torch::manual_seed(12);
+  bool filled = true;
+  for (auto const& [mine, sizes] : {std::pair(up->weight, plain_up->weight.sizes()),
+                                    std::pair(down->weight, plain_down->weight.sizes()),
+                                    std::pair(down->bias, plain_down->bias.sizes())}) {
+    auto const part = fr::part_of(mine);
+    at::Tensor const whole = part ? fr::detail::whole_of(*group, mine.detach(), *part) : mine;
+    filled = filled && whole.equal(at::zeros(sizes).normal_());
+  }
+
   fr::ShardedEmbedding embed(words, width, group);
   int refused = 0;
   for (std::int64_t const index : {std::int64_t{-1}, words}) {
@@ -325,6 +340,7 @@ std::string pieces(fr::Grid const& all) {
                {"twice", twice},
                {"sums", sums},
                {"mask", same_mask ? 1 : 0},
+               {"filled", filled ? 1 : 0},
                {"refused", static_cast<double>(refused)},
                {"files", files(attend, group) ? 1 : 0}});
 }
@@ -418,8 +434,19 @@ TORCH_MODULE(Pair);
 template <class... Policies>
 std::string train_pair(fr::Grid const& all, std::string_view name, Policies const&... policies) {
   torch::manual_seed(3);
-  Pair net(all.tensor, name == "partial");
+  Pair net(all.tensor, name == "partial" || name == "late");
   net->gives_shard = name == "shard";
+  {
+    torch::NoGradGuard const no_gradients;
+    if (name == "late")
+      net->down->weight.zero_();  // hides the gradient of `norm` in the first step
+    if (name == "equal shards" || name == "filled") {
+      for (at::Tensor const& each : net->parameters()) {
+        name == "filled" ? fr::fill_whole(each, [](at::Tensor& whole) { whole.normal_(0, 0.02); })
+                         : static_cast<void>(at::Tensor(each).normal_(0, 0.02));
+      }
+    }
+  }
   if (name == "skip" && all.everyone->rank() == 1) {
     auto const count = std::make_shared<int>(0);
     net->up->weight.register_hook([count](at::Tensor const& gradient) {
@@ -492,6 +519,7 @@ TEST_CASE("attention, second derivatives, sums in BF16, dropout, wrong indices a
     CHECK(number(result, "twice") < 1e-5);
     CHECK(number(result, "sums") == 0);
     CHECK(number(result, "mask") == 1);
+    CHECK(number(result, "filled") == 1);
     CHECK(number(result, "refused") == 2);
     CHECK(number(result, "files") == 1);
   }
@@ -583,6 +611,9 @@ TEST_CASE("recipes and modules that would train silently wrong are refused in ev
       {"not of the grid", "Set Replicate's member `with` to the `data` of the Grid"},
       {"other data", "the data of rank 1"},
       {"shard", "the loss of rank 1 is "},
+      {"equal shards", "the shards of 'up.weight' are the same numbers in all 2 ranks"},
+      {"filled", "RESULT 0 windows skipped"},
+      {"late", "the gradient of 'norm.weight' differs between rank 1 and rank 0"},
       {"partial", "the gradient of 'norm.weight' differs between rank 1 and rank 0"}};
   for (auto const& [name, words_of_error] : all) {
     CAPTURE(name);

@@ -116,6 +116,8 @@ TEST_CASE("mpirun of MPICH, Intel MPI and MVAPICH2") {
   CHECK(read(all).local_rank == 1);
   // Its proxies are started by srun, one on each machine.
   CHECK(read(all, srun).text() == read(all).text());
+  // srun --mpi=pmi2 sets them itself.
+  CHECK(read(srun, {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}).text() == read(srun).text());
   CHECK(read(all, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLURM_STEP_ID", "0"}}).size == 2);
   CHECK_THROWS_WITH_AS(read(all, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}),
                        doctest::Contains("mpirun (PMI) says 1 of 2"), SettingsError);

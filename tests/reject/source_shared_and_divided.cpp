@@ -47,9 +47,9 @@ struct Rows {
   std::pair<at::Tensor, at::Tensor> get(std::uint64_t) const { return {}; }
 };
 using Whole = Loader<Rows, Stack, Pass>;
-using Part = Loader<Rows, Stack, Shared<Pass>>;
+using OneRank = Loader<Rows, Stack, Shared<Pass>>;
 struct Same {
-  auto operator()(batch_of<Part> batch) const { return batch; }
+  auto operator()(batch_of<OneRank> batch) const { return batch; }
 };
 
 template <class S>
@@ -60,10 +60,11 @@ static_assert(stands<void>);
 static_assert(stands<Mapped<Whole, Same>>);
 // A recipe of one process, such as that of each process in a loop of one's own.
 static_assert(frugal::detail::require_undivided<
-              Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>>::policies, Part>());
+              Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>>::policies, OneRank>());
 #ifdef FRUGAL_REJECT
-static_assert(stands<Mapped<Part, Same>>);
-void bad(Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>& job, Part& rows) {
+static_assert(stands<Mapped<OneRank, Same>>);
+void bad(Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>& job,
+         OneRank& rows) {
   job.fit(rows);
 }
 #endif

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <set>
@@ -14,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/cluster/communicator/begun_exchanges.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/control_frame.hpp>
 #include <frugal/cluster/communicator/local_address.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
@@ -80,6 +84,10 @@ class Communicator {
       return;
     }
     hosts_ = detail::meet(*store_, world_, limits_.join);
+    if (machines() > 1) {
+      detail::require_reachable(detail::exchange_addresses(*store_, world_, limits_.join), hosts_,
+                                world_.text());
+    }
     watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
                                                  world_.rank == 0 && !world_.agent_has_store,
                                                  detail::WatchTimes{.grace = limits_.hung});
@@ -132,16 +140,46 @@ class Communicator {
   }
 
   /// `mine` of each rank, row by row: [size, ...]. In host memory; carried beside the exchanges of
-  /// gradients.
+  /// gradients. ClusterError, in all ranks, if they are not at the same exchange (ControlFrame).
   at::Tensor gather(at::Tensor const& mine, char const* what) {
     if (size() == 1) return mine.unsqueeze(0);
-    at::Tensor all = at::empty({size() * mine.numel()}, mine.options());
-    at::Tensor flat = mine.contiguous().view(-1);
-    complete(begin(what, [&] { return control_->_allgather_base(all, flat); }), what);
+    using Frame = detail::ControlFrame;
+    at::Tensor const own = mine.contiguous();
+    std::int64_t const room = Frame::room(frame_);
+    auto const bytes = static_cast<std::int64_t>(own.nbytes());
+    Frame::Head const head =
+        Frame::head(what, gathers_++, static_cast<std::uint64_t>(bytes), *place_);
+    at::Tensor const frames = gathered(Frame::write(head, own.const_data_ptr(), frame_), what);
+    require_one_place(static_cast<char const*>(frames.const_data_ptr()));
     std::vector<std::int64_t> shape = mine.sizes().vec();
     shape.insert(shape.begin(), size());
-    return all.view(shape);
+    at::Tensor all = at::empty(shape, own.options());
+    // All have said that the rest has the same size.
+    std::int64_t const rest = std::max<std::int64_t>(bytes - room, 0);
+    at::Tensor rests;
+    if (rest > 0) {
+      at::Tensor const tail = at::empty({rest}, at::kByte);
+      std::memcpy(tail.mutable_data_ptr(), static_cast<char const*>(own.const_data_ptr()) + room,
+                  static_cast<std::size_t>(rest));
+      rests = gathered(tail, what);
+    }
+    for (std::int64_t rank = 0; rank < size() && bytes > 0; ++rank) {
+      char* const to = static_cast<char*>(all.mutable_data_ptr()) + rank * bytes;
+      auto const* const frame = static_cast<char const*>(frames.const_data_ptr()) + rank * frame_;
+      std::memcpy(to, Frame::message(frame), static_cast<std::size_t>(bytes - rest));
+      if (rest > 0) {
+        std::memcpy(to + room, static_cast<char const*>(rests.const_data_ptr()) + rank * rest,
+                    static_cast<std::size_t>(rest));
+      }
+    }
+    return all;
   }
+  /// Messages up to so many bytes go in one exchange; 0: up to those of most steps. All ranks call it, at
+  /// one place, with the same number.
+  void set_message_room(std::int64_t bytes) { frame_ = detail::ControlFrame::size_for(bytes); }
+  /// Where the run is, for the check of gather(): of all groups of this world together.
+  void set_place(PlaceInRun const& place) { *place_ = place; }
+  PlaceInRun const& place() const { return *place_; }
 
   /// Part r of `in`, which has one for each rank, goes to rank r: `out` has the own part of each.
   void exchange(at::Tensor& out, at::Tensor& in, char const* what) {
@@ -154,6 +192,7 @@ class Communicator {
       return {};
     }
     std::vector<std::int64_t> equal;
+    ++begun_.tensors;
     if (goes_by_host(in)) {
       at::Tensor from = in.cpu(), to = at::empty_like(from);
       complete(begin(what, [&] { return data(from)->alltoall_base(to, from, equal, equal); }),
@@ -170,6 +209,7 @@ class Communicator {
       all.copy_(mine);
       return;
     }
+    ++begun_.tensors;
     if (goes_by_host(mine)) {
       at::Tensor from = mine.cpu(), to = at::empty(all.sizes(), from.options());
       complete(begin(what, [&] { return data(from)->_allgather_base(to, from); }), what);
@@ -233,6 +273,7 @@ class Communicator {
 
   /// Begins to add up `tensor` over the ranks, in place, in the backend's order. Null if it is done.
   c10::intrusive_ptr<c10d::Work> start_sum(at::Tensor& tensor) {
+    ++begun_.tensors;
     if (goes_by_host(tensor)) {
       std::vector<at::Tensor> host{tensor.cpu()};
       complete(begin("the sum of gradients", [&] { return data(host.front())->allreduce(host); }),
@@ -249,8 +290,9 @@ class Communicator {
     if (watch_) watch_->enter(what, counts && counts_);
     std::string verdict;
     try {
-      wait(*work);
+      wait(*work, what, counts);
       if (watch_) watch_->leave();
+      if (!awaits_message_ && counts) ++completed_tensors_;
       return;
     } catch (detail::OthersHaveEnded const& ended) {
       verdict = ended.verdict;
@@ -305,9 +347,35 @@ class Communicator {
     world_.size = static_cast<int>(ranks.size());
     size_of_world_ = all.size_of_world_ == 0 ? all.size() : all.size_of_world_;
     watch_ = all.watch_;
+    place_ = all.place_;
     if (size() == 1) return;
     store_ = c10::make_intrusive<c10d::PrefixStore>(name, all.store_);
     control_ = gloo("control");
+  }
+
+  /// Rows of bytes of one size in all ranks.
+  at::Tensor gathered(at::Tensor const& mine, char const* what) {
+    at::Tensor all = at::empty({size() * mine.numel()}, mine.options());
+    at::Tensor own = mine;
+    ++begun_.messages;
+    auto const work = begin(what, [&] { return control_->_allgather_base(all, own); });
+    awaits_message_ = true;
+    complete(work, what);
+    awaits_message_ = false;
+    return all;
+  }
+  /// All ranks see the same frames, so all find the same.
+  void require_one_place(char const* frames) const {
+    using Frame = detail::ControlFrame;
+    auto const named = [this](int rank) { return "rank " + std::to_string(rank_in_world(rank)); };
+    Frame::Head const first = Frame::read(frames);
+    for (int rank = 1; rank < size(); ++rank) {
+      Frame::Head const head = Frame::read(frames + rank * frame_);
+      std::string difference = Frame::difference(head, named(rank), first, named(0));
+      if (difference.empty()) [[likely]]
+        continue;
+      detail::refuse_other_place(std::move(difference), hosts_[static_cast<std::size_t>(rank)]);
+    }
   }
 
   /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
@@ -365,8 +433,9 @@ class Communicator {
 
   /// In slices, to see that another rank has found out that the run is over. NCCL's wait orders
   /// streams, and does not wait.
-  void wait(c10d::Work& work) {
+  void wait(c10d::Work& work, char const* what, bool of_all) {
     constexpr std::chrono::milliseconds slice(250);
+    Looks looks;
     bool const is_sliced = watch_ && is_of_gloo(work);
     while (is_sliced && !work.isCompleted()) {
       try {
@@ -378,8 +447,51 @@ class Communicator {
       if (std::string verdict = watch_->verdict(); !verdict.empty()) {
         throw detail::OthersHaveEnded{std::move(verdict)};
       }
+      if (of_all) look_for_others(looks, what);
     }
     work.wait();
+  }
+  /// What a wait that takes long has seen of the others.
+  struct Looks {
+    std::chrono::milliseconds pause = std::chrono::seconds(1);
+    std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + pause;
+    std::vector<detail::BegunExchanges> before{};
+  };
+  /// Ends a wait that cannot end, because a rank is at another place of the run. It must have said so again
+  /// since this rank has looked: what it has said before may be of an earlier wait.
+  void look_for_others(Looks& looks, char const* what) {
+    if (std::chrono::steady_clock::now() < looks.next) return;
+    looks.before.resize(static_cast<std::size_t>(size()));
+    std::vector<detail::BegunExchanges> now = looks.before;
+    ++begun_.look;
+    detail::BegunExchanges mine = begun_;
+    mine.awaited = awaits_message_ ? 0 : completed_tensors_ + 1;
+    mine.what = what;
+    auto const key = [](int rank) { return "begun/" + std::to_string(rank); };
+    try {
+      store_->set(key(rank()), mine.text());
+      for (int other = 0; other < size(); ++other) {
+        if (other == rank() || !store_->check({key(other)})) continue;
+        now[static_cast<std::size_t>(other)] =
+            detail::BegunExchanges::parse(store_->get_to_str(key(other)));
+      }
+    } catch (std::exception const&) {
+      return;  // the watch sees that too
+    }
+    for (int other = 0; other < size(); ++other) {
+      detail::BegunExchanges const& there = now[static_cast<std::size_t>(other)];
+      detail::BegunExchanges& before = looks.before[static_cast<std::size_t>(other)];
+      bool const stays = before.look != 0 && there.still(before);
+      if (!stays) before = there;
+      if (!stays || !mine.blocks(there)) continue;
+      throw detail::OthersHaveEnded{watch_->accuse(
+          rank_in_world(other), "begun " + mine.what + ", for which rank " +
+                                    std::to_string(rank_in_world(rank())) +
+                                    " waits, and waits for the others in " + there.what +
+                                    ": the processes are at different places of the run")};
+    }
+    looks.next = std::chrono::steady_clock::now() + looks.pause;
+    looks.pause = std::min<std::chrono::milliseconds>(2 * looks.pause, std::chrono::seconds(30));
   }
   static bool is_of_gloo(c10d::Work& work) {
     return dynamic_cast<c10d::ProcessGroupGloo::AsyncWork*>(&work) != nullptr;
@@ -414,6 +526,12 @@ class Communicator {
   int size_of_world_ = 0;   ///< of a group: of the world
   bool counts_ = true;
   unsigned save_boards_ = 0;  ///< made so far
+  detail::BegunExchanges begun_;
+  std::uint64_t completed_tensors_ = 0;
+  bool awaits_message_ = false;
+  std::int64_t frame_ = detail::ControlFrame::least;  ///< bytes of a message's first part
+  std::uint64_t gathers_ = 0;                         ///< begun
+  std::shared_ptr<PlaceInRun> place_ = std::make_shared<PlaceInRun>();
   std::shared_ptr<Communicator> everyone_, tensor_;
   c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;
 };

@@ -83,8 +83,7 @@ class WorldReader {
   World of_launcher() const {
     if (is_.has("RANK") || is_.has("WORLD_SIZE")) return of_variables();
     if (is_.has("OMPI_COMM_WORLD_RANK")) return of_mpirun();
-    // Before srun, with which MPICH may start one process on each machine that starts the others.
-    if (is_.has("PMI_RANK") || is_.has("PMI_SIZE")) return of_hydra();
+    if (is_.has("PMI_RANK") || is_.has("PMI_SIZE")) return of_pmi();
     if (is_.has("MV2_COMM_WORLD_RANK")) return of_mvapich();
     if (started_by_srun()) return of_srun();
     if (is_.has("SKYPILOT_NODE_RANK")) return of_skypilot();
@@ -138,6 +137,14 @@ class WorldReader {
     return world;
   }
 
+  /// srun sets these variables too (--mpi=pmi2). If its own say otherwise it has started Hydra's proxies, one
+  /// on each machine, which have started the processes.
+  World of_pmi() const {
+    World const hydra = of_hydra();
+    if (!started_by_srun()) return hydra;
+    World const srun = of_srun();
+    return place(srun) == place(hydra) ? srun : hydra;
+  }
   /// mpirun and mpiexec of MPICH, Intel MPI and Cray MPI.
   World of_hydra() const {
     World world;

@@ -33,6 +33,7 @@
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
+#include <frugal/policy/checkpoint/seen_file.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -138,7 +139,8 @@ class Checkpoint<Options...>::State {
 
  public:
   explicit State(Checkpoint const& settings)
-      : on_interrupt_(settings.on_interrupt),
+      : resume_(settings.resume),
+        on_interrupt_(settings.on_interrupt),
         share_(settings.share),
         machine_lifetime_(settings.machine_lifetime),
         best_(options::retention().best),
@@ -276,6 +278,7 @@ class Checkpoint<Options...>::State {
                             .fix = "Do what its own error says, and start all again."});
       }
       saver_.share(run, [] {});
+      require_one_folder(phase);
       saver_.follow(run, std::move(recipe), moves, text);
     } else {
       try {
@@ -286,7 +289,28 @@ class Checkpoint<Options...>::State {
       }
       phase.from_first(saver_.beginning(run));
       saver_.share(run, {});
+      require_one_folder(phase);
     }
+  }
+  /// Where the first process writes whole checkpoints, the others read them when the run resumes. That is
+  /// asked now, and not then.
+  void require_one_folder(FitBegin<Context> const& phase) const {
+    RunState const& run = phase.run_state();
+    if (resume_ == Resume::Never || run.save_board || phase.processes().count == 1) return;
+    std::optional<detail::SeenFile> file;
+    if (!follows_) file.emplace(run.settings.run_dir);
+    std::string const text = phase.from_first(file ? file->text() : std::string());
+    bool const sees = file || detail::SeenFile::is_seen(run.settings.run_dir, text);
+    if (phase.reduce(Quantity::stop, sees ? 0.0 : 1.0) == 0) return;
+    throw ClusterError(
+        {.what = std::string(sees ? "another process does not see" : "this process does not see") +
+                 " the run's folder as the first one has it",
+         .where = "Checkpoint, " + run.settings.run_dir.string(),
+         .why =
+             "the first process writes the checkpoints there, and all of them read them when the "
+             "run resumes",
+         .fix = "Give all of them one folder on a file system that they share, or set "
+                "Checkpoint::resume to Resume::Never for a run that will not resume."});
   }
 
   bool save_here(CheckpointPhase<Context>& phase) {
@@ -335,6 +359,7 @@ class Checkpoint<Options...>::State {
     RunState& run = phase.run_state();
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.read_losses();
+    ++run.saves;
     if (follows_) {
       if (saver_.is_shared()) return saver_.save_part(run);
       return give_parts(run);
@@ -382,6 +407,7 @@ class Checkpoint<Options...>::State {
     }
   }
 
+  Resume resume_;
   OnInterrupt on_interrupt_;
   double share_;
   std::optional<double> machine_lifetime_;

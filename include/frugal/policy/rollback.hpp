@@ -14,6 +14,9 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/snapshot.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/finite_state.hpp>
@@ -96,13 +99,25 @@ class Rollback<Options...>::State {
   }
 
   void on_loss(LossReady<Context>& phase) {
-    if (looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    // Processes look together, when all have the losses of all: see on_joined().
+    if (divides || looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
     if (*phase.loss.weight == 0) return;  // a mean over nothing
     // The sample count changes with every window, so another count means another window.
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
       mean_before_ = mean_;
     }
-    look(detail::host_scalar(phase.loss.value), phase.counters());
+    look(detail::host_scalar(phase.loss.value), phase.counters().micro_batch);
+  }
+
+  /// Of a window that processes divide: its losses are those of all, in the window's order, so all find
+  /// the same jump.
+  void on_joined(SharedWindow<Context> const& phase) {
+    if (settings_.jump == 0) return;
+    std::uint64_t micro_batch = phase.counters().micro_batch - phase.records.size();
+    for (MicroBatchRecord const& each : phase.records) {
+      if (each.weight != 0) look(detail::host_scalar(each.loss), micro_batch);
+      ++micro_batch;
+    }
   }
 
   void on_undo(WindowRetry<Context> const& phase) {
@@ -121,8 +136,9 @@ class Rollback<Options...>::State {
     double const loss = phase.reduce(Quantity::loss, phase.last_loss());
     if (std::isnan(loss)) return;
     // On the CPU each loss was checked at once; the run may not be on its device yet.
-    if (settings_.jump != 0 && (looks_late || !phase.parameters().tensors.front().is_cpu())) {
-      look(loss, phase.counters());
+    if (!divides && settings_.jump != 0 &&
+        (looks_late || !phase.parameters().tensors.front().is_cpu())) {
+      look(loss, phase.counters().micro_batch);
     }
     keep(phase);
   }
@@ -143,17 +159,19 @@ class Rollback<Options...>::State {
   /// Restores the last good state. False after too many rollbacks.
   bool recover(CheckpointPhase<Context>& phase, LossError const& error) {
     if (kept_step_ == nothing || good_.empty()) return false;
-    bool const known = error.window.position != LossError::Window::elsewhere;
-    bool const of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
+    LossError::Window const where = agreed_window(phase, error.window);
+    bool const known = where.position != LossError::Window::elsewhere;
+    bool of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
+    if constexpr (divides) of_weights = agreed(phase, of_weights);
     // The return that looked for this window has been counted.
     bool const found = bad_.searching() && of_weights && known;
     if (!found && returns_++ == settings_.at_most) return false;
     if (found) {
-      bad_.found(error.window);
+      bad_.found(where);
     } else if (!bad_.searching() && (of_weights ? !known : has_bad_weights(phase))) {
-      bad_.search(error.window, std::max(error.window.step, phase.counters().step));
+      bad_.search(where, std::max(where.step, phase.counters().step));
     } else if (known) {
-      bad_.add(error.window.epoch, error.window.position);
+      bad_.add(where.epoch, where.position);
     }
     double const scale = phase.learning_rate_scale() * (found ? 1 : settings_.slow_down);
     busy_ = true;
@@ -183,16 +201,17 @@ class Rollback<Options...>::State {
 
  private:
   // A replayed step does not pass its losses to hooks; the ledger has them.
+  static constexpr bool divides = Run<Context>::divides;
   static constexpr bool looks_late = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
-  void look(double loss, Counters const& now) {
+  void look(double loss, std::uint64_t micro_batch) {
     if (!std::isfinite(loss)) return;  // a policy skips its window
     if (mean_.jumps(loss, settings_.jump)) {
       throw LossJumpError(
           {.what = "the loss jumped to " + std::to_string(loss),
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
-                    ", micro-batch " + std::to_string(now.micro_batch),
+                    ", micro-batch " + std::to_string(micro_batch),
            .why = "the mean of the losses before it is " + std::to_string(mean_.value()),
            .fix = "Check the samples of that window, lower the learning rate, or raise "
                   "Rollback::jump."},
@@ -212,6 +231,26 @@ class Rollback<Options...>::State {
   /// Several processes agree.
   static bool agreed(CheckpointPhase<Context>& phase, bool bad) {
     return phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) != 0;
+  }
+  /// The window that all pass over. A policy may have refused a loss in one process alone: the others know
+  /// only that there is one, and would train the window, and be one ahead from then on.
+  static LossError::Window agreed_window(CheckpointPhase<Context>& phase,
+                                         LossError::Window const& here) {
+    if constexpr (!divides) {
+      return here;
+    } else {
+      // Whole numbers below 2^53, plus 1: 0 is of a process that does not know it.
+      bool knows = here.position != LossError::Window::elsewhere;
+      auto const largest = [&](std::uint64_t value) {
+        double const all = phase.reduce(Quantity::stop, knows ? static_cast<double>(value) + 1 : 0);
+        return static_cast<std::uint64_t>(all);
+      };
+      std::uint64_t const step = largest(here.step);
+      if (step == 0) return here;
+      knows = knows && here.step == step - 1;  // all numbers of one window
+      std::uint64_t const epoch = largest(here.epoch), position = largest(here.position);
+      return {epoch - 1, position - 1, step - 1};
+    }
   }
   bool has_bad_weights(CheckpointPhase<Context>& phase) {
     bool const bad = first_bad(phase, Part::module).has_value();

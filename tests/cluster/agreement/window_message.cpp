@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace frugal_test::cluster_window_message {
 
 using frugal::detail::MicroBatchNumbers;
 using frugal::detail::WindowMessage;
+using frugal::detail::WindowStamp;
 
 TEST_CASE("a message comes back as it was, to the bit") {
   for (std::size_t parameters : {0U, 1U, 62U, 63U, 64U, 200U}) {
@@ -44,6 +46,32 @@ TEST_CASE("a part without a gradient counts for nothing, whatever its weight") {
   CHECK_FALSE(message.unpack(message.pack({}, {false}, false, false)).counts());
   CHECK_FALSE(message.unpack(message.pack({{.weight = 3}}, {false}, false, false)).counts());
   CHECK(message.unpack(message.pack({{.weight = 0}}, {true}, false, false)).counts());
+}
+
+TEST_CASE(
+    "a message says which window it is of, and whether a checkpoint was saved, at no length") {
+  WindowMessage const message(2, 70);
+  std::vector<bool> const has(70, true);
+  frugal::PlaceInRun const here{.epoch = 3, .position = 1ULL << 40U, .step = 7};
+  WindowStamp const stamp = WindowStamp::of((1ULL << 32U) + 5, here, 9);
+  CHECK(stamp.number == 5);
+  at::Tensor const sent =
+      message.pack({{.loss = 1}, {.loss = 2}}, has, true, true, true, true, stamp);
+  CHECK(sent.numel() == 2 + 4 * 2 + 2);
+  WindowMessage::Part const got = message.unpack(sent);
+  CHECK(got.stamp == stamp);
+  CHECK(got.micro_batches.size() == 2);
+  CHECK((got.preempts && got.fails && got.has_scalars && got.has_saved));
+  WindowMessage::Part const other = message.unpack(
+      message.pack({}, has, false, false, false, false, WindowStamp::of(5, here, 10)));
+  CHECK_FALSE(other.stamp == stamp);  // this process has read one sample more
+  CHECK_FALSE(other.has_saved);
+}
+
+TEST_CASE("numbers that are no message of a window have no more micro-batches than a process") {
+  WindowMessage const message(2, 1);
+  CHECK(message.unpack(at::full({static_cast<std::int64_t>(message.size())}, -1, at::kLong))
+            .micro_batches.size() == 2);
 }
 
 TEST_CASE("a bad loss and a preemption are told apart") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/communicator/control_frame.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -18,17 +19,45 @@ namespace frugal::detail {
 /// The texts of all ranks.
 inline std::vector<std::string> gather_texts(Communicator& all, std::string const& mine,
                                              char const* what) {
-  at::Tensor const own_length = at::full({1}, static_cast<std::int64_t>(mine.size()), at::kLong);
-  at::Tensor const lengths = all.gather(own_length, what);
-  at::Tensor row =
-      at::zeros({std::max<std::int64_t>(lengths.max().item<std::int64_t>(), 1)}, at::kByte);
-  std::memcpy(row.mutable_data_ptr(), mine.data(), mine.size());
-  at::Tensor const rows = all.gather(row, what);
+  // The length and the beginning, in one message of one size; then what is left of the longest.
+  constexpr std::int64_t word = sizeof(std::int64_t), begin = ControlFrame::room() - word;
+  auto const part_of = [](std::string const& text, std::int64_t from, char* to, std::int64_t most) {
+    auto const length = static_cast<std::int64_t>(text.size());
+    if (from < length) {
+      std::memcpy(to, text.data() + from, static_cast<std::size_t>(std::min(most, length - from)));
+    }
+  };
+  auto const length = static_cast<std::int64_t>(mine.size());
+  at::Tensor const first = at::zeros({word + begin}, at::kByte);
+  auto* const own = static_cast<char*>(first.mutable_data_ptr());
+  std::memcpy(own, &length, word);
+  part_of(mine, 0, own + word, begin);
+  at::Tensor const firsts = all.gather(first, what);
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t rank = 0; rank < all.size(); ++rank) {
+    std::int64_t one = 0;
+    std::memcpy(&one, firsts[rank].const_data_ptr(), word);
+    lengths.push_back(one);
+  }
+  std::int64_t const longest = *std::ranges::max_element(lengths) - begin;
+  at::Tensor rests;
+  if (longest > 0) {
+    at::Tensor const rest = at::zeros({longest}, at::kByte);
+    part_of(mine, begin, static_cast<char*>(rest.mutable_data_ptr()), longest);
+    rests = all.gather(rest, what);
+  }
   std::vector<std::string> texts;
   for (std::int64_t rank = 0; rank < all.size(); ++rank) {
-    at::Tensor const one = rows[rank];
-    texts.emplace_back(static_cast<char const*>(one.const_data_ptr()),
-                       static_cast<std::size_t>(lengths[rank].item<std::int64_t>()));
+    std::int64_t const whole = lengths[static_cast<std::size_t>(rank)];
+    at::Tensor const row = firsts[rank];
+    std::string text(static_cast<char const*>(row.const_data_ptr()) + word,
+                     static_cast<std::size_t>(std::min(whole, begin)));
+    if (whole > begin) {
+      at::Tensor const rest = rests[rank];
+      text.append(static_cast<char const*>(rest.const_data_ptr()),
+                  static_cast<std::size_t>(whole - begin));
+    }
+    texts.push_back(std::move(text));
   }
   return texts;
 }

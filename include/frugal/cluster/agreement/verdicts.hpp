@@ -34,9 +34,14 @@ inline double joined_number(Communicator& all, Quantity what, double value) {
 inline at::Tensor joined_numbers(Communicator& all, Quantity what, at::Tensor const& value) {
   if (all.size() == 1) return value;
   at::Tensor mine = value.contiguous().view(-1);
-  at::Tensor rows = at::empty({all.size() * mine.numel()}, mine.options());
-  all.collect(rows, mine, "a flag");
-  rows = rows.view({all.size(), -1});
+  at::Tensor rows;
+  if (mine.is_cpu() || all.goes_by_host(mine)) {
+    rows = all.gather(mine.cpu(), "a flag").to(mine.device());
+  } else {
+    rows = at::empty({all.size() * mine.numel()}, mine.options());
+    all.collect(rows, mine, "a flag");
+    rows = rows.view({all.size(), -1});
+  }
   return (is_verdict(what) ? rows.amax(0) : rows.sum(0)).view(value.sizes()).to(value.dtype());
 }
 

@@ -4,10 +4,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/communicator/control_frame.hpp>
 
 namespace frugal::detail {
 
@@ -19,20 +24,37 @@ struct MicroBatchNumbers {
   std::uint64_t tokens = 0;
 };
 
+/// Which window a message is of: of all processes the same. Of the place a hash, so that messages are no
+/// longer for it: they are parts of the buckets in which gradients travel.
+struct WindowStamp {
+  std::uint64_t number = 0;  ///< of the windows of this fit, in 32 bits
+  std::uint64_t place = 0;   ///< in 60 bits
+  bool operator==(WindowStamp const&) const = default;
+
+  /// `consumed`: samples of the epoch up to the window's end, as this process has read them.
+  static WindowStamp of(std::uint64_t number, PlaceInRun const& at, std::uint64_t consumed) {
+    std::array<std::uint64_t, 4> const all{at.epoch, at.position, at.step, consumed};
+    return {.number = number & 0xffffffff, .place = Hash::of(std::as_bytes(std::span(all))) >> 4};
+  }
+};
+
 /// What a process says of its part of a window: its micro-batches, which parameters have got a
-/// gradient, whether it asks for a preemption, whether it has a bad loss, and whether its losses have
-/// scalars. Of a fixed size, so that no other message has to say how long it is.
+/// gradient, whether it asks for a preemption, whether it has a bad loss, whether its losses have
+/// scalars, and whether it has saved a checkpoint since the window before. Of a fixed size, so that no other message has to say how long it is.
 class WindowMessage {
  public:
   /// `most`: micro-batches of a process.
   WindowMessage(std::size_t most, std::size_t parameters) : most_(most), parameters_(parameters) {}
 
   at::Tensor pack(std::vector<MicroBatchNumbers> const& own, std::vector<bool> const& has_gradient,
-                  bool preempts, bool fails, bool has_scalars = false) const {
+                  bool preempts, bool fails, bool has_scalars = false, bool has_saved = false,
+                  WindowStamp const& stamp = {}) const {
     at::Tensor message = at::zeros({static_cast<std::int64_t>(size())}, at::kLong);
     auto* at = message.mutable_data_ptr<std::int64_t>();
-    *at++ = static_cast<std::int64_t>(own.size());
-    *at++ = (preempts ? 1 : 0) | (fails ? 2 : 0) | (has_scalars ? 4 : 0);
+    *at++ = static_cast<std::int64_t>(own.size() | stamp.number << 32);
+    *at++ = static_cast<std::int64_t>((preempts ? 1U : 0U) | (fails ? 2U : 0U) |
+                                      (has_scalars ? 4U : 0U) | (has_saved ? 8U : 0U) |
+                                      stamp.place << 4);
     for (std::size_t i = 0; i < most_; ++i) {
       MicroBatchNumbers const& each = i < own.size() ? own[i] : MicroBatchNumbers{};
       *at++ = std::bit_cast<std::int64_t>(each.loss);
@@ -53,17 +75,23 @@ class WindowMessage {
     bool preempts = false;
     bool fails = false;
     bool has_scalars = false;
+    bool has_saved = false;
+    WindowStamp stamp{};
     /// Whether a micro-batch of it has a gradient.
     bool counts() const { return std::ranges::find(has_gradient, true) != has_gradient.end(); }
   };
   Part unpack(at::Tensor const& row) const {
     auto const* at = row.const_data_ptr<std::int64_t>();
     Part part;
-    part.micro_batches.resize(static_cast<std::size_t>(*at++));
-    std::int64_t const flags = *at++;
+    auto const first = static_cast<std::uint64_t>(*at++);
+    auto const flags = static_cast<std::uint64_t>(*at++);
+    part.stamp = {.number = first >> 32, .place = flags >> 4};
+    // More than a process has is no message of a window.
+    part.micro_batches.resize(std::min<std::size_t>(first & 0xffffffff, most_));
     part.preempts = (flags & 1) != 0;
     part.fails = (flags & 2) != 0;
     part.has_scalars = (flags & 4) != 0;
+    part.has_saved = (flags & 8) != 0;
     for (std::size_t i = 0; i < most_; ++i, at += 4) {
       if (i >= part.micro_batches.size()) continue;
       part.micro_batches[i] = {.loss = std::bit_cast<double>(at[0]),

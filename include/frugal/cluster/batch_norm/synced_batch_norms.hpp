@@ -39,6 +39,10 @@ class SyncedBatchNorms {
     release();
     each_batch_norm(module, [this](auto& layer) { add(layer); });
   }
+  /// Of the messages of a layer.
+  std::int64_t message_bytes() const {
+    return layers_.empty() ? 0 : row_size() * static_cast<std::int64_t>(sizeof(double));
+  }
   void begin_window() {}
 
   /// During its lifetime a micro-batch is trained, whose gradients are still to be multiplied by

@@ -5,11 +5,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -41,6 +48,57 @@ inline std::string local_address_towards(std::string const& host, std::uint16_t 
                       .where = "the store's machine",
                       .why = code == 0 ? "it has an address, and no route" : ::gai_strerror(code),
                       .fix = "Correct MASTER_ADDR, or name the interface in GLOO_SOCKET_IFNAME."});
+}
+
+/// An address, or the name of an interface, that leads to the machine itself.
+inline bool is_loopback(std::string const& address) {
+  return address.starts_with("127.") || address.starts_with("::ffff:127.") || address == "::1" ||
+         address == "lo";
+}
+
+/// ClusterError if a rank gives the others an address that leads each of them to itself: they would wait for
+/// it, and none would know why. `addresses`: of the ranks, or the name of an interface; `hosts`: where they
+/// run. All are at such addresses where they are on one machine under several names.
+inline void require_reachable(std::vector<std::string> const& addresses,
+                              std::vector<std::string> const& hosts, std::string const& where) {
+  auto const bad = std::ranges::find_if(addresses, is_loopback);
+  auto const good = std::ranges::find_if_not(addresses, is_loopback);
+  if (bad == addresses.end() || good == addresses.end()) return;
+  auto const named = [&](auto at) {
+    auto const rank = static_cast<std::size_t>(at - addresses.begin());
+    return "rank " + std::to_string(rank) + " (" + hosts[rank] + ")";
+  };
+  throw ClusterError(
+      {.what = named(bad) + " would give the others the address " + *bad +
+               ", which leads each machine to itself",
+       .where = where,
+       .why = "there the name in MASTER_ADDR is one of loopback (Debian's /etc/hosts has 127.0.1.1 "
+              "for "
+              "a machine's own name), and " +
+              named(good) + " is on another machine",
+       .fix =
+           "Set GLOO_SOCKET_IFNAME on each machine to the interface that leads to the others "
+           "(`ip -brief address` lists them), or remove the line with 127.0.1.1 from /etc/hosts."});
+}
+
+/// The address that each rank gives the others; all call it. `store`: at which all have met.
+inline std::vector<std::string> exchange_addresses(c10d::Store& store, World const& world,
+                                                   std::chrono::milliseconds limit) {
+  auto const key = [](int rank) { return "address/" + std::to_string(rank); };
+  auto const read = [](int rank) { return "address read/" + std::to_string(rank); };
+  char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  store.set(key(world.rank), interface != nullptr ? std::string(interface)
+                                                  : local_address_towards(world.host, world.port));
+  std::vector<std::string> all, readers;
+  for (int rank = 0; rank < world.size; ++rank) {
+    store.wait({key(rank)}, limit);
+    all.push_back(store.get_to_str(key(rank)));
+    readers.push_back(read(rank));
+  }
+  store.set(read(world.rank), std::string("1"));
+  // One may refuse them and end, and the store with it.
+  if (world.rank == 0) store.wait(readers, limit);
+  return all;
 }
 
 }  // namespace frugal::detail

@@ -18,6 +18,9 @@ namespace frugal::detail {
 /// Replicate<Exact> in one process.
 class LocalGradients {
  public:
+  /// Of this process alone: in a window the weights differ.
+  static constexpr bool are_local = true;
+
   explicit LocalGradients(Communicator& all) : all_(all), alone_({}, World{}), own_(alone_) {}
 
   void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const* sharded) {

@@ -17,8 +17,10 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/one_window.hpp>
 #include <frugal/cluster/agreement/renormalised.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
+#include <frugal/cluster/agreement/same_replicas.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
@@ -114,6 +116,7 @@ class PipelineState {
       require_same_run(*everyone_, phase.run_state().settings_to_compare);
     }
     require_same_copies(phase, "the module");
+    replicas_.begin(phase.run_state());
   }
   /// What several processes have must have come out the same.
   void on_fit_end(FitEnd<Context>& phase) {
@@ -144,6 +147,7 @@ class PipelineState {
     as_run(
         *everyone_,
         [&] {
+          everyone_->set_place({});
           all_->connect_links();
           if (copies_ && phase.settings().device.is_cpu()) copies_->connect_links();
           next();
@@ -168,6 +172,8 @@ class PipelineState {
 
   /// The processes with the last stage have the losses, and give them to all.
   void join(SharedWindow<Context>& phase) {
+    Counters const& now = phase.counters();
+    everyone_->set_place({.epoch = now.epoch, .position = now.position, .step = now.step});
     gradients_.finish_passes(phase.parameters());
     std::vector<bool> has;
     for (std::size_t const i : shared_) has.push_back(gradients_.has(i));
@@ -270,12 +276,27 @@ class PipelineState {
                      .samples = each.samples,
                      .tokens = each.tokens});
     }
-    at::Tensor const rows = everyone_->gather(message.pack(own, has, phase.preempts, phase.fails),
-                                              "the losses of a step");
+    at::Tensor const rows = everyone_->gather(
+        message.pack(own, has, phase.preempts, phase.fails, false,
+                     replicas_.has_saved(phase.run_state()),
+                     WindowStamp::of(windows_, everyone_->place(), phase.consumed)),
+        "the losses of a step");
+    std::vector<WindowMessage::Part> parts;
+    for (std::int64_t rank = 0; rank < everyone_->size(); ++rank) {
+      parts.push_back(message.unpack(rows[rank]));
+    }
+    require_one_window(*everyone_, parts, phase.consumed);
+    ++windows_;
+    bool const saved =
+        std::ranges::any_of(parts, [](WindowMessage::Part const& each) { return each.has_saved; });
+    if (saved && number_of_copies() > 1) {
+      replicas_.compare(*copies_, phase.run_state(), /*with_moments=*/false);
+    } else if (saved) {
+      replicas_.begin(phase.run_state());
+    }
     records.clear();
     // Copy by copy, so in the window's order.
-    for (std::int64_t rank = 0; rank < everyone_->size(); ++rank) {
-      WindowMessage::Part const part = message.unpack(rows[rank]);
+    for (WindowMessage::Part const& part : parts) {
       phase.preempts = phase.preempts || part.preempts;
       phase.fails = phase.fails || part.fails;
       for (MicroBatchNumbers const& each : part.micro_batches) {
@@ -333,6 +354,8 @@ class PipelineState {
   StageGradients gradients_;
   std::shared_ptr<DividedLayers> layers_;
   std::vector<std::size_t> shared_;  ///< indices of parameters
+  SameReplicas replicas_;
+  std::uint64_t windows_ = 0;  ///< of this fit, before this one
 };
 
 }  // namespace frugal::detail

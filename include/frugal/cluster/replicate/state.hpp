@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/one_window.hpp>
 #include <frugal/cluster/agreement/renormalised.hpp>
 #include <frugal/cluster/agreement/run_values.hpp>
+#include <frugal/cluster/agreement/same_replicas.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
@@ -55,6 +58,8 @@ namespace frugal::detail {
 template <class Context, class Gradients, bool shards, class BatchNorms = BatchNormStatistics>
 class ReplicateState {
   static constexpr int window = traits_of<Context>::batches;
+  /// Whether the processes have the same weights and moments in a window.
+  static constexpr bool has_replicas = !requires { requires bool(Gradients::are_local); };
 
  public:
   static constexpr bool carries_scalars = true;
@@ -87,6 +92,12 @@ class ReplicateState {
   void on_ready(Ready<Context>& phase) {
     if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().settings_to_compare);
     require_same_module(phase, "the module");
+    // All have the same layers.
+    if constexpr (requires { batch_norms_.message_bytes(); }) {
+      all_.set_message_room(batch_norms_.message_bytes());
+    }
+    if (cut_) cut_->require_different_shards();
+    replicas_.begin(phase.run_state());
   }
   void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
 
@@ -95,6 +106,7 @@ class ReplicateState {
     as_run(
         all_,
         [&] {
+          all_.set_place({});
           // Here and not in the first window, where one may take long and another wait without a name
           // for it.
           if (phase.settings().device.is_cpu()) all_.connect_links();
@@ -103,7 +115,10 @@ class ReplicateState {
           next();
           if (sharded_) sharded_->give_back();
         },
-        [&] { unshard(phase); });
+        [&] {
+          all_.set_message_room(0);
+          unshard(phase);
+        });
   }
 
   bool is_first() const { return everyone_.rank() == 0; }
@@ -177,7 +192,7 @@ class ReplicateState {
       }
     }
     batch_norms_.join(in_rounds());
-    if (cut_ && !std::exchange(has_compared_gradients_, true)) cut_->require_same_gradients();
+    if (cut_) cut_->require_same_gradients();
     trained_ = 0;
     // What draws random numbers until the next window draws the same in every process.
     at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
@@ -230,7 +245,6 @@ class ReplicateState {
                                          : "a policy of the kind " + other);
     }
     cut_.emplace(*all_.tensor(), phase.parameters(), all_.rank() == 0);
-    has_compared_gradients_ = false;
     phase.update_parts(&cut_->parts());
     RunState& run = phase.run_state();
     run.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
@@ -323,6 +337,8 @@ class ReplicateState {
       if (each.requires_grad()) parameters_.push_back(each);
     }
     if (sharded_) require_sharded();
+    Counters const& now = phase.counters();
+    all_.set_place({.epoch = now.epoch, .position = now.position, .step = now.step});
     gradients_.begin(parameters_, sharded_ ? &*sharded_ : nullptr);
     batch_norms_.begin_window();
     trained_ = 0;
@@ -353,8 +369,10 @@ class ReplicateState {
       has_scalars = has_scalars || !each.scalars.empty();
     }
     std::string const scalars = written_scalars(records);
-    at::Tensor const rows = gradients_.exchange(
-        message.pack(own, has_gradient_, phase.preempts, phase.fails, has_scalars));
+    at::Tensor const rows =
+        gradients_.exchange(message.pack(own, has_gradient_, phase.preempts, phase.fails,
+                                         has_scalars, replicas_.has_saved(phase.run_state()),
+                                         WindowStamp::of(windows_, all_.place(), phase.consumed)));
     has_scalars = false;
     std::vector<bool> counts;
     std::vector<WindowMessage::Part> parts;
@@ -367,6 +385,13 @@ class ReplicateState {
       for (std::size_t i = 0; i < has_gradient_.size(); ++i) {
         has_gradient_[i] = has_gradient_[i] || part.has_gradient[i];
       }
+    }
+    require_one_window(all_, parts, phase.consumed);
+    ++windows_;
+    if constexpr (has_replicas) {
+      bool const saved = std::ranges::any_of(
+          parts, [](WindowMessage::Part const& each) { return each.has_saved; });
+      if (saved) replicas_.compare(all_, phase.run_state(), !shards && !cut_);
     }
     std::vector<std::size_t> const places = places_in_window(parts);
     records.clear();
@@ -416,8 +441,9 @@ class ReplicateState {
   std::vector<bool> has_gradient_;
   std::optional<ShardedParameters> sharded_;
   std::optional<ShardedModule> cut_;
-  bool has_compared_gradients_ = false;
   std::uint64_t trained_ = 0;  // own micro-batches of this window so far
+  SameReplicas replicas_;
+  std::uint64_t windows_ = 0;  // of this fit, before this one
 };
 
 }  // namespace frugal::detail

@@ -63,6 +63,9 @@ class ShardedModule {
     parts_.parameters = parameters;
     for (at::Tensor const& each : parameters.tensors) {
       parts_.of.push_back(part_of(each));
+      if (!parts_.of.back() && each.requires_grad()) {
+        waits_for_gradient_.push_back(parts_.of.size() - 1);
+      }
       if (!parts_.of.back() ||
           parts_.of.back()->count * group.size() == parts_.of.back()->whole_count())
         continue;
@@ -164,32 +167,70 @@ class ShardedModule {
     require_same_run(group_, values);
   }
 
-  /// Throws ModuleError if a parameter that all ranks have gets another gradient in one: it is used on a
-  /// shard, so each rank has a part of the sum alone, and the copies would drift apart.
-  void require_same_gradients() const {
+  /// Throws ModuleError if all ranks have the same numbers for their shards of a parameter, and not one
+  /// number: each has drawn its own from equal generators.
+  void require_different_shards() const {
     std::string mine;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < parts_.of.size(); ++i) {
-      at::Tensor const& gradient = parts_.parameters.tensors[i].grad();
-      if (parts_.of[i]) continue;
+      if (!parts_.of[i]) continue;
+      at::Tensor const shard = parts_.parameters.tensors[i].detach();
+      bool const is_constant = shard.numel() < 2 || shard.eq(shard.flatten()[0]).all().item<bool>();
       names.push_back(parts_.parameters.names[i]);
-      mine += gradient.defined() ? hash_of(gradient) : std::string(16, '-');
+      mine += is_constant ? std::string(hash_size, '-') : hash_of(shard);
+    }
+    std::vector<std::string> const all = gather_texts(group_, mine, "the comparison of shards");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::string const first = all.front().substr(hash_size * i, hash_size);
+      bool const is_same = std::ranges::all_of(all, [&](std::string const& each) {
+        return each.compare(hash_size * i, hash_size, first) == 0;
+      });
+      if (!is_same || first.front() == '-') continue;
+      throw ModuleError(
+          {.what = "the shards of '" + names[i] + "' are the same numbers in all " +
+                   std::to_string(all.size()) + " ranks",
+           .where = "the beginning of a fit of a module that is cut over processes",
+           .why = "each rank has drawn its shard from an equal generator, so the layer has each "
+                  "column, row or head " +
+                  std::to_string(all.size()) + " times, and they stay equal",
+           .fix =
+               "Leave the weights as the layer draws them, or draw the whole and cut it: "
+               "`fill_whole(parameter, [](at::Tensor& whole) { torch::nn::init::normal_(whole, 0, "
+               "0.02); })` for each parameter, with the same seed in all ranks."});
+    }
+  }
+
+  /// Throws ModuleError if a parameter that all ranks have gets another gradient in one: it is used on a
+  /// shard, so each rank has a part of the sum alone, and the copies would drift apart. Looks at each
+  /// parameter until its gradient is not zero: before, all parts are alike.
+  void require_same_gradients() {
+    if (waits_for_gradient_.empty()) return;
+    std::string mine;
+    for (std::size_t const i : waits_for_gradient_) {
+      at::Tensor const& gradient = parts_.parameters.tensors[i].grad();
+      bool const is_zero = !gradient.defined() || !gradient.ne(0).any().item<bool>();
+      mine += is_zero ? std::string(hash_size, '-') : hash_of(gradient);
     }
     std::vector<std::string> const all = gather_texts(group_, mine, "the comparison of gradients");
-    for (std::size_t rank = 1; rank < all.size(); ++rank) {
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        if (all[rank].compare(16 * i, 16, all.front(), 16 * i, 16) == 0) continue;
+    std::vector<std::size_t> still;
+    for (std::size_t k = 0; k < waits_for_gradient_.size(); ++k) {
+      std::size_t const i = waits_for_gradient_[k];
+      for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        if (all[rank].compare(hash_size * k, hash_size, all.front(), hash_size * k, hash_size) == 0)
+          continue;
         throw ModuleError(
-            {.what = "the gradient of '" + names[i] + "' differs between rank " +
+            {.what = "the gradient of '" + parts_.parameters.names[i] + "' differs between rank " +
                      std::to_string(group_.rank_in_world(static_cast<int>(rank))) + " and rank " +
                      std::to_string(group_.rank_in_world(0)),
-             .where = "the first step of a module that is cut over processes",
+             .where = "its first step with a gradient, of a module that is cut over processes",
              .why = "all of them have this parameter, and use it on their shards, on other data or "
                     "with other random numbers",
              .fix = "Use `copy_to_group(parameter, group)` where it is used on a shard, and "
                     "ShardedDropout for dropout of a shard."});
       }
+      if (all.front()[hash_size * k] == '-') still.push_back(i);
     }
+    waits_for_gradient_ = std::move(still);
   }
 
  private:
@@ -204,8 +245,12 @@ class ShardedModule {
     return hex_of(hash.digest());
   }
 
+  static constexpr std::size_t hash_size = 16;  ///< of hash_of()
+
   Communicator& group_;
   bool gives_;
+  /// Parameters that are not cut, and whose gradients have been zero so far.
+  std::vector<std::size_t> waits_for_gradient_;
   std::vector<std::int64_t> kept_;  ///< bytes of checkpoints, by rank
   ParameterParts parts_;
 };

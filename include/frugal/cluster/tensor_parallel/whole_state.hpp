@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
+#include <frugal/data/batch.hpp>
 #include <frugal/data/named_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/save_weights.hpp>
@@ -89,6 +91,31 @@ void load_whole_state(Module& module, NamedTensors const& whole) {
   }
   at::NoGradGuard const no_gradients;
   for (auto& [tensor, from] : pairs) tensor.copy_(detail::own_part(from, tensor));
+}
+
+/// Sets a parameter to this rank's part of what `fill(whole)` makes of a tensor of zeros with the whole
+/// shape: for initial values of your own. All ranks of the tensor group call it with equal generators, and
+/// draw the same as one process. `torch::nn::init` on the parameter itself draws the same shard in each.
+///
+///     for (at::Tensor const& each : net->parameters())
+///       fr::fill_whole(each, [](at::Tensor& whole) { torch::nn::init::normal_(whole, 0, 0.02); });
+///
+/// Cost    memory for the whole parameter.
+/// Errors  StateError if `fill` gives it another shape.
+template <class Fill>
+void fill_whole(at::Tensor const& parameter, Fill&& fill) {
+  at::NoGradGuard const no_gradients;
+  std::vector<std::int64_t> const sizes = detail::whole_sizes(parameter);
+  at::Tensor whole = at::zeros(sizes, parameter.options().requires_grad(false));
+  fill(whole);
+  if (whole.sizes() != at::IntArrayRef(sizes)) {
+    throw StateError({.what = "the initial value of a parameter has another shape than it",
+                      .where = "fill_whole",
+                      .why = "it has the shape " + detail::shape_text(whole),
+                      .fix = "Change the tensor that `fill` gets in place."});
+  }
+  at::Tensor own = parameter;
+  own.copy_(detail::own_part(whole, parameter));
 }
 
 /// save_weights() of a module that is cut over a group: the first rank writes whole tensors, which one

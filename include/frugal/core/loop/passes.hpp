@@ -343,6 +343,7 @@ class Passes {
     requires Traits::divides
   {
     SharedWindow<Context> phase(run_, records_, preemption_requested(run_), !!run_.ledger.bad());
+    if constexpr (is_divided_source<Source>) phase.consumed = source_.consumed();
     run_.engine->template provider<service::share>().join(phase);
     run_.status.asked_in_window = phase.preempts;
     window_.open();
@@ -352,6 +353,12 @@ class Passes {
         run_.ledger.add(record.scalars, run_.ledger.leaves(record.loss) ? 0 : record.weight);
       ++run_.counters.micro_batch;
       window_.add(record.weight, record.samples, record.tokens);
+    }
+    if constexpr (provided<service::recover, typename Context::policies>) {
+      auto& recovers = run_.engine->template provider<service::recover>();
+      if constexpr (requires { recovers.on_joined(phase); }) {
+        if (!phase.fails && !run_.ledger.bad()) recovers.on_joined(phase);
+      }
     }
     if (phase.fails || run_.ledger.bad()) run_.refuse_bad_loss();
     require_weight(window_.weight(), run_.counters, run_.counters.position);

@@ -86,6 +86,7 @@ struct RunState {
   /// Set by the policy that saves: one of the processes that have parts of a tensor keeps and writes it,
   /// instead of the first one.
   bool saves_side_by_side = false;
+  std::uint64_t saves = 0;  ///< that the policy that saves has begun in this process
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
   /// Where each process has other layers of the module. Then all of them call persist() when one saves.

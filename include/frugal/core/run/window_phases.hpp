@@ -124,6 +124,8 @@ struct SharedWindow : Phase<Context> {
   bool preempts;
   /// Whether a policy of this process has refused a loss; becomes whether one of all has.
   bool fails;
+  /// Samples of the epoch up to the window's end, as this process has read them.
+  std::uint64_t consumed = 0;
 };
 
 /// The window's gradients are complete: reduce, unscale, clip.

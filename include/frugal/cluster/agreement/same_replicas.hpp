@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/base/hash.hpp>
+#include <frugal/cluster/agreement/same_run.hpp>
+#include <frugal/cluster/communicator.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_writer.hpp>
+#include <frugal/data/tensor_identity.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal::detail {
+
+/// Compares the copies of a module in several processes after each checkpoint. A copy that has come apart,
+/// by a memory fault or by code that acts in one process alone, adds its gradients to those of the others,
+/// and no step shows it.
+///
+/// Cost  a hash of the weights and of the optimizer's moments, at the speed of memory; from a device a copy
+///       of them.
+class SameReplicas {
+ public:
+  /// They are the same now.
+  void begin(RunState const& run) {
+    saves_ = run.saves;
+    step_ = run.counters.step;
+  }
+  /// Whether this process has saved since they were compared.
+  bool has_saved(RunState const& run) const { return run.saves != saves_; }
+
+  /// All call it, in the window after a save, before its update. ClusterError, in all, if the copies
+  /// differ. `with_moments`: not where each process has those of its own parts.
+  void compare(Communicator& all, RunState const& run, bool with_moments) {
+    TensorHash weights, moments;
+    for (at::Tensor const& each : run.parameters.tensors) {
+      if (!run.held_parts || !run.held_parts(each)) weights.add(each);
+    }
+    if (with_moments) {
+      StateDict state;
+      StateWriter writer(state, CopyTarget::live);
+      run.policies.persist_one(writer, kinds::optimizer::name);
+      for (auto const& [path, tensor] : state.tensors) {
+        moments.add(path);
+        moments.add(tensor);
+      }
+    }
+    std::string const mine = hex_of(weights.digest()) + hex_of(moments.digest());
+    std::vector<std::string> const texts = gather_texts(all, mine, "the comparison of the copies");
+    std::size_t const half = mine.size() / 2;
+    for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+      if (texts[rank] == texts.front()) continue;
+      bool const by_weights = texts[rank].compare(0, half, texts.front(), 0, half) != 0;
+      refuse(all, rank, by_weights ? "weights" : "optimizer's moments", run.counters.step);
+    }
+    begin(run);
+  }
+
+ private:
+  [[noreturn]] void refuse(Communicator const& all, std::size_t rank, std::string const& what,
+                           std::uint64_t now) const {
+    auto const named = [&](std::size_t of) {
+      return "rank " + std::to_string(all.rank_in_world(static_cast<int>(of)));
+    };
+    throw ClusterError(
+        {.what = "the " + what + " of " + named(rank) + " and " + named(0) + " differ since step " +
+                 std::to_string(step_),
+         .where = all.hosts()[rank] + ", at step " + std::to_string(now),
+         .why =
+             "they were the same at step " + std::to_string(step_) +
+             "; since then a fault of memory, or code that acts in one process alone, has changed "
+             "one of them, and the checkpoint of step " +
+             std::to_string(now) + " has what the first process had",
+         .fix = "Go on from a checkpoint of step " + std::to_string(step_) +
+                " or before (Checkpoint::from, OnNewer::Remove), and look for what is done in one "
+                "process alone, or for a machine with memory errors."});
+  }
+
+  std::uint64_t saves_ = 0;
+  std::uint64_t step_ = 0;  ///< at which they were the same
+};
+
+}  // namespace frugal::detail
