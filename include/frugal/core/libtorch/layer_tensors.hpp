@@ -43,9 +43,19 @@ FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
 /// A member of a layer, and the name under which the layer registers it.
 using LayerMember = std::pair<char const*, at::Tensor*>;
 
-/// Those of a layer of LibTorch; of another module none, since its members cannot be known.
+/// A layer of frugal's own that computes with members, as those of LibTorch do.
+struct HasMembers {
+  HasMembers() = default;
+  HasMembers(HasMembers const&) = default;
+  HasMembers& operator=(HasMembers const&) = default;
+  virtual ~HasMembers() = default;
+  virtual std::vector<LayerMember> members() = 0;
+};
+
+/// Those of a layer of LibTorch or of frugal; of another module none, since its members cannot be known.
 FRUGAL_INLINE std::vector<LayerMember> layer_members(torch::nn::Module& layer) {
   using namespace torch::nn;  // NOLINT(google-build-using-namespace): the classes below
+  if (auto* const own = dynamic_cast<HasMembers*>(&layer)) return own->members();
   std::vector<LayerMember> found;
   auto const weight = [&](auto* as) {
     if (as != nullptr) found.emplace_back("weight", &as->weight);
