@@ -217,4 +217,35 @@ TEST_CASE("SyncBatchNorm: processes in different layers are an error in all of t
   }
 }
 
+/// The squared gradient of the inputs, as penalties have it.
+struct Penalty {
+  fr::Loss operator()(torch::nn::Sequential& net, fr::Batch const& batch) const {
+    at::Tensor const x = batch.data.detach().requires_grad_();
+    at::Tensor const y = net->forward(x);
+    auto const slope =
+        torch::autograd::grad({y.square().sum()}, {x}, {}, true, /*create_graph=*/true);
+    return {.value = slope[0].square().mean()};
+  }
+};
+
+TEST_CASE("SyncBatchNorm: a gradient of a gradient is refused, and not computed in part") {
+  std::vector<torch::nn::Sequential> nets{images_net(), images_net()};
+  Data all = data(16);
+  all.x = all.x.view({-1, 1, 2, 4});
+  std::vector<std::string> const errors =
+      ranks::run(2, [&](std::shared_ptr<fr::Communicator> const& with) {
+        fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+        fr::Trainer trainer{nets[static_cast<std::size_t>(with->rank())],
+                            Penalty{},
+                            fr::Settings{.epochs = 1},
+                            fr::Optimize<fr::SGD>{.lr = 0.1},
+                            fr::Accumulate<2>{},
+                            fr::Replicate<fr::Ring, fr::SyncBatchNorm>{.with = with}};
+        static_cast<void>(trainer.fit(train));
+      });
+  for (std::string const& error : errors) {
+    CHECK(error.find("a gradient of a gradient of BatchNorm") != std::string::npos);
+  }
+}
+
 }  // namespace frugal_test::cluster_batch_norm

@@ -642,4 +642,27 @@ TEST_CASE("sizes that the group does not divide are refused") {
   CHECK_THROWS_AS(fr::ShardedAttention(10, 4, one), fr::SettingsError);
 }
 
+TEST_CASE("a weight that was assigned to a layer of the group is registered there") {
+  struct Tied : torch::nn::Module {
+    explicit Tied(fr::TensorGroup const& of)
+        : embed(register_module("embed", fr::ShardedEmbedding(words, width, of))),
+          up(register_module("up", fr::ColumnLinear(width, words, of))),
+          down(register_module("down", fr::RowLinear(width, width, of))) {}
+    fr::ShardedEmbedding embed;
+    fr::ColumnLinear up;
+    fr::RowLinear down;
+  };
+  auto const errors = ranks::run(2, [](std::shared_ptr<fr::Communicator> const& group) {
+    Tied net(group);
+    net.up->weight = net.embed->weight;
+    net.down->bias = net.up->bias;
+    fr::detail::register_members(net);
+    CHECK(net.named_parameters()["up.weight"].is_same(net.embed->weight));
+    CHECK(net.named_parameters()["down.bias"].is_same(net.up->bias));
+    CHECK(fr::Parameters::of(net).names ==
+          std::vector<std::string>{"embed.weight", "up.bias", "down.weight"});
+  });
+  CHECK(ranks::none(errors));
+}
+
 }  // namespace frugal_test::cluster_tensor_parallel

@@ -30,12 +30,14 @@ struct Shape {
 };
 
 /// Each training step takes at least five milliseconds. Something happens in the step with a number: there is no memory,
-/// the machine is to go, or it has lost its data.
+/// the machine is to go, or it has lost its data; or a save finds a weight
+/// that its files do not hold.
 struct Slow {
   int* calls = nullptr;
   int fails_at = 0;
   int signal_at = 0;
   int no_data_at = 0;
+  int too_large_at = 0;
   template <class Module>
   fr::Loss operator()(Module& module, fr::Batch const& batch) const {
     if (!module.is_training()) return fr::CrossEntropy{}(module, batch);
@@ -43,6 +45,8 @@ struct Slow {
     if (++*calls == fails_at) TORCH_CHECK_WITH(OutOfMemoryError, false, "of the test");
     if (*calls == signal_at) std::raise(SIGTERM);
     if (*calls == no_data_at) throw fr::DataError({"no data", "here", "of the test", "none"});
+    if (*calls == too_large_at)
+      throw fr::WeightRangeError({"too large", "w", "of the test", "none"});
     return fr::CrossEntropy{}(module, batch);
   }
 };
@@ -53,14 +57,14 @@ struct Searched {
   TemporaryFolder folder{};
   fr::TensorDataset train{samples(64), {.batch = 8}};
   fr::TensorDataset valid{samples(32, 95), {.batch = 16, .shuffle = false}};
-  int calls = 0, signal_at = 0, no_data_at = 0;
+  int calls = 0, signal_at = 0, no_data_at = 0, too_large_at = 0;
   fr::SearchSettings settings{.settings = {.run_dir = folder.path(), .steps = 27, .seed = 5},
                               .finalists = {.count = 0}};
 
   template <class Schedule, class... Ps>
   fr::SearchOutcome run(Schedule const& schedule, int fails_at, Ps const&... policies) {
     fr::SearchJob const job{[](Shape const& shape) { return Mlp({.hidden = shape.width}); },
-                            Slow{&calls, fails_at, signal_at, no_data_at},
+                            Slow{&calls, fails_at, signal_at, no_data_at, too_large_at},
                             train,
                             valid,
                             fr::Checkpoint<fr::Every<5>>{},
@@ -206,6 +210,21 @@ TEST_CASE("a machine without its data blames no trial, and another one goes on")
   }
   CHECK(found.winner == whole.winner);
   CHECK(found.best().values() == whole.best().values());
+}
+
+TEST_CASE(
+    "a weight that the files do not hold is a result of its trial, and no fault of the disk") {
+  Searched search;
+  search.too_large_at = 3;
+  fr::SearchOutcome const found = search.run(fr::SuccessiveHalving<>{.trials = 3, .least = 9}, 0);
+  std::size_t failed = 0;
+  for (fr::SearchTrial const& each : found.history.trials) {
+    if (each.state != fr::TrialState::failed) continue;
+    ++failed;
+    CHECK(each.outcome.find("too large") != std::string::npos);
+  }
+  CHECK(failed == 1);
+  CHECK(found.winner.has_value());
 }
 
 TEST_CASE("Spot preempts a worker, and not the search") {

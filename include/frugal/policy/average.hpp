@@ -30,9 +30,10 @@ namespace frugal {
 ///
 /// Lever   runs to convergence: the average of the last steps is close to where a lower learning
 ///         rate would have taken the weights, at no extra training.
-/// Cost    memory for a second copy of the parameters, in FP32 of those of 16 bits; at its cadence one grouped operator, no host
-///         sync. A validation with the averages exchanges pointers, and copies nothing. The end of
-///         the run copies the averages into the module.
+/// Cost    memory for a second copy of the parameters, in FP32 of those of 16 bits; at its cadence
+///         one grouped operator, no host sync. A validation with the averages exchanges pointers,
+///         and copies nothing but weights of 16 bits. The end of the run copies the averages into
+///         the module.
 /// State   the averages and the number of weights in them; they survive a resume. A checkpoint has
 ///         them in averaged.safetensors, a state dict of the whole module.
 /// Errors  a decay that is not between 0 and 1 does not compile, or throws SettingsError if it is

@@ -106,6 +106,8 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       fail(TaskOutcome::Kind::failure, failure_text(error));
     } catch (FormatError const& error) {
       fail(TaskOutcome::Kind::error, failure_text(error));
+    } catch (WeightRangeError const& error) {
+      fail(TaskOutcome::Kind::failure, failure_text(error));
     } catch (StoreError const&) {
       throw;  // a full disk is no fault of the trial
     } catch (std::exception const& error) {

@@ -19,7 +19,7 @@ namespace frugal_test::layer_tensors {
 
 using frugal::detail::beyond_range;
 using frugal::detail::bytes_of_tensors;
-using frugal::detail::members_of;
+using frugal::detail::layer_members;
 using frugal::detail::own_parameters;
 using frugal::detail::register_members;
 using frugal::detail::TensorPlaceCounts;
@@ -80,7 +80,7 @@ TEST_CASE("every layer of LibTorch registers its members under the names that ar
     CAPTURE(layer->name());
     std::size_t found = 0;
     auto const buffers = layer->named_buffers(false);
-    for (auto const& [name, member] : members_of(*layer)) {
+    for (auto const& [name, member] : layer_members(*layer)) {
       at::Tensor const* registered = own_parameters(*layer).find(name);
       if (registered == nullptr) registered = buffers.find(name);
       if (!member->defined()) continue;

@@ -203,8 +203,8 @@ class SyncedBatchNorms {
   double const* unit_ = nullptr;
 };
 
-/// BatchNorm of the values of all processes.
-struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
+/// What SyncedBatchNorm and its gradient compute with.
+struct OverChannels {
   using Context = torch::autograd::AutogradContext;
 
   /// [C] as it is broadcast over x.
@@ -221,6 +221,50 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
   static at::Tensor exact(at::Tensor const& x) {
     return x.to(at::promote_types(x.scalar_type(), at::kFloat));
   }
+};
+
+/// The gradients of a SyncedBatchNorm. They have none: theirs would have terms through the statistics
+/// of all processes.
+struct SyncedBatchNormGradient : torch::autograd::Function<SyncedBatchNormGradient>, OverChannels {
+  using OverChannels::Context;
+
+  /// dx; with a weight also dweight and dbias.
+  static torch::autograd::variable_list forward(Context*, at::Tensor const& gradient,
+                                                at::Tensor const& x,
+                                                std::optional<at::Tensor> const& scale,
+                                                at::Tensor const& mean, at::Tensor const& inverse,
+                                                SyncedBatchNorms* layers, std::int64_t layer,
+                                                double count) {
+    at::Tensor const weight = scale.value_or(at::Tensor());
+    at::Tensor const dy = exact(gradient);
+    at::Tensor const centred = exact(x) - over(mean, x);
+    at::Tensor const sum_C = dy.sum(others(x));
+    at::Tensor const product_C = (dy * centred).sum(others(x));
+    auto const [sums, products] =
+        layers->backward(static_cast<std::size_t>(layer), sum_C.cpu(), product_C.cpu());
+    at::Tensor const mean_dy = (sums / count).to(dy.options());
+    at::Tensor const slope = (products / count).to(dy.options()) * inverse.square();
+    at::Tensor dx = (dy - over(mean_dy, x) - centred * over(slope, x)) * over(inverse, x);
+    if (!weight.defined()) return {dx.to(x.scalar_type())};
+    dx = dx * over(exact(weight), x);
+    return {dx.to(x.scalar_type()), (product_C * inverse).to(weight.scalar_type()),
+            sum_C.to(weight.scalar_type())};
+  }
+
+  static torch::autograd::variable_list backward(Context*, torch::autograd::variable_list const&) {
+    throw ModuleError(
+        {.what = "the objective takes a gradient of a gradient of BatchNorm",
+         .where = "SyncBatchNorm",
+         .why = "the statistics of all processes have a part in it, which is not computed",
+         .fix =
+             "Leave SyncBatchNorm out, use another normalisation, or put the layer in evaluation "
+             "mode."});
+  }
+};
+
+/// BatchNorm of the values of all processes.
+struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm>, OverChannels {
+  using OverChannels::Context;
 
   static at::Tensor forward(Context* context, at::Tensor const& x,
                             std::optional<at::Tensor> const& scale,
@@ -249,24 +293,11 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
     auto const saved = context->get_saved_variables();
     at::Tensor const &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3];
     auto* const layers = reinterpret_cast<SyncedBatchNorms*>(context->saved_data["layers"].toInt());
-    at::Tensor const dy = exact(gradients[0]);
-    at::Tensor const centred = exact(x) - over(mean, x);
-    at::Tensor const sum_C = dy.sum(others(x));
-    at::Tensor const product_C = (dy * centred).sum(others(x));
-    auto const [sums, products] =
-        layers->backward(static_cast<std::size_t>(context->saved_data["layer"].toInt()),
-                         sum_C.cpu(), product_C.cpu());
-    double const count = context->saved_data["count"].toDouble();
-    at::Tensor const mean_dy = (sums / count).to(dy.options());
-    at::Tensor const slope = (products / count).to(dy.options()) * inverse.square();
-    at::Tensor dx = (dy - over(mean_dy, x) - centred * over(slope, x)) * over(inverse, x);
-    at::Tensor dweight, dbias;
-    if (weight.defined()) {
-      dx = dx * over(exact(weight), x);
-      dweight = (product_C * inverse).to(weight.scalar_type());
-      dbias = sum_C.to(weight.scalar_type());
-    }
-    return {dx.to(x.scalar_type()), dweight, dbias, {}, {}, {}, {}};
+    torch::autograd::variable_list all = SyncedBatchNormGradient::apply(
+        gradients[0], x, weight.defined() ? std::optional(weight) : std::nullopt, mean, inverse,
+        layers, context->saved_data["layer"].toInt(), context->saved_data["count"].toDouble());
+    all.resize(7);
+    return all;
   }
 };
 

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <ostream>
 #include <utility>
+#include <vector>
 
 #include <frugal/cluster/tensor_parallel/collectives.hpp>
 #include <frugal/cluster/tensor_parallel/shard_of.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 
 namespace frugal {
 
@@ -25,7 +27,8 @@ namespace frugal {
 /// Errors   SettingsError for `words` that the group does not divide: pad the vocabulary. LibTorch's
 ///          own error, in every rank, for an index outside of the whole vocabulary.
 /// Source   Shoeybi et al., "Megatron-LM" (2019), section 3.
-class ShardedEmbeddingImpl : public torch::nn::Cloneable<ShardedEmbeddingImpl> {
+class ShardedEmbeddingImpl : public torch::nn::Cloneable<ShardedEmbeddingImpl>,
+                             public detail::HasMembers {
  public:
   ShardedEmbeddingImpl(std::int64_t words, std::int64_t width, TensorGroup of)
       : words_(words), width_(width), group_(std::move(of)) {
@@ -52,6 +55,8 @@ class ShardedEmbeddingImpl : public torch::nn::Cloneable<ShardedEmbeddingImpl> {
     out << "frugal::ShardedEmbedding(" << words_ << ", " << width_ << ", cut over "
         << group_->size() << ")";
   }
+
+  std::vector<detail::LayerMember> members() override { return {{"weight", &weight}}; }
 
   at::Tensor weight{};
 

@@ -13,9 +13,11 @@
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <frugal/cluster/tensor_parallel/collectives.hpp>
 #include <frugal/cluster/tensor_parallel/shard_of.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -75,7 +77,7 @@ inline void require_last_size(at::Tensor const& x, std::int64_t size, char const
 /// Cost     backward: one sum of the input's gradient over the group.
 /// Errors   SettingsError for `out` that the group does not divide; ModuleError for another input.
 /// Source   Shoeybi et al., "Megatron-LM" (2019), section 3.
-class ColumnLinearImpl : public torch::nn::Cloneable<ColumnLinearImpl> {
+class ColumnLinearImpl : public torch::nn::Cloneable<ColumnLinearImpl>, public detail::HasMembers {
  public:
   ColumnLinearImpl(std::int64_t in, std::int64_t out, TensorGroup of, ColumnOptions options = {})
       : in_(in), out_(out), options_(options), group_(std::move(of)) {
@@ -105,6 +107,10 @@ class ColumnLinearImpl : public torch::nn::Cloneable<ColumnLinearImpl> {
     out << "frugal::ColumnLinear(" << in_ << ", " << out_ << ", cut over " << group_->size() << ")";
   }
 
+  std::vector<detail::LayerMember> members() override {
+    return {{"weight", &weight}, {"bias", &bias}};
+  }
+
   at::Tensor weight{}, bias{};
 
  private:
@@ -125,7 +131,7 @@ TORCH_MODULE(ColumnLinear);
 /// Cost     forward: one sum of the output over the group.
 /// Errors   SettingsError for `in` that the group does not divide; ModuleError for another input.
 /// Source   Shoeybi et al., "Megatron-LM" (2019), section 3.
-class RowLinearImpl : public torch::nn::Cloneable<RowLinearImpl> {
+class RowLinearImpl : public torch::nn::Cloneable<RowLinearImpl>, public detail::HasMembers {
  public:
   RowLinearImpl(std::int64_t in, std::int64_t out, TensorGroup of, RowOptions options = {})
       : in_(in), out_(out), options_(options), group_(std::move(of)) {
@@ -148,6 +154,10 @@ class RowLinearImpl : public torch::nn::Cloneable<RowLinearImpl> {
 
   void pretty_print(std::ostream& out) const override {
     out << "frugal::RowLinear(" << in_ << ", " << out_ << ", cut over " << group_->size() << ")";
+  }
+
+  std::vector<detail::LayerMember> members() override {
+    return {{"weight", &weight}, {"bias", &bias}};
   }
 
   at::Tensor weight{}, bias{};

@@ -43,9 +43,19 @@ FRUGAL_INLINE torch::OrderedDict<std::string, at::Tensor>& own_parameters(
 /// A member of a layer, and the name under which the layer registers it.
 using LayerMember = std::pair<char const*, at::Tensor*>;
 
-/// Those of a layer of LibTorch; of another module none, since its members cannot be known.
-FRUGAL_INLINE std::vector<LayerMember> members_of(torch::nn::Module& layer) {
+/// A layer of frugal's own that computes with members, as those of LibTorch do.
+struct HasMembers {
+  HasMembers() = default;
+  HasMembers(HasMembers const&) = default;
+  HasMembers& operator=(HasMembers const&) = default;
+  virtual ~HasMembers() = default;
+  virtual std::vector<LayerMember> members() = 0;
+};
+
+/// Those of a layer of LibTorch or of frugal; of another module none, since its members cannot be known.
+FRUGAL_INLINE std::vector<LayerMember> layer_members(torch::nn::Module& layer) {
   using namespace torch::nn;  // NOLINT(google-build-using-namespace): the classes below
+  if (auto* const own = dynamic_cast<HasMembers*>(&layer)) return own->members();
   std::vector<LayerMember> found;
   auto const weight = [&](auto* as) {
     if (as != nullptr) found.emplace_back("weight", &as->weight);
@@ -119,7 +129,7 @@ FRUGAL_INLINE void register_members(torch::nn::Module& root) {
   std::vector<std::pair<at::Tensor, at::Tensor*>> buffers;  // the registered one, and its member
   auto const look = [&](std::string const& layer, torch::nn::Module& module) {
     auto const own = module.named_buffers(/*recurse=*/false);
-    for (auto const& [name, member] : members_of(module)) {
+    for (auto const& [name, member] : layer_members(module)) {
       if (member->defined() && !member->is_leaf()) continue;
       at::Tensor const* const buffer = own.find(name);
       if (buffer != nullptr && buffer->defined() && member->defined() &&
@@ -174,7 +184,7 @@ class TensorPlaceCounts {
       auto const buffers = layer.named_buffers(/*recurse=*/false);
       for (auto const& item : parameters) add(item.value());
       for (auto const& item : buffers) add(item.value());
-      for (auto const& [name, member] : members_of(layer)) {
+      for (auto const& [name, member] : layer_members(layer)) {
         at::Tensor const* registered = parameters.find(name);
         if (registered == nullptr) registered = buffers.find(name);
         if (registered == nullptr || !registered->is_same(*member)) add(*member);
