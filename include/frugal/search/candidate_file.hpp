@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>

@@ -14,7 +14,6 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/recipe.hpp>
