@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <tuple>
@@ -22,9 +23,11 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/member_text.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/recipes.hpp>
@@ -97,6 +100,8 @@ bool run_trial(Job const& job, Tune& tune, Settings const& settings, TargetMetri
   trial.train_loss = report.train_loss;
   trial.stopped_by = report.stopped_by;
   trial.weights = hash_of_tensors(module);
+  trial.warnings = report.warnings;
+  trial.objective = member_text(trainer.objective());
   if constexpr (Job::validates) {
     bool const restored = report.restored_step.value_or(report.steps) != report.steps;
     if (trial.metrics.empty() || restored) {
@@ -175,6 +180,14 @@ class Rounds {
     settings.seed += repeat;
     Trial trial{.repeat = repeat};
     if (attempt(entrant, at, settings, job_.settings.target, trial)) {
+      if (!objective_) objective_ = trial.objective;
+      if (job_.settings.target.metric == "loss" && trial.objective != *objective_) {
+        into_.rows[at].error = "its objective is " + trial.objective +
+                               ", and that of another row " + *objective_ +
+                               ": one target of the loss is not the same for both. Give a metric "
+                               "as the target";
+        return;
+      }
       into_.rows[at].trials.push_back(std::move(trial));
     }
   }
@@ -194,6 +207,7 @@ class Rounds {
   Job const& job_;
   Tune& tune_;
   Comparison& into_;
+  std::optional<std::string> objective_;  ///< of the first trial
 };
 
 /// `recipes` is a Hana sequence of types that require_types() has accepted.
@@ -202,6 +216,7 @@ Comparison compare_all(Recipes const& recipes, Job const& job, Tune& tune) {
   job.settings.require(Job::validates);
   // Each run seeds the generators for its module.
   CallInProgress const call({.name = "compare"});
+  KeepGenerators const generators;
   Comparison comparison;
   std::vector<Entrant<Job, Tune>> entrants;
   boost::hana::for_each(recipes, [&]<class R>(boost::hana::basic_type<R>) {

@@ -60,7 +60,12 @@ void plan_search(SearchRun<Space, Job>& all, Parts const&... parts) {
                 "frugal: search has only recipes that no Trainer accepts with the policies of its "
                 "job. A search needs Checkpoint: add Checkpoint<Every<500>> to SearchJob; "
                 "Recipe<...>::fault says what else is missing.");
-  if constexpr (known && once && legal) {
+  constexpr bool exact = !SearchRun<Space, Job>::rounds_weights();
+  static_assert(
+      exact,
+      "frugal: a search saves a trial at the end of each rung, and Checkpoint<WeightsIn<...>> "
+      "would round its weights there. Remove WeightsIn.");
+  if constexpr (known && once && legal && exact) {
     all.plan(first_that<SuccessiveHalving<>>(is_scheduler, parts...),
              first_that<RandomSampler>(is_sampler, parts...));
   }
@@ -80,8 +85,9 @@ void plan_search(SearchRun<Space, Job>& all, Parts const&... parts) {
 /// SobolSampler, Tpe, Evolution, Nsga2), in any order.
 ///
 /// Errors  SettingsError for an empty or contradictory space, an objective that nothing measures, a budget below
-///         one rung, and a folder with another search; FormatError for a damaged journal; SearchError if no trial
-///         has a result; StoreError if the folder cannot be written. Errors of trials are results.
+///         one rung, and a folder with another search; StateError for a folder whose trials train another job or
+///         other data, and for the checkpoints of other candidates; FormatError for a damaged journal; SearchError if
+///         no trial has a result; StoreError if the folder cannot be written. Errors of trials are results.
 template <class Recipes, class... Vs, class Make, class Objective, class Train, class Valid,
           class... Ps, class... Parts>
 SearchOutcome search(SearchSpace<Recipes, Vs...> const& space,

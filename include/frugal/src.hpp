@@ -19,6 +19,7 @@
 #include <frugal/report/compare/order.hpp>
 #include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
+#include <frugal/search/candidate_file.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/forecast_text.hpp>
 #include <frugal/search/horizon.hpp>
@@ -39,4 +40,5 @@
 #include <frugal/search/schedule/median_stop.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 #include <frugal/search/schedule/whole_trials.hpp>
+#include <frugal/search/trial_warnings.hpp>
 #include <frugal/search/watch.hpp>

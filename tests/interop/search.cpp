@@ -44,6 +44,8 @@ struct Net : torch::nn::Module {
 /// Takes some time, so that a kill meets a rung.
 struct Slow {
   int milliseconds = 0;
+  /// What a search compares of it: nothing.
+  std::string settings() const { return {}; }
   template <class Module>
   fr::Loss operator()(Module& module, fr::Batch const& batch) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
@@ -83,6 +85,7 @@ int run(int argc, char** argv) {
       return fr::search(space, job, settings, fr::Asha<>{.trials = 12, .least = 3});
     if (kind == "front") {
       settings.objectives = {{.name = "accuracy", .maximise = true}, {.name = "bytes"}};
+      settings.winner_by = "accuracy";
       return fr::search(space, job, settings, fr::RandomSearch{.trials = 12});
     }
     return fr::search(space, job, settings, fr::SuccessiveHalving<>{.trials = 12, .least = 3},

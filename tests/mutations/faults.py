@@ -1389,7 +1389,7 @@ FAULTS = (
         name="a-torn-line-stays",
         breaks="A line that a killed worker has left unfinished is continued by the next one's.",
         file="include/frugal/search/journal/journal.hpp",
-        old="    if (whole < text.size()) {\n",
+        old="    if (!torn.empty()) {\n",
         new="    if (false) {\n",
         check=test("^torch-free: search/journal/journal$"),
     ),

@@ -450,6 +450,17 @@ TEST_CASE("a clock that goes back adds no time and takes none away") {
   CHECK(search.trial().spent_seconds == 0);
 }
 
+TEST_CASE("the time of a claim is that of the file system, as of a worker on any machine") {
+  Killed search({.seed = 1, .seconds = 1000});
+  REQUIRE(search.next() == SearchEngine::Kind::task);
+  CHECK(search.trial().begun == written_at(search.engine.folder_of(0) / "claim"));
+  CHECK(!search.engine.is_spent());
+  // The machine that has claimed it, and its file server, are half an hour ahead of the clock of this process: the
+  // file server says how long ago the claim was, whatever the clock here says.
+  CHECK(written_at(lock_of(search.journal.path())) >= search.trial().begun);
+  CHECK(written_at(search.folder / "nothing") == 0);
+}
+
 TEST_CASE("repeats are as many as a planned budget has kept back") {
   TemporaryFolder folder;
   FakeSearch search{.folder = folder.path(), .bind = [](SearchLimits const& limits) {

@@ -38,6 +38,8 @@ struct Slow {
   int signal_at = 0;
   int no_data_at = 0;
   int too_large_at = 0;
+  /// What a search compares of it: nothing.
+  std::string settings() const { return {}; }
   template <class Module>
   fr::Loss operator()(Module& module, fr::Batch const& batch) const {
     if (!module.is_training()) return fr::CrossEntropy{}(module, batch);

@@ -48,8 +48,13 @@ TEST_CASE("whatever decisions depend on is part of the identity") {
   CHECK(changed_by([](Given& of) { of.domain.settings[1].recipes = {0}; }) == Names{"settings"});
   CHECK(changed_by([](Given& of) { of.settings.objectives[0].maximise = true; }) ==
         Names{"objectives"});
+  // Several objectives have no winner, and no finalists are repeated.
   CHECK(changed_by([](Given& of) { of.settings.objectives.push_back({.name = "bytes"}); }) ==
-        Names{"objectives"});
+        Names{"objectives", "finalists"});
+  CHECK(changed_by([](Given& of) {
+          of.settings.objectives.push_back({.name = "bytes"});
+          of.settings.winner_by = "bytes";
+        }) == Names{"objectives", "finalists"});
   CHECK(changed_by([](Given& of) { of.schedule = "asha"; }) == Names{"schedule"});
   CHECK(changed_by([](Given& of) { of.sampler = "random"; }) == Names{"sampler"});
   CHECK(changed_by([](Given& of) { of.limits[1].total_steps = 90; }) == Names{"runs"});

@@ -56,6 +56,8 @@ struct Odd {
   int calls = 0;
   double smoothing = 0;
 
+  /// What a search compares of it: the rest is the test's.
+  std::string settings() const { return smoothing == 0 ? "plain" : "smooth"; }
   template <class Module>
   fr::Loss operator()(Module& module, fr::Batch const& batch) {
     if (++calls == signal_at) std::raise(SIGTERM);
@@ -78,18 +80,19 @@ auto space() {
                          fr::vary<&fr::Optimize<fr::AdamW>::lr>(fr::LogUniform{1e-3, 1e-1}),
                          fr::vary<&fr::Optimize<fr::SGD>::lr>("sgd lr", fr::LogUniform{1e-2, 1}),
                          fr::vary<&Shape::width>(fr::Int{2, 8, 2}),
-                         fr::vary<&Odd::smoothing>(fr::Uniform{0, 0.1})};
+                         fr::vary<&fr::Optimize<fr::AdamW>::weight_decay>(fr::Uniform{0, 0.1})};
 }
 
 /// Widths that are no networks, if it is strict.
 struct Make {
   bool strict = false;
+  bool wide = false;
   auto operator()(Shape const& shape) const {
     if (strict && shape.width == 6) throw std::runtime_error("a width of 6 is not supported");
     if (strict && shape.width == 8) {
       TORCH_CHECK_WITH(OutOfMemoryError, false, "a width of 8 does not fit");
     }
-    Net net(shape);
+    Net net({.width = shape.width + (wide ? 1 : 0)});
     if (strict && shape.width == 2) {
       at::NoGradGuard const no_gradients;
       net.second->bias.fill_(std::numeric_limits<float>::quiet_NaN());
@@ -97,6 +100,8 @@ struct Make {
     return net;
   }
 };
+
+Net make_net(Shape const& shape) { return Net(shape); }
 
 using Validates = fr::Validate<fr::Every<3>, fr::Accuracy>;
 auto job_of(Data& data, Odd odd = {}, Make make = {}) {
@@ -122,7 +127,9 @@ Alone trained_alone(fr::SearchTrial const& trial) {
       Net({.width = static_cast<int>(*values[2])}),
       {.run_dir = folder.path(), .steps = 27, .seed = trial.seed}};
   trainer.optimizer().lr = *values[trial.candidate.recipe];
-  trainer.objective().smoothing = *values[3];
+  if constexpr (requires { trainer.optimizer().beta2; }) {
+    trainer.optimizer().weight_decay = *values[3];
+  }
   fr::Report report = trainer.fit(data.train, data.valid);
   return {fr::hash_of_tensors(trainer.module()), std::move(report)};
 }
@@ -243,6 +250,7 @@ TEST_CASE("workers that end between a rung and its line in the journal change no
   auto const run = [&](TemporaryFolder const& folder) {
     fr::SearchSettings settings = settings_of(folder);
     settings.objectives = {{.name = "half"}, {.name = "train_loss"}};
+    settings.winner_by = "half";
     settings.measures["half"] = [&](torch::nn::Module& module) {
       // Every other time the disk is full after the rung was trained, and before it is recorded.
       if (crashes && ++calls % 2 == 1) throw fr::StoreError({"a", "b", "c", "d"});
@@ -382,6 +390,16 @@ TEST_CASE("several objectives have a Pareto front") {
   fr::SearchOutcome const found =
       fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 8});
   CHECK(!found.front.empty());
+  // None of the front is better than the others, so none is the winner, and none is repeated.
+  CHECK(found.history.trials.size() == 8);
+  CHECK(!found.winner);
+  CHECK(found.code.empty());
+  CHECK(found.weights.empty());
+  CHECK(has(refusal([&] { static_cast<void>(found.best()); }),
+            "the search has 3 objectives, and no rule that names a winner"));
+  std::ostringstream table;
+  table << found;
+  CHECK(has(table.str(), "No rule names a winner (SearchSettings::winner_by)"));
   for (std::size_t const each : found.front) {
     CHECK(found.value(found.history.trials[each], 0) <= 1);
     CHECK(found.value(found.history.trials[each], 1) > 100);
@@ -450,11 +468,19 @@ TEST_CASE("settings that make no search are one clear error each") {
   };
   fr::SuccessiveHalving<> const schedule{.trials = 9, .least = 3};
   fr::SearchSettings settings = settings_of(folder);
-  settings.objectives = {{.name = "f1"}};
+  settings.objectives = {{.name = "f1", .maximise = true}};
   CHECK(has(refused(settings, schedule), "nothing measures the objective 'f1'"));
   settings = settings_of(folder);
   settings.settings.run_dir.clear();
   CHECK(has(refused(settings, schedule), "the search has no folder"));
+  settings = settings_of(folder);
+  settings.objectives = {{.name = "accuracy"}};
+  CHECK(has(refused(settings, schedule), "the objective 'accuracy' is minimised"));
+  settings.objectives = {{.name = "loss", .maximise = true}};
+  CHECK(has(refused(settings, schedule), "the objective 'loss' is maximised"));
+  settings.objectives = {{.name = "loss"}, {.name = "bytes"}};
+  settings.winner_by = "accuracy";
+  CHECK(has(refused(settings, schedule), "the winner is chosen by 'accuracy'"));
   settings = settings_of(folder);
   settings.budget.steps = 62;
   CHECK(has(refused(settings, schedule), "takes 63 steps"));
@@ -521,6 +547,230 @@ TEST_CASE("a journal of another search is refused, and a torn last line is remov
     static_cast<void>(fr::search(space(), job, settings, fr::RandomSearch{.trials = 2}));
   });
   CHECK(has(fault, "journal.log, line 4"));
+}
+
+/// One worker after the other in a folder, with something that differs.
+struct Worker {
+  Data data{};
+  Odd odd{};
+  Make make{};
+  fr::SearchSettings settings{};
+
+  explicit Worker(TemporaryFolder const& folder) : settings(settings_of(folder)) {
+    settings.settings.steps = 6;
+    settings.finalists.count = 0;
+  }
+  std::string refused_by(fr::RandomSearch const& schedule = {.trials = 2}) {
+    return refusal([&] {
+      static_cast<void>(fr::search(space(), job_of(data, odd, make), settings, schedule));
+    });
+  }
+};
+
+TEST_CASE("a worker with another job is refused with both values, and the search goes on") {
+  TemporaryFolder folder;
+  Worker first(folder);
+  CHECK(first.refused_by() == "nothing was thrown");
+  std::string const journal = text_of(folder / "journal.log");
+  Worker other(folder);
+  SUBCASE("another copy of the data") {
+    at::Tensor moved = samples(64).data.clone();
+    moved[0][0] += 1;
+    other.data.train = fr::TensorDataset(moved, samples(64).target, {.batch = 8});
+    std::string const text = other.refused_by();
+    CHECK(has(text, "data 'data' is [64, 6] Float, hash "));
+    CHECK(text.find(" there and [64, 6] Float, hash ") != std::string::npos);
+  }
+  SUBCASE("another order") {
+    other.data.train =
+        fr::TensorDataset(samples(64).data, samples(64).target, {.batch = 8, .shuffle = false});
+    CHECK(has(other.refused_by(), "data 'shuffle' is true there and false here"));
+  }
+  SUBCASE("other batches") {
+    other.data.train = fr::TensorDataset(samples(64).data, samples(64).target, {.batch = 16});
+    CHECK(has(other.refused_by(), "batches"));
+  }
+  SUBCASE("other validation data") {
+    other.data.valid =
+        fr::TensorDataset(samples(32, 96).data, samples(32, 96).target, {.batch = 16});
+    CHECK(has(other.refused_by(), "data 'validation' is "));
+  }
+  SUBCASE("a member of the objective") {
+    other.odd.smoothing = 0.1;
+    CHECK(has(other.refused_by(), "Odd \"plain\" there and "));
+  }
+  SUBCASE("the module") {
+    other.make.wide = true;
+    CHECK(has(other.refused_by(), "the module is 9 tensors, "));
+  }
+  CHECK(text_of(folder / "journal.log") == journal);
+  CHECK(first.refused_by() == "nothing was thrown");
+}
+
+TEST_CASE(
+    "shared policies and members that are not varied are part of the job, with their values") {
+  Data data;
+  TemporaryFolder folder;
+  auto const search = [&](fr::ClipNorm<> clip, double smoothing) {
+    fr::SearchJob const job{[](Shape const& shape) { return Net(shape); },
+                            fr::CrossEntropy{.label_smoothing = smoothing},
+                            data.train,
+                            data.valid,
+                            Validates{},
+                            fr::Checkpoint<fr::Every<5>>{},
+                            clip};
+    auto const only = fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Shape::width>(fr::Int{4, 8, 4})};
+    fr::SearchSettings settings = settings_of(folder);
+    settings.settings.steps = 3;
+    settings.finalists.count = 0;
+    return refusal(
+        [&] { static_cast<void>(fr::search(only, job, settings, fr::RandomSearch{.trials = 1})); });
+  };
+  CHECK(search({}, 0) == "nothing was thrown");
+  CHECK(has(search({.max_norm = 0.5}, 0),
+            "shared policy 3 is ClipNorm<1.0_r> {1} there and ClipNorm<1.0_r> {0.5} here"));
+  CHECK(has(search({}, 0.25), "the objective is CrossEntropy {0, "));
+  CHECK(search({}, 0) == "nothing was thrown");
+}
+
+TEST_CASE("a trial's checkpoint that is of another candidate ends the worker, and not the trial") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 6;
+  settings.finalists.count = 0;
+  settings.settings.seed = 8;
+  static_cast<void>(fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 1}));
+  // The journal is lost, and another one draws another candidate for the same folder.
+  std::filesystem::remove(folder / "journal.log");
+  settings.settings.seed = 5;
+  auto const search = [&] {
+    return refusal([&] {
+      static_cast<void>(fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 1}));
+    });
+  };
+  for (int start = 0; start < 4; ++start) {
+    CHECK(has(search(), "the folder of a trial has the checkpoints of another candidate"));
+  }
+  std::filesystem::remove(folder / "trials/0000/candidate");
+  CHECK(has(search(), "it has no file that names its candidate"));
+  // No trial was failed meanwhile.
+  std::filesystem::remove_all(folder / "trials/0000/checkpoints");
+  fr::SearchOutcome const found =
+      fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 1});
+  CHECK(found.history.trials[0].state == fr::TrialState::complete);
+  CHECK(found.history.trials[0].failures == 0);
+}
+
+TEST_CASE("a checkpoint that the trial's own run refuses ends the worker, and not the trial") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.finalists.count = 0;
+  auto const only = fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Shape::width>(fr::Int{4, 4})};
+  auto const search = [&](bool wide, int signal_at) {
+    fr::SearchJob const job{[wide](Shape const& shape) {
+                              // The smallest architecture cannot be made, so the journal does not know the module.
+                              if (shape.width == 4 && !wide) return Net(shape);
+                              return Net({.width = shape.width + 1});
+                            },
+                            Odd{.signal_at = signal_at}, data.train, data.valid,
+                            fr::Checkpoint<fr::Every<5>>{}};
+    return fr::search(only, job, settings, fr::RandomSearch{.trials = 1});
+  };
+  CHECK(search(false, 9).interrupted);
+  // As if the module had not been comparable.
+  std::string text = text_of(folder / "journal.log");
+  std::size_t const begin = text.find("\"job: the module\":\"") + 19;
+  text.replace(begin, text.find('"', begin) - begin, "?");
+  std::ofstream(folder / "journal.log") << text;
+  for (int start = 0; start < 4; ++start) {
+    CHECK(has(refusal([&] { static_cast<void>(search(true, 0)); }),
+              "this checkpoint belongs to another run"));
+  }
+  fr::SearchOutcome const found = search(false, 0);
+  CHECK(found.history.trials[0].state == fr::TrialState::complete);
+  CHECK(found.history.trials[0].failures == 0);
+}
+
+TEST_CASE("an objective has the direction in which policies watch it") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchJob const job{make_net, fr::CrossEntropy{}, data.train, data.valid,
+                          fr::Checkpoint<fr::KeepBest<fr::Watch<"loss", fr::Better::higher>>>{}};
+  auto const only = fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Shape::width>(fr::Int{4, 8, 4})};
+  CHECK(has(refusal([&] {
+              static_cast<void>(
+                  fr::search(only, job, settings_of(folder), fr::RandomSearch{.trials = 1}));
+            }),
+            "a policy of 'AdamW + Cosine' watches it as one that is better if larger"));
+}
+
+TEST_CASE("a setting of the objective needs a ruler that it does not change") {
+  Data data;
+  TemporaryFolder folder;
+  auto const smooth =
+      fr::SearchSpace{fr::Axis<Adam>{}, fr::vary<&Odd::smoothing>(fr::Uniform{0, 0.1})};
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 3;
+  settings.finalists.count = 0;
+  auto const search = [&] {
+    return fr::search(smooth, job_of(data), settings, fr::RandomSearch{.trials = 1});
+  };
+  for (char const* const name : {"loss", "train_loss"}) {
+    settings.objectives = {{.name = name}};
+    CHECK(has(refusal([&] { static_cast<void>(search()); }),
+              "the setting 'smoothing' is a member of the objective, and trials are compared by '" +
+                  std::string(name) + "'"));
+  }
+  settings.objectives = {{.name = "accuracy", .maximise = true}};
+  CHECK(search().winner == 0);
+}
+
+TEST_CASE(
+    "measures see the module that is judged: in evaluation mode, without gradients, after its "
+    "weights are saved") {
+  Data data;
+  TemporaryFolder folder;
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 3;
+  settings.finalists.count = 0;
+  settings.objectives = {{.name = "own"}};
+  std::uint64_t saved = 0, given = 0;
+  settings.measures["own"] = [&](torch::nn::Module& module) {
+    CHECK(!module.is_training());
+    CHECK(!at::GradMode::is_enabled());
+    given = fr::hash_of_tensors(module);
+    CHECK(std::filesystem::exists(folder / "trials/0000/weights"));
+    module.parameters()[0].fill_(7);
+    return 1.0;
+  };
+  fr::SearchOutcome const found =
+      fr::search(space(), job_of(data), settings, fr::RandomSearch{.trials = 1});
+  saved = weights_in(found.weights, found.best());
+  CHECK(saved == given);
+}
+
+TEST_CASE("warnings of trials come to the table, and the caller's generator is as it was") {
+  Data data;
+  TemporaryFolder folder;
+  using Warm = fr::Recipe<fr::Optimize<fr::AdamW>, fr::Schedule<fr::Warmup<500>, fr::Cosine>>;
+  auto const only = fr::SearchSpace{fr::Axis<Warm>{}, fr::vary<&Shape::width>(fr::Int{4, 8, 4})};
+  fr::SearchSettings settings = settings_of(folder);
+  settings.settings.steps = 3;
+  settings.finalists.count = 0;
+  torch::manual_seed(3);
+  at::Tensor const expected = torch::rand({4});
+  torch::manual_seed(3);
+  auto const search = [&] {
+    return fr::search(only, job_of(data), settings, fr::RandomSearch{.trials = 3});
+  };
+  fr::SearchOutcome const found = search();
+  CHECK(at::equal(torch::rand({4}), expected));
+  REQUIRE(found.warnings.size() == 1);
+  CHECK(has(found.warnings[0], "trial 0 and 2 others: Schedule: "));
+  // A later start has them from the journal.
+  CHECK(search().warnings == found.warnings);
 }
 
 TEST_CASE("the time of a search is a budget, and a larger one continues it") {

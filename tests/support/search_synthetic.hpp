@@ -114,7 +114,8 @@ inline SearchResults search(std::size_t trials, std::size_t objectives = 1, bool
       results.history.trials[repeat].state = TrialState::complete;
     }
   }
-  results.winner = frugal::winner_of(results.history);
+  results.winner = frugal::winner_of(results.history, 0);
+  results.winner_by = 0;
   if (objectives > 1) {
     std::vector<frugal::ObjectiveValues> points;
     for (std::size_t const number : alive)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +33,7 @@ namespace frugal::detail {
 struct EngineRules {
   std::uint64_t seed = 0;
   Finalists finalists{};
+  std::optional<std::size_t> winner_by{};  ///< the objective that chooses finalists, of several
   std::optional<std::uint64_t>
       budget{};                     ///< in the unit of the rungs, without the finalists' repeats
   std::optional<double> seconds{};  ///< of all trials together
@@ -121,7 +121,7 @@ class SearchEngine {
       if (is_ours && (outcome.kind == What::result || outcome.kind == What::failure)) {
         if (outcome.kind == What::failure) records.outcome(task.trial, outcome.text);
         records.rung(task.trial, task.rung, budget_of(trial, task.rung), outcome.result,
-                     outcome.ended || outcome.kind == What::failure);
+                     outcome.ended || outcome.kind == What::failure, outcome.warnings);
         if (outcome.kind == What::failure) {
           records.state(task.trial, TrialState::failed, nullptr);
         }
@@ -182,10 +182,8 @@ class SearchEngine {
     return session.commit();
   }
 
-  static double now() {
-    std::chrono::duration<double> const since = std::chrono::system_clock::now().time_since_epoch();
-    return since.count();
-  }
+  /// By the clock of the file system, as all times in the journal: the lock of this session has just been written.
+  double now() const { return written_at(lock_of(journal_.path())); }
   /// With rungs that are being trained now.
   FRUGAL_INLINE bool is_spent(SearchHistory const& history) {
     if (!rules_.seconds && !rules_.dollars) return false;
@@ -260,7 +258,7 @@ class SearchEngine {
         return false;
       }
     }
-    session.records().begun(task.trial, now(), traces.step);
+    session.records().begun(task.trial, written_at(folder_of(task.trial) / "claim"), traces.step);
     session.commit();
     task.of = session.history().trials[task.trial];
     task.seconds_before = task.of.seconds();
@@ -300,7 +298,7 @@ class SearchEngine {
     std::uint64_t made = 0;
     for (SearchTrial const& each : session.history().trials) made += each.repeats ? 1U : 0U;
     for (SearchTrial const& each :
-         missing_repeats(session.history(), rules_.finalists, rules_.seed)) {
+         missing_repeats(session.history(), rules_.finalists, rules_.seed, rules_.winner_by)) {
       if (rules_.repeats && ++made > *rules_.repeats) break;
       session.records().create(journal_.domain(), each);
     }

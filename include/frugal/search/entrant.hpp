@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -34,8 +35,10 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/spot.hpp>
+#include <frugal/policy/watched.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/job.hpp>
+#include <frugal/search/job_identity.hpp>
 #include <frugal/search/micro_batch_file.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/results/winner_code.hpp>
@@ -62,6 +65,20 @@ struct SearchContext {
   }
 };
 
+/// A checkpoint of the trial itself, of a later step than the journal knows.
+struct AheadOfJournal : StateError {
+  using StateError::StateError;
+};
+
+template <class Q>
+constexpr bool rounds() {
+  if constexpr (requires { bool{Q::options::half}; }) {
+    return Q::options::half;
+  } else {
+    return false;
+  }
+}
+
 /// The trainer of a recipe in a search, and how it is run.
 template <class R, class Space, class Job>
 class SearchTrainer;
@@ -84,16 +101,48 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     return watching_of<typename type::policies>::type::may_measure(metric);
   }
 
+  /// Whether a policy watches the metric as one that is better if it is larger; nothing if none watches it.
+  static std::optional<bool> watches_larger([[maybe_unused]] std::string_view metric) {
+    std::optional<bool> found;
+    [[maybe_unused]] auto const look_at = [&]<class Watch>(std::type_identity<Watch>) {
+      if constexpr (requires { bool{Watch::better == Better::higher}; }) {
+        if (Watch::name == metric) found = Watch::better == Better::higher;
+      }
+    };
+    [[maybe_unused]] auto const look = [&]<class... Ws>(list<Ws...>) {
+      (look_at(std::type_identity<typename Ws::watch>{}), ...);
+    };
+    [&]<class... Qs>(list<Qs...>) {
+      (look(typename watches_of<Qs>::type{}), ...);
+    }(typename type::policies{});
+    return found;
+  }
+
+  /// The policies of the recipe itself, with the members that no setting varies.
+  static std::string fixed(Space const& space) {
+    return JobIdentity<Space, Job>::template recipe<R>(space);
+  }
+  /// WeightsIn rounds the weights at the end of each rung.
+  static constexpr bool rounds_weights() {
+    return [](auto policies) {
+      return []<class... Qs>(list<Qs...>) { return (false || ... || rounds<Qs>()); }(policies);
+    }(typename type::policies{});
+  }
+
   /// Trains one rung, or what is left of it. Errors of the trial are part of the outcome.
   static TaskOutcome run(Space const& space, Job const& job, SearchContext const& context,
                          SearchTask const& task, std::filesystem::path const& folder) {
     double const begin = WallClock::seconds();
     TaskOutcome outcome;
+    std::error_code ignored;
+    bool const resumes = std::filesystem::exists(folder / "checkpoints", ignored) &&
+                         !std::filesystem::is_empty(folder / "checkpoints", ignored);
+    bool begun = false;
     auto const fail = [&](TaskOutcome::Kind kind, std::string text) {
       outcome.fail(kind, std::move(text), task, context.settings->objectives.size());
     };
     try {
-      train(space, job, context, task, folder, outcome);
+      train(space, job, context, task, folder, outcome, begun);
     } catch (ObjectiveError const&) {
       throw;
     } catch (DataError const&) {
@@ -104,7 +153,15 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       throw;
     } catch (LossError const& error) {
       fail(TaskOutcome::Kind::failure, failure_text(error));
+    } catch (AheadOfJournal const& error) {
+      fail(TaskOutcome::Kind::error, failure_text(error));
+    } catch (StateError const& error) {
+      // Its checkpoint is that of another job: the worker's would be refused for one trial after the other.
+      if (resumes && !begun) throw;
+      fail(TaskOutcome::Kind::error, failure_text(error));
     } catch (FormatError const& error) {
+      // A damaged file of the data is no fault of the trial either.
+      if (!error.fault().where.starts_with(folder.string())) throw;
       fail(TaskOutcome::Kind::error, failure_text(error));
     } catch (WeightRangeError const& error) {
       fail(TaskOutcome::Kind::failure, failure_text(error));
@@ -173,7 +230,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
 
   static void train(Space const& space, Job const& job, SearchContext const& context,
                     SearchTask const& task, std::filesystem::path const& folder,
-                    TaskOutcome& outcome) {
+                    TaskOutcome& outcome, bool& begun) {
     SearchSettings const& search = *context.settings;
     Settings settings = search.settings;
     settings.run_dir = folder;
@@ -193,11 +250,19 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     if (context.is_spent) watch.is_spent = &context.is_spent;
     watch.signals = context.signals;
     watch.reached = &reached;
+    watch.begun = &begun;
     if (trainer.checkpoint().resume != Resume::Exact) {
       throw ObjectiveError({.what = "Checkpoint::resume is not Resume::Exact",
                             .where = "SearchJob",
                             .why = "each rung would begin again, and train its samples twice",
                             .fix = "Leave it out."});
+    }
+    if (!trainer.checkpoint().from.empty()) {
+      throw ObjectiveError({.what = "Checkpoint::from is set",
+                            .where = "SearchJob",
+                            .why = "each trial would go on with the steps of another run, and its "
+                                   "rungs count from the first one",
+                            .fix = "Leave it out, and load weights in make()."});
     }
     if constexpr (has<kinds::spot, typename type::policies>) {
       trainer.template policy<kinds::spot>().on_preemption = Preempted::Return;
@@ -226,6 +291,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     outcome.result.steps = report.steps;
     outcome.result.samples = report.samples;
     outcome.by_ctrl_c = report.interrupted;
+    outcome.warnings = report.warnings;
     if (!report.unsaved.empty()) {
       throw StoreError({.what = "the end of a rung is not saved",
                         .where = folder.string(),
@@ -242,19 +308,23 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     }
     outcome.ended = !report.preempted && task.until.has_value();
     if (context.unit == RungUnit::steps && task.until && report.steps > *task.until) {
-      throw StateError({.what = "the checkpoint of trial " + std::to_string(task.trial) +
-                                " is at step " + std::to_string(report.steps) +
-                                ", and the rung ends at " + std::to_string(*task.until),
-                        .where = folder.string(),
-                        .why = "the journal has lost lines, and a value of this step would be "
-                               "taken for one of that",
-                        .fix = "Restore the journal, or search in another folder."});
+      throw AheadOfJournal({.what = "the checkpoint of trial " + std::to_string(task.trial) +
+                                    " is at step " + std::to_string(report.steps) +
+                                    ", and the rung ends at " + std::to_string(*task.until),
+                            .where = folder.string(),
+                            .why = "the journal has lost lines, and a value of this step would be "
+                                   "taken for one of that",
+                            .fix = "Restore the journal, or search in another folder."});
     }
     if constexpr (has<kinds::average, typename type::policies>) {
       auto& average = trainer.template policy<kinds::average>();
       if (report.preempted && average.validate && average.averaged.get() != nullptr) {
         average.copy_into(trainer.module());
       }
+    }
+    // Before user code has the module.
+    if (!report.preempted) {
+      static_cast<void>(save_weights(trainer.module(), folder / "weights"));
     }
     outcome.result.values = objective_values(search,
                                              {.recipe = recipe_name<R>(),
@@ -266,9 +336,6 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
     if (!is_finite(outcome.result.values)) {
       outcome.kind = TaskOutcome::Kind::failure;
       outcome.text = "an objective is not a finite number";
-    }
-    if (!report.preempted) {
-      static_cast<void>(save_weights(trainer.module(), folder / "weights"));
     }
   }
 };
@@ -282,6 +349,7 @@ struct SearchEntrant {
   RunLimits (*limits)(Job const&, Settings const&);
   bool (*may_measure)(std::string_view);
   WinnerCode (*code)(Space const&);
+  std::string (*fixed)(Space const&);
   bool has_cost_meter;
   std::vector<bool> has_setting;
 };

@@ -16,7 +16,7 @@
 namespace frugal::detail {
 
 /// The texts that a process must have in common with those that have searched in a folder before: whatever
-/// decisions depend on. The checkpoints of trials compare data and recipes by themselves.
+/// decisions depend on. JobIdentity adds what the trials are trained with.
 ///
 /// `limits`: of each recipe's run.
 FRUGAL_INLINE SearchIdentity search_identity(SearchSettings const& settings,
@@ -63,8 +63,11 @@ FRUGAL_INLINE SearchIdentity search_identity(SearchSettings const& settings,
   put("budget");
   text = std::to_string(settings.settings.seed);
   put("seed");
-  text = std::to_string(settings.finalists.count) + " over " +
-         std::to_string(settings.finalists.seeds) + " seeds";
+  Finalists const finalists = settings.repeated();
+  text = std::to_string(finalists.count) + " over " + std::to_string(finalists.seeds) + " seeds";
+  if (settings.objectives.size() > 1 && !settings.winner_by.empty()) {
+    text += " by " + settings.winner_by;
+  }
   put("finalists");
   return all;
 }

@@ -14,6 +14,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,13 +49,17 @@ struct SearchSettings {
   /// metrics of Validate, "train_loss", "seconds", "dollars", "bytes" (parameters and buffers), and those of
   /// `measures`.
   std::vector<SearchObjective> objectives{{}};
+  /// With several objectives the one that names the winner: of the Pareto front the trial that is the best in it.
+  /// Empty: then several objectives have a front, and no winner, code, weights or repeats of finalists.
+  std::string winner_by{};
   SearchBudget budget{};
   Finalists finalists{};
   std::optional<double>
       dollars_per_hour{};  ///< of the machine; not needed where the job has a CostMeter
   /// How long a whole run takes, for rungs in seconds or cents, in that unit.
   std::optional<std::uint64_t> horizon{};
-  /// Further objectives: each is called with the module at the end of each rung.
+  /// Further objectives: each is called with the module at the end of each rung, in evaluation mode and without
+  /// gradients.
   std::map<std::string, std::function<double(torch::nn::Module&)>> measures{};
   std::size_t most_failures = 3;  ///< errors of a trial in one rung after which it is left
   /// Processes one after the other that may be killed or crash in a rung of a trial without a new checkpoint, as
@@ -64,7 +69,46 @@ struct SearchSettings {
 
   /// SettingsError for what no search can be made with.
   FRUGAL_INLINE void require() const;
+  /// The place of the objective that names the winner; nothing if there is none.
+  FRUGAL_INLINE std::optional<std::size_t> winning_objective() const;
+  /// The finalists that are repeated: none where no winner is named.
+  Finalists repeated() const {
+    return winning_objective() ? finalists : Finalists{.count = 0, .seeds = finalists.seeds};
+  }
 };
+
+namespace detail {
+
+/// Whether a metric of frugal is better if it is larger; nothing for a name that frugal does not know.
+FRUGAL_INLINE std::optional<bool> larger_is_better(std::string_view name) {
+  for (std::string_view const each :
+       {"loss", "train_loss", "seconds", "dollars", "bytes", "perplexity", "mae", "mse"}) {
+    if (name == each) return false;
+  }
+  for (std::string_view const each : {"accuracy", "roc_auc", "roc_auc_ovr", "r2"}) {
+    if (name == each) return true;
+  }
+  if (name.starts_with("top") && name.size() > 3 &&
+      name.find_first_not_of("0123456789", 3) == name.npos) {
+    return true;
+  }
+  for (std::string_view const score : {"precision", "recall", "f1"}) {
+    if (!name.starts_with(score)) continue;
+    std::string_view const of = name.substr(score.size());
+    if (of.empty() || of == "_micro" || of == "_macro" || of == "_weighted") return true;
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+FRUGAL_INLINE std::optional<std::size_t> SearchSettings::winning_objective() const {
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    if (objectives[i].name == winner_by) return i;
+  }
+  if (objectives.size() == 1) return 0;
+  return std::nullopt;
+}
 
 FRUGAL_INLINE void SearchSettings::require() const {
   auto const refuse = [](std::string what, char const* where, char const* why, char const* fix) {
@@ -84,6 +128,18 @@ FRUGAL_INLINE void SearchSettings::require() const {
     if (names.insert(each.name).second) continue;
     refuse("the objective '" + each.name + "' is given twice", "SearchSettings::objectives",
            "objectives are found by their names", "Give each once.");
+  }
+  for (SearchObjective const& each : objectives) {
+    auto const larger = detail::larger_is_better(each.name);
+    if (!larger || *larger == each.maximise || measures.contains(each.name)) continue;
+    refuse("the objective '" + each.name + "' is " + (each.maximise ? "maximised" : "minimised"),
+           "SearchSettings::objectives",
+           *larger ? "it is better if it is larger" : "it is better if it is smaller",
+           *larger ? "Set .maximise = true." : "Leave .maximise out.");
+  }
+  if (!winner_by.empty() && !names.contains(winner_by)) {
+    refuse("the winner is chosen by '" + winner_by + "'", "SearchSettings::winner_by",
+           "the search has no objective of that name", "Name one of SearchSettings::objectives.");
   }
   auto const is_amount = [](std::optional<double> const& value) {
     return !value || (std::isfinite(*value) && *value > 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
 #include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {
@@ -42,7 +45,11 @@ class MicroBatchFile {
         (known == std::numeric_limits<std::int64_t>::max() || samples == 0 || samples >= known))
       return;
     create_folders(path_.parent_path());
-    write_whole_file(path_, std::to_string(samples), Durable::no);
+    // Two workers may find it at once: each writes a file of its own, so none replaces half of the other's.
+    std::filesystem::path mine = path_;
+    mine += "." + LockOwner::here().host + "." + std::to_string(::getpid());
+    write_whole_file(mine, std::to_string(samples), Durable::no);
+    rename_path(mine, path_);
   }
 
  private:

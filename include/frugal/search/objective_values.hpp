@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <frugal/core/libtorch/layer_tensors.hpp>
+#include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -52,6 +54,8 @@ FRUGAL_INLINE ObjectiveValues objective_values(SearchSettings const& search,
       if (name == each.name) value = measured;
     }
     if (auto const own = search.measures.find(each.name); own != search.measures.end()) {
+      EvaluationMode const mode(module);
+      at::NoGradGuard const no_gradients;
       value = own->second(module);
     } else if (each.name == "train_loss") {
       value = trial.train_loss;

@@ -26,12 +26,14 @@ struct [[nodiscard]] SearchOutcome : SearchResults {
   bool by_ctrl_c = false;  ///< the user pressed Ctrl-C; `interrupted` is set as well
   std::string code{};      ///< the winner's recipe and settings as C++ to paste
 
-  /// The winner. SearchError if no trial has a result.
+  /// The winner. SearchError if no trial has a result, or if several objectives have no rule for one.
   SearchTrial const& best() const {
     require_winner();
     return history.trials[*winner];
   }
   FRUGAL_INLINE void require_winner() const;
+  /// SearchError if no trial has a result.
+  FRUGAL_INLINE void require_result() const;
 
   /// The table, then failed trials and dropped recipes, and why.
   void print(std::ostream& out) const { out << search_table(*this); }
@@ -53,6 +55,18 @@ struct [[nodiscard]] SearchOutcome : SearchResults {
 
 FRUGAL_INLINE void SearchOutcome::require_winner() const {
   if (winner) return;
+  require_result();
+  throw SearchError({.what = "the search has " + std::to_string(objectives.size()) +
+                             " objectives, and no rule that names a winner",
+                     .where = folder.string(),
+                     .why = "each of the " + std::to_string(front.size()) +
+                            " trials on the Pareto front is better than the others in one of them",
+                     .fix = "Choose one of SearchOutcome::front, or set "
+                            "SearchSettings::winner_by to the name of an objective."});
+}
+
+FRUGAL_INLINE void SearchOutcome::require_result() const {
+  if (winner || !front.empty()) return;
   std::map<std::string, std::size_t> reasons;
   for (SearchTrial const& each : history.trials) {
     if (each.state == TrialState::failed) ++reasons[each.outcome];

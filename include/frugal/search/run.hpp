@@ -24,6 +24,7 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/recipe.hpp>
+#include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
@@ -31,6 +32,7 @@
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/spot/signals.hpp>
 #include <frugal/recipes.hpp>
+#include <frugal/search/candidate_file.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/entrant.hpp>
 #include <frugal/search/forecast.hpp>
@@ -38,6 +40,7 @@
 #include <frugal/search/horizon.hpp>
 #include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>
+#include <frugal/search/job_identity.hpp>
 #include <frugal/search/journal/journal.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
@@ -46,6 +49,7 @@
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/space.hpp>
+#include <frugal/search/trial_warnings.hpp>
 #include <frugal/search/trials/finalists.hpp>
 
 namespace frugal {
@@ -61,6 +65,18 @@ struct IsLegalInSearch {
   }
 };
 
+template <class Space, class Job>
+struct RoundsInSearch {
+  template <class R>
+  constexpr auto operator()(boost::hana::basic_type<R>) const {
+    if constexpr (SearchTrainer<R, Space, Job>::complete::legal) {
+      return boost::hana::bool_c<SearchTrainer<R, Space, Job>::rounds_weights()>;
+    } else {
+      return boost::hana::false_c;
+    }
+  }
+};
+
 /// A search as one process sees it.
 template <class Space, class Job>
 class SearchRun {
@@ -72,6 +88,12 @@ class SearchRun {
                                         IsLegalInSearch<Space, Job>{}))::value;
   }
 
+  /// Whether the Checkpoint of a legal recipe rounds weights.
+  static constexpr bool rounds_weights() {
+    return decltype(boost::hana::any_of(std::declval<Space const&>().recipes,
+                                        RoundsInSearch<Space, Job>{}))::value;
+  }
+
   SearchRun(Space const& space, Job const& job, SearchSettings const& settings)
       : space_(space), job_(job), settings_(settings) {
     settings.require();
@@ -79,6 +101,7 @@ class SearchRun {
     std::apply([&](auto const&... each) { (add_setting(each), ...); }, space.settings);
     domain_.require();
     require_objectives(settings_, entrants_);
+    std::apply([&](auto const&... each) { (require_one_ruler(each), ...); }, space.settings);
   }
   SearchRun(SearchRun const&) = delete;
   SearchRun& operator=(SearchRun const&) = delete;
@@ -100,7 +123,7 @@ class SearchRun {
       // With less for trials no more of them come to the end, so no more are repeated.
       auto const all = scheduler.bind(given);
       SearchForecast const most =
-          forecast(*all, given.budget, given.objectives, settings_.finalists, 0);
+          forecast(*all, given.budget, given.objectives, settings_.repeated(), 0);
       given.reserved = static_cast<std::uint64_t>(most.repeats);
       given.budget = without_repeats(*given.budget, given.reserved, unit_);
       repeats_ = given.reserved / horizon;
@@ -108,7 +131,7 @@ class SearchRun {
     budget_ = given.budget;
     schedule_ = scheduler.bind(given);
     if (budget_) {
-      require_complete(forecast(*schedule_, budget_, given.objectives, settings_.finalists, 0),
+      require_complete(forecast(*schedule_, budget_, given.objectives, settings_.repeated(), 0),
                        *planned_budget(settings_.budget, unit_), unit_);
     }
     for (auto const& rungs : schedule_->rungs())
@@ -123,9 +146,9 @@ class SearchRun {
 
   SearchForecast explain(std::ostream& out) const {
     SearchForecast const expected =
-        forecast(*schedule_, budget_, settings_.objectives.size(), settings_.finalists);
+        forecast(*schedule_, budget_, settings_.objectives.size(), settings_.repeated());
     out << forecast_text(expected, *schedule_, unit_, sampler_, learns_, is_measured(),
-                         settings_.finalists);
+                         settings_.repeated());
     for (auto const& [name, fault] : dropped_) out << "dropped: " << name << ": " << fault << '\n';
     return expected;
   }
@@ -133,15 +156,22 @@ class SearchRun {
   SearchOutcome run() {
     // Each trial seeds the generators for its module.
     CallInProgress const call({.name = "search"});
+    KeepGenerators const generators;
     PreemptionSignals signals;
     InterruptSignal ctrl_c;
     ctrl_c.take();
+    for (Entrant const& each : entrants_) {
+      identity_.emplace_back(std::string(job_prefix) + "the recipe '" + each.name + "'",
+                             each.fixed(space_));
+    }
+    JobIdentity<Space, Job>::add(space_, job_, settings_.settings.seed, identity_);
     SearchJournal journal(settings_.settings.run_dir,
                           settings_.settings.name.empty() ? "frugal" : settings_.settings.name,
                           domain_, settings_.objectives, identity_);
     SearchEngine engine(journal, *schedule_, suggest_,
                         {.seed = settings_.settings.seed,
-                         .finalists = settings_.finalists,
+                         .finalists = settings_.repeated(),
+                         .winner_by = settings_.winning_objective(),
                          .budget = budget_,
                          .seconds = seconds_of(settings_.budget.hours),
                          .dollars = settings_.budget.dollars,
@@ -185,11 +215,12 @@ class SearchRun {
   }
 
  private:
-  /// A machine without its data or its device, or with a full disk, ends here and not the trial: the rung is
-  /// given up as it is by a notice, so that it does not count as a kill.
+  /// A machine without its data or its device, with a full disk or another job ends here and not the trial: the
+  /// rung is given up as it is by a notice, so that it does not count as a kill.
   TaskOutcome train(SearchEngine& engine, SearchContext const& context, SearchTask& task) {
     double const begin = WallClock::seconds();
     try {
+      claim_folder(engine.folder_of(task.trial), candidate_text(domain_, task.of, identity_));
       return entrants_[task.of.candidate.recipe].run(space_, job_, context, task,
                                                      engine.folder_of(task.trial));
     } catch (Error const&) {
@@ -206,11 +237,23 @@ class SearchRun {
   void add() {
     using One = SearchTrainer<R, Space, Job>;
     if constexpr (One::complete::legal) {
+      for (SearchObjective const& each : settings_.objectives) {
+        auto const larger = One::watches_larger(each.name);
+        if (!larger || *larger == each.maximise || settings_.measures.contains(each.name)) continue;
+        throw SettingsError({.what = "the objective '" + each.name + "' is " +
+                                     (each.maximise ? "maximised" : "minimised"),
+                             .where = "SearchSettings::objectives",
+                             .why = "a policy of '" + recipe_name<R>() +
+                                    "' watches it as one that is better if " +
+                                    (*larger ? "larger" : "smaller"),
+                             .fix = "Give both the same direction."});
+      }
       entrants_.push_back({.name = unique(recipe_name<R>()),
                            .run = &One::run,
                            .limits = &One::limits,
                            .may_measure = &One::may_measure,
                            .code = &One::code,
+                           .fixed = &One::fixed,
                            .has_cost_meter = has<kinds::cost_meter, typename One::type::policies>,
                            .has_setting = settings_of<One>(space_.settings)});
       domain_.recipes.push_back(entrants_.back().name);
@@ -245,6 +288,26 @@ class SearchRun {
     }
     if (added.recipes.size() == entrants_.size()) added.recipes.clear();
     domain_.settings.push_back(std::move(added));
+  }
+
+  /// A setting of the objective changes what "loss" means: trials would be compared by a ruler of their own each.
+  template <class V>
+  void require_one_ruler(V const& setting) const {
+    if constexpr (V::template is_in<decltype(job_.objective)>) {
+      for (SearchObjective const& each : settings_.objectives) {
+        bool const is_loss = each.name == "loss" || each.name == "train_loss";
+        if (!is_loss || settings_.measures.contains(each.name)) continue;
+        throw SettingsError(
+            {.what = "the setting '" + setting.name +
+                     "' is a member of the objective, and trials "
+                     "are compared by '" +
+                     each.name + "'",
+             .where = "SearchSettings::objectives",
+             .why = "each trial would measure itself with another loss",
+             .fix = "Name a metric, such as SearchSettings{.objectives = {{.name = \"accuracy\", "
+                    ".maximise = true}}}, or one of SearchSettings::measures."});
+      }
+    }
   }
 
   static std::optional<double> seconds_of(std::optional<double> hours) {
@@ -289,13 +352,17 @@ class SearchRun {
     outcome.dropped = dropped_;
     outcome.folder = settings_.settings.run_dir;
     outcome.order = journal.order();
-    outcome.winner = winner_of(outcome.history);
+    outcome.winner = winner_of(outcome.history, settings_.winning_objective());
+    outcome.winner_by = settings_.winning_objective();
     if (settings_.objectives.size() > 1) outcome.front = front_of(outcome.history);
     if (journal.torn_lines() != 0) {
       outcome.warnings.push_back(
           "the journal ended in an unfinished line, of a process that was "
           "killed: it was removed, and the rung is ended again from its "
           "checkpoint");
+    }
+    for (std::string& each : trial_warnings(outcome.history)) {
+      outcome.warnings.push_back(std::move(each));
     }
     std::size_t const missing = static_cast<std::size_t>(std::ranges::count_if(
         outcome.history.trials,
@@ -311,7 +378,7 @@ class SearchRun {
           "using namespace frugal;\n" + winner_code(outcome, entrants_[recipe].code(space_));
       outcome.weights = engine.folder_of(*outcome.winner) / "weights";
     }
-    if (!outcome.interrupted && outcome.stopped_by.empty()) outcome.require_winner();
+    if (!outcome.interrupted && outcome.stopped_by.empty()) outcome.require_result();
   }
 
   Space const& space_;

@@ -20,6 +20,17 @@ struct RunTraces {
   std::uint64_t step = 0;  ///< of the newest checkpoint
 };
 
+/// When a file was last written, in seconds since 1970 by the clock of its file system; 0 if it is not there. Workers on
+/// several machines have one such clock, and each a clock of its own that may go wrong by minutes.
+FRUGAL_INLINE double written_at(std::filesystem::path const& file) {
+  std::error_code gone;
+  auto const time = std::filesystem::last_write_time(file, gone);
+  if (gone) return 0;
+  std::chrono::duration<double> const since =
+      std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return since.count();
+}
+
 /// Files that other processes remove meanwhile are passed over; so are those of the lock `claim`, which whoever
 /// looks holds.
 FRUGAL_INLINE RunTraces traces_in(std::filesystem::path const& folder) {
@@ -30,12 +41,9 @@ FRUGAL_INLINE RunTraces traces_in(std::filesystem::path const& folder) {
        each.increment(error)) {
     auto const name = each->path().filename().string();
     if (name == "claim" || name.starts_with("claim.")) continue;
-    std::error_code gone;
-    auto const time = fs::last_write_time(each->path(), gone);
-    if (gone) continue;
-    std::chrono::duration<double> const since =
-        std::chrono::file_clock::to_sys(time).time_since_epoch();
-    found.newest = std::max(found.newest, since.count());
+    double const time = written_at(each->path());
+    if (time == 0) continue;
+    found.newest = std::max(found.newest, time);
     if (each->path().parent_path().filename() != "checkpoints") continue;
     found.step = std::max(found.step, step_of_name(name).value_or(0));
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/inline.hpp>
@@ -35,9 +36,10 @@ struct TaskOutcome {
   };
   Kind kind = Kind::result;
   RungResult result{};
-  bool ended = false;  ///< the run has ended by itself
-  std::string text{};  ///< of a failure or an error
-  double seconds = 0;  ///< wall time
+  bool ended = false;                   ///< the run has ended by itself
+  std::string text{};                   ///< of a failure or an error
+  std::vector<std::string> warnings{};  ///< of the run
+  double seconds = 0;                   ///< wall time
   bool by_ctrl_c = false;
   bool by_notice = false;  ///< preempted by another policy than SearchWatch, or by Settings::stop
 

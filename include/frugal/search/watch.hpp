@@ -26,7 +26,7 @@ struct SearchWatch {
 
   using kind = kinds::search_watch;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
-  using listens = list<query::stop_requested>;
+  using listens = list<on::fit_begin, query::stop_requested>;
 
   RungUnit unit = RungUnit::steps;
   std::optional<std::uint64_t> until{};             ///< in that unit
@@ -34,6 +34,7 @@ struct SearchWatch {
   std::function<bool()> const* is_spent = nullptr;  ///< whether the budget is; asked once a second
   PreemptionSignals const* signals = nullptr;
   bool* reached = nullptr;  ///< set when the rung is ended
+  bool* begun = nullptr;    ///< set when the run has resumed, or begins
 
   template <class Context>
   class State {
@@ -41,6 +42,11 @@ struct SearchWatch {
     using transient = void;
 
     explicit State(SearchWatch const& watch) : watch_(&watch) {}
+
+    /// Checkpoint is called before it.
+    void on_fit_begin(FitBegin<Context>&) const {
+      if (watch_->begun != nullptr) *watch_->begun = true;
+    }
 
     bool stop_requested(Phase<Context> const& phase) const {
       if (watch_->until && is_reached(phase)) {

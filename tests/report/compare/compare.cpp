@@ -305,6 +305,28 @@ TEST_CASE("settings with which nothing can be compared are refused before anythi
   CHECK_THROWS_AS((void)fr::compare<Plain>(blind), fr::SettingsError);
 }
 
+TEST_CASE("a target of the loss is refused for a row with another objective, and generators stay") {
+  Data data;
+  torch::manual_seed(3);
+  at::Tensor const expected = torch::rand({4});
+  torch::manual_seed(3);
+  fr::Comparison const found = fr::compare<Plain, Clipped>(
+      job_of(data,
+             {.settings = {.steps = 2}, .target = {.metric = "loss", .at_most = 9}, .repeats = 1}),
+      [](auto& trainer) {
+        if constexpr (requires { trainer.template policy<fr::kinds::clip>().max_norm; }) {
+          trainer.objective().label_smoothing = 0.25;
+        }
+      });
+  CHECK(at::equal(torch::rand({4}), expected));
+  int failed = 0;
+  for (auto const& row : found.rows) {
+    failed +=
+        row.error.find("one target of the loss is not the same for both") != std::string::npos;
+  }
+  CHECK(failed == 1);
+}
+
 TEST_CASE("a row that is not there is an error that names those that are") {
   Data data;
   fr::Comparison const found =

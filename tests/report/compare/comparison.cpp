@@ -59,6 +59,25 @@ TEST_CASE("the median, the least and the greatest are those of numpy") {
   CHECK_FALSE(fr::Spread::of({}));
 }
 
+TEST_CASE("the table has warnings once, and says where losses are no measure of each other") {
+  fr::Comparison found = two_rows();
+  auto const text = [&] {
+    std::ostringstream out;
+    out << found;
+    return out.str();
+  };
+  CHECK(text().find("arning") == std::string::npos);
+  CHECK(text().find("not comparable") == std::string::npos);
+  for (fr::Trial& each : found.rows[1].trials) each.warnings = {"too hot"};
+  std::string const line = "Warning of 'SGD + BF16': too hot\n";
+  std::size_t const at = text().find(line);
+  REQUIRE(at != std::string::npos);
+  CHECK(text().find(line, at + 1) == std::string::npos);
+  for (fr::Trial& each : found.rows[1].trials) each.objective = "{0.1}";
+  CHECK(text().find("The objectives of 'SGD + BF16' and of the rows above it have other members") !=
+        std::string::npos);
+}
+
 TEST_CASE("a ratio is taken within a repeat, so that a drift between repeats cancels") {
   fr::Comparison const found = two_rows();
   // 5/10, 7/14, 9/12

@@ -33,7 +33,8 @@ std::string journal() {
   to.create(space,
             {.candidate = {.recipe = 0, .values = {0.5, std::nullopt}}, .seed = 8, .repeats = 0});
   to.begun(0, 100, 0);
-  to.rung(0, 0, 10, {.steps = 10, .seconds = 1.5, .dollars = 0.25, .values = {0.75, -0.5}}, false);
+  to.rung(0, 0, 10, {.steps = 10, .seconds = 1.5, .dollars = 0.25, .values = {0.75, -0.5}}, false,
+          {"slow", "odd", "slow"});
   to.open(0, 2);
   to.begun(0, 200, 10);
   to.spent(0, 0.5);
@@ -55,6 +56,8 @@ Read read(std::string const& text) {
   } catch (FormatError const& error) {
     found.fault = error.what();
   } catch (SettingsError const& error) {
+    found.fault = error.what();
+  } catch (StateError const& error) {
     found.fault = error.what();
   }
   found.history = reader.history();
@@ -89,6 +92,7 @@ TEST_CASE("lines come to the history that was written") {
   CHECK(first.rungs.at(0).values == ObjectiveValues{0.75, -0.5});
   CHECK(first.seconds() == 2);
   CHECK(first.begun == 0);  // the attempt of which it was is over
+  CHECK(first.warnings == std::vector<std::string>{"slow", "odd"});
   CHECK(second.repeats == 0);
   CHECK(second.failures == 1);
   CHECK(second.outcome == "a \"quoted\" error");
@@ -100,7 +104,10 @@ TEST_CASE("a journal of another search is named with what differs") {
             "it has the seed '2', and the search has '1'"));
   CHECK(has(changed("[1,2]", "[1]"), "directions of 1 objectives"));
   CHECK(has(changed("[1,2]", "[1,1]"), "directions of 2 objectives"));
-  CHECK(has(changed("\"format\":1", "\"format\":2"), "its format is 2, and this frugal writes 1"));
+  CHECK(has(changed("\"format\":2", "\"format\":1"), "its format is 1, and this frugal writes 2"));
+  CHECK(has(changed("\"seed\":\"1\"", "\"seed\":\"1\",\"job: more\":\"x\""),
+            "more is x there and nothing here"));
+  CHECK(has(changed("\"seed\":\"1\"", "\"sead\":\"1\""), "it has the seed 'nothing'"));
 }
 
 TEST_CASE("a damaged line is an error with its number") {

@@ -54,7 +54,7 @@ TEST_CASE("a study has Optuna's directions, and the search in an attribute") {
   CHECK(study[0].at("directions") == json{1, 2});
   auto const identity = lines([](JournalRecords& to) { to.identify({{"seed", "3"}}); });
   CHECK(identity[0].at("op_code") == 2);
-  CHECK(identity[0].at("user_attr") == json{{"frugal", {{"format", 1}, {"seed", "3"}}}});
+  CHECK(identity[0].at("user_attr") == json{{"frugal", {{"format", 2}, {"seed", "3"}}}});
   auto const names = lines([](JournalRecords& to) { to.name_objectives(); });
   CHECK(names[0].at("user_attr").at("objectives") == json{"loss", "accuracy"});
 }

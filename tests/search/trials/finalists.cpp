@@ -65,6 +65,24 @@ TEST_CASE("a repeat that has no result yet decides nothing, for itself or agains
   CHECK(ended_repeats_of(history, 1) == std::vector<std::size_t>{5, 6});
 }
 
+TEST_CASE("of several objectives there is no winner but by the one that is named") {
+  auto const two = [](double one, double other, std::optional<std::size_t> repeats = std::nullopt) {
+    return SearchTrial{.candidate = {},
+                       .repeats = repeats,
+                       .rungs = {{.values = {one, other}}},
+                       .state = TrialState::complete};
+  };
+  SearchHistory history{{two(1, 9), two(2, 2), two(2, 1), two(9, 1)}};
+  CHECK(!winner_of(history));
+  CHECK(winner_of(history, 0) == 0);
+  // Of equal ones that on the front.
+  CHECK(winner_of(history, 1) == 2);
+  CHECK(missing_repeats(history, {.count = 1, .seeds = 2}, 40, 1)[0].repeats == 2);
+  history.trials.push_back(two(1, 5, 2));
+  history.trials.push_back(two(9, 2, 3));
+  CHECK(winner_of(history, 1) == 3);
+}
+
 TEST_CASE("without a complete trial there is no winner") {
   CHECK(!winner_of({}));
   CHECK(!winner_of({{trial(1, TrialState::failed), trial(1, TrialState::pruned)}}));

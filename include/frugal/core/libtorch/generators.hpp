@@ -75,4 +75,16 @@ class GeneratorStates {
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
+/// Restores all generators that at::manual_seed changes at the end of a scope.
+class [[nodiscard]] KeepGenerators {
+ public:
+  FRUGAL_INLINE KeepGenerators() { states_.take_seeded(c10::Device(c10::kCPU)); }
+  KeepGenerators(KeepGenerators const&) = delete;
+  KeepGenerators& operator=(KeepGenerators const&) = delete;
+  ~KeepGenerators() { states_.restore(); }
+
+ private:
+  GeneratorStates states_;
+};
+
 }  // namespace frugal::detail

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <frugal/data/shape_text.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -40,6 +41,8 @@ class ClassWeights {
   }
 
   bool empty() const { return !weights_.defined(); }
+  /// For a comparison with those of another run.
+  std::string identity() const { return detail::tensor_identity(weights_); }
 
   /// [C] where the logits are, of their type. Copied there once. ShapeError with both numbers if
   /// there are not `classes` weights.

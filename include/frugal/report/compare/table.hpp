@@ -118,10 +118,41 @@ class ComparisonTable {
     for (ComparedRecipe const& row : of_.rows) {
       if (row.failed()) out += "'" + row.name + "' failed: " + row.error + '\n';
     }
+    out += losses_note() + warnings();
     for (ComparisonResults::Dropped const& each : of_.dropped) {
       out += "'" + each.name + "' is not possible. " + each.fault + '\n';
     }
     if (of_.interrupted) out += "The comparison was interrupted: later runs are missing.\n";
+    return out;
+  }
+
+  /// Where tune() has given rows objectives of their own.
+  FRUGAL_INLINE std::string losses_note() const {
+    std::string const* first = nullptr;
+    for (ComparedRecipe const& row : of_.rows) {
+      for (Trial const& trial : row.trials) {
+        if (first == nullptr) first = &trial.objective;
+        if (trial.objective == *first) continue;
+        return "The objectives of '" + row.name +
+               "' and of the rows above it have other members: "
+               "their losses are not comparable, compare metrics.\n";
+      }
+    }
+    return {};
+  }
+  /// Of each row, each once.
+  FRUGAL_INLINE std::string warnings() const {
+    std::string out;
+    for (ComparedRecipe const& row : of_.rows) {
+      std::vector<std::string> told;
+      for (Trial const& trial : row.trials) {
+        for (std::string const& each : trial.warnings) {
+          if (std::find(told.begin(), told.end(), each) != told.end()) continue;
+          told.push_back(each);
+          out += "Warning of '" + row.name + "': " + each + '\n';
+        }
+      }
+    }
     return out;
   }
 

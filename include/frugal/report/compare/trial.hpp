@@ -37,6 +37,8 @@ struct Trial {
   double train_loss = 0;      ///< weighted mean of the last epoch, or of what there was of it
   std::uint64_t weights = 0;  ///< hash_of_tensors() of the module at the end
   std::string stopped_by{};   ///< kind of the policy that ended it, if one has
+  std::vector<std::string> warnings{};  ///< of the run, each once
+  std::string objective{};  ///< its members as a text: a loss is compared with losses of the same
 
   FRUGAL_INLINE std::optional<double> metric(std::string_view name) const {
     for (auto const& [key, value] : metrics) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,15 @@ namespace frugal {
 
 namespace detail {
 
-/// Names and texts that a journal must have in common with the search that continues it.
+/// Names and texts that a journal must have in common with the search that continues it. Those of the job, which a
+/// worker may have otherwise although it has the same settings, begin with job_prefix.
 using SearchIdentity = std::vector<std::pair<std::string, std::string>>;
+
+inline constexpr std::string_view job_prefix = "job: ";
+/// What make() returns; a worker may be unable to make it, and checkpoints compare it by themselves.
+inline constexpr std::string_view module_part = "the module";
+/// Of a part of the job that cannot be compared.
+inline constexpr std::string_view unknown_part = "?";
 
 /// Applies the lines of a journal to a history, in their order. Lines of Optuna's tools that name neither a
 /// trial nor a state, such as a dashboard's notes, are passed over.
@@ -41,7 +49,8 @@ class JournalReader {
   /// The journal says which search it is of.
   bool is_identified() const { return identified_; }
 
-  /// FormatError for a line that is no record; SettingsError for a journal of another search.
+  /// FormatError for a line that is no record; SettingsError for a journal of another search, StateError for one whose
+  /// trials train another job.
   FRUGAL_INLINE void apply(std::string_view line) {
     ++line_;
     JsonError fault;
@@ -115,16 +124,34 @@ class JournalReader {
   FRUGAL_INLINE void identify(Json const& record) {
     Json const* const own = member(record, "user_attr").find("frugal");
     if (own == nullptr) return;
-    if (number(*own, "format") != 1) {
-      refuse("its format is " + member(*own, "format").text() + ", and this frugal writes 1");
+    if (auto const format = number(*own, "format"); format != journal_format) {
+      refuse("its format is " + std::to_string(format) + ", and this frugal writes " +
+             std::to_string(journal_format));
     }
     for (auto const& [name, text] : identity_) {
       Json const* const found = own->find(name);
-      if (found != nullptr && found->text() == text) continue;
-      throw another_search("the " + name + " '" + (found ? found->text() : std::string()) +
-                           "', and the search has '" + text + "'");
+      compare(name, found == nullptr ? std::string("nothing") : found->text(), text);
+    }
+    for (Json const& each : own->items()) {
+      auto const is_it = [&](auto const& known) { return known.first == each.name(); };
+      if (each.name() == "format" || std::ranges::any_of(identity_, is_it)) continue;
+      compare(std::string(each.name()), each.text(), "nothing");
     }
     identified_ = true;
+  }
+  FRUGAL_INLINE void compare(std::string const& name, std::string const& there,
+                             std::string const& here) const {
+    if (there == here) return;
+    if (!name.starts_with(job_prefix)) {
+      throw another_search("the " + name + " '" + there + "', and the search has '" + here + "'");
+    }
+    if (there == unknown_part || here == unknown_part) return;
+    throw StateError(
+        {.what = "this worker does not train the job of the search",
+         .where = file_ + ", line " + std::to_string(line_),
+         .why = name.substr(job_prefix.size()) + " is " + there + " there and " + here + " here",
+         .fix = "Start it with the data, the policies and the module that the search began with, "
+                "or search in another folder: results of two jobs cannot be compared."});
   }
   FRUGAL_INLINE SettingsError another_search(std::string const& why) const {
     return SettingsError({.what = "the journal is that of another search",
@@ -211,6 +238,11 @@ class JournalReader {
     for (std::size_t i = 0; i < values.size(); ++i) {
       double const value = values[i].as_double().value_or(std::numeric_limits<double>::quiet_NaN());
       result.values.push_back(objectives_[i].to_minimise(value));
+    }
+    for (Json const& warning : member(each, "warnings").items()) {
+      if (std::ranges::count(trial.warnings, warning.text()) == 0) {
+        trial.warnings.push_back(warning.text());
+      }
     }
     trial.spent_seconds = trial.begun = 0;  // the rung has them
     trial.failures = trial.kills = 0;

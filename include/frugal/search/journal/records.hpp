@@ -25,6 +25,10 @@
 // has no place for is in user attributes, whose names begin with "frugal".
 namespace frugal::detail {
 
+/// Of the lines in attributes that begin with "frugal". 2: the header has the identity of the job, and a rung its
+/// warnings.
+inline constexpr std::uint64_t journal_format = 2;
+
 /// Optuna's numbers of operations.
 enum class JournalOperation : std::uint64_t {
   create_study = 0,
@@ -66,7 +70,7 @@ class JournalRecords {
   FRUGAL_INLINE void identify(std::vector<std::pair<std::string, std::string>> const& identity) {
     auto line = begin(JournalOperation::study_attribute);
     line.add("study_id", 0).key("user_attr").object().key("frugal").object();
-    line.add("format", 1);
+    line.add("format", journal_format);
     for (auto const& [name, text] : identity) line.add(name, text);
     end(std::move(line));
   }
@@ -98,7 +102,8 @@ class JournalRecords {
 
   /// `at`: the budget of the rung.
   FRUGAL_INLINE void rung(std::size_t trial, std::size_t rung, std::uint64_t at,
-                          RungResult const& result, bool ended) {
+                          RungResult const& result, bool ended,
+                          std::vector<std::string> const& warnings = {}) {
     auto line = begin_attribute(trial, "frugal:rung " + std::to_string(rung));
     line.object().add("at", at).add("steps", result.steps).add("samples", result.samples);
     line.add("seconds", result.seconds).add("dollars", result.dollars).add("ended", ended);
@@ -106,6 +111,8 @@ class JournalRecords {
     for (std::size_t i = 0; i < objectives_.size(); ++i) {
       line.value(objectives_[i].to_minimise(result.values[i]));  // null if it is not finite
     }
+    line.end().key("warnings").array();
+    for (std::string const& each : warnings) line.value(each);
     end(std::move(line));
     double const first = objectives_[0].to_minimise(result.values[0]);
     if (!std::isfinite(first)) return;

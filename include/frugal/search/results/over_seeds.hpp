@@ -98,17 +98,18 @@ FRUGAL_INLINE OverSeeds over_seeds(SearchResults const& of, std::size_t trial) {
   return known;
 }
 
-/// Of the trials that have repeats, the best mean of the first objective over fresh seeds first.
+/// Of the trials that have repeats, the best mean over fresh seeds first, of the objective that names the winner.
 FRUGAL_INLINE std::vector<OverSeeds> finalists_over_seeds(SearchResults const& of) {
   std::vector<OverSeeds> finalists;
   for (std::size_t const trial : of.ranked()) {
     OverSeeds known = over_seeds(of, trial);
     if (!known.repeats.empty()) finalists.push_back(std::move(known));
   }
+  std::size_t const by = of.winner_by.value_or(0);
   auto const key = [&](OverSeeds const& each) {
-    auto const& fresh = each.objectives.front().fresh;
+    auto const& fresh = each.objectives.at(by).fresh;
     if (!fresh) return std::numeric_limits<double>::infinity();
-    return of.objectives.front().to_minimise(fresh->mean);
+    return of.objectives.at(by).to_minimise(fresh->mean);
   };
   std::ranges::sort(finalists, {},
                     [&](OverSeeds const& each) { return std::pair(key(each), each.trial); });

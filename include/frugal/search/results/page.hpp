@@ -37,7 +37,9 @@ FRUGAL_INLINE std::vector<std::pair<std::string, std::string>> search_figures(
     return " <small>" + Page::escaped(text) + "</small>";
   };
   if (!of.winner) {
-    figures.emplace_back("winner", no_value + small("no trial is complete"));
+    figures.emplace_back("winner",
+                         no_value + small(of.front.empty() ? "no trial is complete"
+                                                           : "no rule names one of the front"));
   } else {
     Candidate const& candidate = of.history.trials[*of.winner].candidate;
     std::string settings = "trial " + std::to_string(*of.winner);
@@ -155,7 +157,8 @@ FRUGAL_INLINE std::string search_page(SearchResults const& of, std::string_view 
   page.raw(html::search_style);
   page.figures(html::search_figures(of));
   if (of.winner) {
-    std::string const flattery = detail::flattery_text(of, over_seeds(of, *of.winner));
+    std::string const flattery =
+        detail::flattery_text(of, over_seeds(of, *of.winner), of.winner_by.value_or(0));
     page.paragraph("The winner is trial " + std::to_string(*of.winner) + ", " +
                    of.label(of.history.trials[*of.winner].candidate, 4) +
                    (flattery.empty() ? "." : ". " + flattery));

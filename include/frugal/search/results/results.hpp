@@ -34,7 +34,8 @@ struct SearchResults {
   std::vector<std::vector<std::uint64_t>> rungs{};
   std::string unit = "steps";  ///< "steps", "samples", "seconds", "cents" or "dollars"
   std::optional<double> dollars_per_hour{};
-  std::optional<std::size_t> winner{};  ///< number of the trial; none if no trial is complete
+  std::optional<std::size_t> winner{};     ///< number of the trial; none if no trial is complete
+  std::optional<std::size_t> winner_by{};  ///< the objective that names it, of several
   std::vector<std::size_t>
       front{};  ///< numbers of the trials on the Pareto front, of several objectives
   std::vector<std::pair<std::string, std::string>> dropped{};  ///< recipe, and the sentence why

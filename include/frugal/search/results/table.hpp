@@ -129,7 +129,10 @@ class SearchTable {
   FRUGAL_INLINE std::string result() const {
     std::string out;
     if (!of_.winner) {
-      out = "No trial is complete: there is no winner.\n";
+      out = of_.front.empty()
+                ? "No trial is complete: there is no winner.\n"
+                : "No rule names a winner (SearchSettings::winner_by): " +
+                      count_text(of_.front.size(), "trial") + " on the Pareto front.\n";
     } else {
       SearchTrial const& trial = list()[*of_.winner];
       out = "Winner: trial " + std::to_string(*of_.winner) + ", " + of_.label(trial.candidate, 4);
@@ -144,7 +147,7 @@ class SearchTable {
         }
       }
       out += ".\n";
-      std::string const flattery = flattery_text(of_, known);
+      std::string const flattery = flattery_text(of_, known, of_.winner_by.value_or(0));
       if (!flattery.empty()) out += flattery + '\n';
     }
     out += "Cost: " + watch::duration_text(of_.seconds()) + " on workers, " +

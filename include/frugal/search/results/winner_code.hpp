@@ -99,6 +99,7 @@ FRUGAL_INLINE std::string winner_code(SearchResults const& of, WinnerCode const&
                                       std::optional<std::size_t> trial = std::nullopt) {
   of.require();
   if (!trial) trial = of.winner;
+  if (!trial && !of.front.empty()) return "// No rule names a winner of the Pareto front.\n";
   if (!trial) return "// No trial is complete: there is no winner.\n";
   if (*trial >= of.history.trials.size()) {
     throw SettingsError(

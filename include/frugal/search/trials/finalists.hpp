@@ -23,8 +23,10 @@ struct Finalists {
   std::uint64_t runs() const { return seeds < 2 ? 0 : count * (seeds - 1); }
 };
 
-/// The numbers of the complete trials, the best first, without repeats.
-FRUGAL_INLINE std::vector<std::size_t> complete_trials(SearchHistory const& history) {
+/// The numbers of the complete trials, the best first, without repeats. `by`: the objective that decides, of several;
+/// those that are equal in it, and without one all, are ordered as best_first() does.
+FRUGAL_INLINE std::vector<std::size_t> complete_trials(SearchHistory const& history,
+                                                       std::optional<std::size_t> by = {}) {
   std::vector<std::size_t> numbers;
   std::vector<ObjectiveValues> results;
   for (std::size_t i = 0; i < history.trials.size(); ++i) {
@@ -35,6 +37,11 @@ FRUGAL_INLINE std::vector<std::size_t> complete_trials(SearchHistory const& hist
   }
   std::vector<std::size_t> ordered;
   for (std::size_t const place : best_first(results)) ordered.push_back(numbers[place]);
+  if (by) {
+    std::ranges::stable_sort(ordered, {}, [&](std::size_t number) {
+      return detail::value_to_minimise(history.trials[number].rungs.back().values.at(*by));
+    });
+  }
   return ordered;
 }
 
@@ -48,12 +55,13 @@ FRUGAL_INLINE std::vector<std::size_t> repeats_of(SearchHistory const& history,
   return all;
 }
 
-/// Repeats that the history lacks, of the best complete trials.
+/// Repeats that the history lacks, of the best complete trials. `by`: see complete_trials().
 FRUGAL_INLINE std::vector<SearchTrial> missing_repeats(SearchHistory const& history,
                                                        Finalists const& finalists,
-                                                       std::uint64_t seed) {
+                                                       std::uint64_t seed,
+                                                       std::optional<std::size_t> by = {}) {
   std::vector<SearchTrial> missing;
-  std::vector<std::size_t> best = complete_trials(history);
+  std::vector<std::size_t> best = complete_trials(history, by);
   best.resize(std::min(best.size(), finalists.count));
   for (std::size_t const number : best) {
     std::size_t const made = repeats_of(history, number).size();
@@ -112,10 +120,13 @@ FRUGAL_INLINE std::vector<std::size_t> front_of(SearchHistory const& history) {
 }
 
 /// The number of the best trial: of those that are repeated by the mean over seeds, as many for each as all have,
-/// and by its own value if there are none yet. Nothing if no trial is complete.
-FRUGAL_INLINE std::optional<std::size_t> winner_of(SearchHistory const& history) {
-  std::vector<std::size_t> const best = complete_trials(history);
+/// and by its own value if there are none yet. Nothing if no trial is complete, and for several objectives unless `by`
+/// says which one decides: the end of a front is no winner.
+FRUGAL_INLINE std::optional<std::size_t> winner_of(SearchHistory const& history,
+                                                   std::optional<std::size_t> by = {}) {
+  std::vector<std::size_t> const best = complete_trials(history, by);
   if (best.empty()) return std::nullopt;
+  if (!by && history.trials[best.front()].rungs.back().values.size() > 1) return std::nullopt;
   std::vector<std::size_t> repeated;
   for (std::size_t const each : best) {
     if (!repeats_of(history, each).empty()) repeated.push_back(each);
@@ -126,7 +137,10 @@ FRUGAL_INLINE std::optional<std::size_t> winner_of(SearchHistory const& history)
     seeds = std::min(seeds, ended_repeats_of(history, each).size());
   }
   std::vector<ObjectiveValues> means;
-  for (std::size_t const each : repeated) means.push_back(mean_over_seeds(history, each, seeds));
+  for (std::size_t const each : repeated) {
+    ObjectiveValues mean = mean_over_seeds(history, each, seeds);
+    means.push_back(by ? ObjectiveValues{mean.at(*by)} : std::move(mean));
+  }
   return repeated[best_first(means).front()];
 }
 

@@ -56,13 +56,15 @@ struct SearchTrial {
   /// Its run has ended before its last rung, as EarlyStop does; it counts for later rungs as it is.
   bool ended = false;
   TrialState state = TrialState::running;
+  std::vector<std::string> warnings{};  ///< of its run, each once
   std::string outcome{};  ///< why it failed: "out of memory", "the loss is not a number", an error
   std::size_t failures = 0;  ///< errors that it has thrown in its open rung
   /// Processes one after the other that have ended in its open rung without a record and a new checkpoint.
   std::size_t kills = 0;
   /// Wall time of preempted and failed attempts since the end of its newest rung.
   double spent_seconds = 0;
-  double begun = 0;  ///< when its open rung was last claimed, in seconds since 1970; 0: it is not
+  /// When its open rung was last claimed, in seconds since 1970 by the clock of the file system; 0: it is not.
+  double begun = 0;
   std::uint64_t begun_at = 0;  ///< step of the checkpoint that it had then
 
   /// Wall time of all its attempts that have ended.
