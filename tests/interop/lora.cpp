@@ -28,6 +28,7 @@ struct NetImpl : torch::nn::Module {
   torch::nn::Linear q_proj{register_module("q_proj", torch::nn::Linear(6, 8))};
   torch::nn::Conv2d conv{
       register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 8, 3).padding(1)))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(8))};
   torch::nn::Linear head{register_module("head", torch::nn::Linear(8, 3))};
 
   // Rows of ten numbers: four tokens, and six features, of which an image is made.
@@ -36,7 +37,7 @@ struct NetImpl : torch::nn::Module {
     at::Tensor const image = features.repeat({1, 3}).view({-1, 2, 3, 3});
     at::Tensor const hidden = q_proj(features + embed(rows.slice(1, 0, 4).to(at::kLong)).mean(1)) +
                               conv(image).mean({2, 3});
-    return head(hidden.tanh());
+    return head(norm(hidden).tanh());
   }
 };
 TORCH_MODULE(Net);
@@ -60,6 +61,7 @@ void save(std::filesystem::path const& folder) {
   std::map<std::string, at::Tensor> base;
   for (auto const& item : net->named_parameters())
     base.emplace(item.key(), item.value().detach().clone());
+  for (auto const& item : net->named_buffers()) base.emplace(item.key(), item.value().clone());
   write(folder / "base.safetensors", base);
   fr::TensorDataset data(some_rows(64), torch::randint(0, 3, {64}), {.batch = 8});
   fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = 3},
@@ -92,12 +94,11 @@ int main(int count, char** arguments) {
   try {
     if (words.size() == 3 && words[0] == "save") {
       using Names = fr::On<"q_proj", "conv", "embed">;
-      using Head = fr::AlsoTrain<"head.*">;
+      using Head = fr::AlsoTrain<"head.*", "norm.*">;
       if (words[2] == "dora") {
-        save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, fr::Dora, fr::On<"q_proj", "conv">, Head>>(
-            words[1]);
+        save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, fr::Dora, Names, Head>>(words[1]);
       } else if (words[2] == "rslora") {
-        save<fr::Lora<fr::Rank<4>, fr::Alpha<0.5_r>, fr::RankStabilised, Names>>(words[1]);
+        save<fr::Lora<fr::Rank<4>, fr::Alpha<0.5_r>, fr::RankStabilised, Names, Head>>(words[1]);
       } else {
         save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, Names, Head>>(words[1]);
       }

@@ -30,13 +30,14 @@ class Net(torch.nn.Module):
         self.embed = torch.nn.Embedding(10, 6)
         self.q_proj = torch.nn.Linear(6, 8)
         self.conv = torch.nn.Conv2d(2, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm1d(8)
         self.head = torch.nn.Linear(8, 3)
 
     def forward(self, rows):
         features = rows[:, 4:]
         image = features.repeat(1, 3).view(-1, 2, 3, 3)
         hidden = self.q_proj(features + self.embed(rows[:, :4].long()).mean(1)) + self.conv(image).mean((2, 3))
-        return self.head(hidden.tanh())
+        return self.head(self.norm(hidden).tanh())
 
 
 def run(*arguments) -> str:
@@ -61,7 +62,7 @@ class Interop(unittest.TestCase):
                 run("save", folder, mode)
                 base = Net()
                 base.load_state_dict(load_file(folder / "base.safetensors"))
-                plain = base(load_file(folder / "outputs.safetensors")["inputs"])
+                plain = base.eval()(load_file(folder / "outputs.safetensors")["inputs"])
                 model = peft.PeftModel.from_pretrained(base, folder / "adapter").eval()
                 saved = load_file(folder / "outputs.safetensors")
                 with torch.no_grad():
@@ -71,8 +72,8 @@ class Interop(unittest.TestCase):
 
     def test_we_compute_with_an_adapter_of_peft(self):
         cases = {
-            "lora": dict(target_modules=["q_proj", "conv", "embed"], modules_to_save=["head"]),
-            "dora": dict(target_modules=["q_proj", "conv"], use_dora=True),
+            "lora": dict(target_modules=["q_proj", "conv", "embed"], modules_to_save=["head", "norm"]),
+            "dora": dict(target_modules=["q_proj", "conv", "embed"], use_dora=True),
             "rslora": dict(target_modules=["q_proj"], use_rslora=True, lora_dropout=0.1),
             "pissa": dict(target_modules=["q_proj"], init_lora_weights="pissa"),
         }
@@ -87,9 +88,11 @@ class Interop(unittest.TestCase):
                     for name, each in model.named_parameters():
                         if each.requires_grad:
                             each.add_(0.1 * torch.randn_like(each))
+                inputs = torch.cat([torch.randint(0, 10, (16, 4)).float(), torch.randn(16, 6)], 1)
+                if mode == "lora":
+                    model(inputs)  # moves the statistics of the norm, which the adapter's file has
                 model.eval()
                 model.save_pretrained(folder / "adapter")
-                inputs = torch.cat([torch.randint(0, 10, (16, 4)).float(), torch.randn(16, 6)], 1)
                 save_file({"inputs": inputs}, folder / "inputs.safetensors")
                 found = torch.tensor([float(x) for x in run("load", folder).split()]).view(16, 3)
                 with torch.no_grad():
@@ -104,7 +107,15 @@ class Interop(unittest.TestCase):
         model.save_pretrained(self.folder / "adapter")
         config = self.folder / "adapter" / "adapter_config.json"
         whole = json.loads(config.read_text())
-        for key, value in {"peft_type": "LOHA", "bias": "all", "rank_pattern": {"q_proj": 4}, "r": 0}.items():
+        for key, value in {
+            "peft_type": "LOHA",
+            "bias": "all",
+            "rank_pattern": {"q_proj": 4},
+            "r": 0,
+            "alora_invocation_tokens": [1],
+            "init_lora_weights": "pissa_niter_4",
+            "of_tomorrow": True,
+        }.items():
             with self.subTest(key):
                 config.write_text(json.dumps({**whole, key: value}))
                 with self.assertRaises(AssertionError):

@@ -11,6 +11,7 @@
 #include <frugal/model/lora/peft.hpp>
 
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -65,24 +66,28 @@ TEST_CASE("an adapter that one layer refuses changes no other layer") {
 
 torch::nn::Sequential normalised() {
   torch::manual_seed(2);
-  return torch::nn::Sequential(
-      torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 3),
-      torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(3).affine(false)));
+  return torch::nn::Sequential(std::initializer_list<torch::nn::NamedAnyModule>{
+      {"first", torch::nn::Linear(6, 8)},
+      {"head_norm", torch::nn::BatchNorm1d(8)},
+      {"head", torch::nn::Linear(8, 3)},
+      {"head_last", torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(3).affine(false))},
+  });
 }
 
 TEST_CASE("the statistics of normalisation layers that AlsoTrain trains are in the file") {
   TemporaryFolder const folder;
   torch::nn::Sequential net = normalised();
-  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"1.*">>{});
+  adapt(net, Lora<Rank<2>, On<"first">, AlsoTrain<"head_*">>{});
   net->forward(torch::randn({16, 6}));
   save_adapter(net, folder.path());
   Safetensors const file = Safetensors::open(folder / "adapter_model.safetensors");
-  for (char const* each : {"1.weight", "1.bias", "1.running_mean", "1.running_var",
-                           "1.num_batches_tracked", "3.running_mean"}) {
+  for (char const* each :
+       {"head_norm.weight", "head_norm.bias", "head_norm.running_mean", "head_norm.running_var",
+        "head_norm.num_batches_tracked", "head_last.running_mean"}) {
     CAPTURE(each);
     CHECK(file.find(std::string("base_model.model.") + each).has_value());
   }
-  CHECK_FALSE(file.find("base_model.model.2.weight").has_value());
+  CHECK_FALSE(file.find("base_model.model.head.weight").has_value());
   torch::nn::Sequential other = normalised();
   load_adapter(other, folder.path());
   net->eval();
