@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -362,6 +363,23 @@ TEST_CASE("settings of the policy are those of the next fit, also in a second on
   plain.fit(train);
   CHECK(same_bits(fit(false), tensors_of(plain.module())));
   CHECK_FALSE(same_bits(fit(true), tensors_of(plain.module())));
+}
+
+TEST_CASE("a Distil that is used for many students keeps none of them") {
+  Distil<Temperature<4>> const distil{.teachers = {Teacher(big())},
+                                      .hidden = {{.student = "first", .teacher = "first"}}};
+  TensorDataset train(samples(12), {.batch = 6});
+  using Weak = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  std::optional<Weak> weight;
+  {
+    Trainer trainer{student(), distil.objective(CrossEntropy{}), Settings{},
+                    Optimize<SGD>{.lr = 0.1}, distil};
+    trainer.fit(train);
+    weight = Weak(trainer.module().named_parameters()["first.weight"].getIntrusivePtr());
+    CHECK_FALSE(weight->expired());
+    CHECK(distil.lessons->of(trainer.module()) == nullptr);
+  }
+  CHECK(weight->expired());
 }
 
 TEST_CASE("what cannot be distilled is refused before the first step") {

@@ -82,11 +82,16 @@ struct Distil {
   class State {
    public:
     explicit State(Distil const& policy) : policy_(policy) {}
+    State(State const&) = delete;
+    State& operator=(State const&) = delete;
+    ~State() {
+      if (lesson_) policy_.lessons->end(*student_, lesson_.get());
+    }
 
     void on_module(ModuleSetup<Context>& phase) {
-      auto const lesson = policy_.lessons->begin(base_module(phase.module()), policy_.settings(),
-                                                 /*adapts=*/true);
-      identity_ = lesson->identity;
+      student_ = &base_module(phase.module());
+      lesson_ = policy_.lessons->begin(*student_, policy_.settings(), /*adapts=*/true);
+      identity_ = lesson_->identity;
     }
 
     template <class Archive>
@@ -108,6 +113,8 @@ struct Distil {
     }
 
     Distil policy_;
+    torch::nn::Module* student_ = nullptr;
+    std::shared_ptr<detail::Lesson const> lesson_;
     std::string identity_;
   };
 };

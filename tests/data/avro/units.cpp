@@ -10,7 +10,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <fstream>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 using frugal::Cell;
@@ -70,6 +73,41 @@ TEST_CASE("a set and its rows say units and numbers of their columns") {
   CHECK((row.dtype("n") == std::optional(Dtype::i64)));
   CHECK((row.dtype("x") == std::optional(Dtype::f32)));
   CHECK_FALSE(row.dtype("either"));
+}
+
+TEST_CASE("a decimal is refused with the name of its column, and may be left out") {
+  // Written by another library: "n" has the unscaled 1234 = 0x04d2 of 12.34.
+  char const* const decimals = R"({"type": "record", "name": "r", "namespace": "shop", "fields": [
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    {"name": "box", "type": {"type": "record", "name": "b", "fields": [
+      {"name": "tax", "type": ["null", {"type": "fixed", "name": "money", "size": 8,
+                                        "logicalType": "decimal", "precision": 9, "scale": 2}]}]}},
+    {"name": "again", "type": "shop.money"},
+    {"name": "all", "type": {"type": "array", "items": "money"}},
+    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+    {"name": "raw", "type": "bytes"}]})";
+  AvroUnits const units(decimals);
+  CHECK(
+      (units.decimals() == std::set<std::string, std::less<>>{"again", "all", "box.tax", "price"}));
+  CHECK_NOTHROW(units.require_no_decimal("raw", "file"));
+  TemporaryFolder const folder;
+  CHECK_THROWS_WITH_AS(frugal::AvroWriter(folder / "a.avro", decimals),
+                       doctest::Contains("it is a decimal"), frugal::SettingsError);
+  // The schema in the file says decimal; libavro's bytes are the same.
+  std::string plain(R"({"type":"record","name":"r","fields":[{"name":"price","type":)"
+                    R"({"type":"bytes","logicalTyp_":"decimal","precision":9,"scale":2}},)"
+                    R"({"name":"n","type":"long"}]})");
+  frugal::AvroWriter writer(folder / "b.avro", plain, {.codec = frugal::AvroCodec::null});
+  writer.add(Row({{"price", Cell(std::string("\x04\xd2"))}, {"n", Cell(std::int64_t{7})}}));
+  writer.close();
+  std::string bytes = frugal_test::support::text_of(folder / "b.avro");
+  bytes.replace(bytes.find("logicalTyp_"), 11, "logicalType");
+  std::ofstream(folder / "b.avro", std::ios::binary) << bytes;
+  CHECK_THROWS_WITH_AS(frugal::AvroSet{folder / "b.avro"},
+                       doctest::Contains("b.avro, column price): it is a decimal"),
+                       frugal::SettingsError);
+  frugal::AvroSet const others(folder / "b.avro", {.columns = {"n"}});
+  CHECK(others.get(0).integer("n") == 7);
 }
 
 }  // namespace frugal_test::avro_units

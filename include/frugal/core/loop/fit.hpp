@@ -61,6 +61,7 @@ class Fit {
   Report run() {
     auto const start = WallClock::now();
     std::optional<MemoryMeter> memory;
+    before_fit(/*dry=*/false);
     run_.attach(engine_, operations_);
     if constexpr (Engine::has_ranks) {
       if (!run_.is_first()) engine_.mute();
@@ -81,6 +82,7 @@ class Fit {
 
   /// Only the slots are set up: they have state to save, whereas observers would write files.
   std::vector<Check> set_up_and_dry_run(std::size_t batches) {
+    before_fit(/*dry=*/true);
     run_.attach(engine_, operations_);
     try {
       assemble();
@@ -110,6 +112,12 @@ class Fit {
   }
 
  private:
+  void before_fit([[maybe_unused]] bool dry) {
+    if constexpr (Engine::template provides<service::before_fit>) {
+      engine_.template provider<service::before_fit>().before_fit(dry);
+    }
+  }
+
   /// Puts the module on the device where the run begins.
   void set_up_module() {
     assemble();

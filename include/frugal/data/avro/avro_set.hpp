@@ -171,9 +171,10 @@ class AvroSet {
     }
     RowHead head{.source = name,
                  .columns = detail::choose_columns(file.type, state_->settings.columns, name)};
+    detail::AvroUnits const units(file.header.schema);
+    for (std::string const& column : head.columns) units.require_no_decimal(column, name);
     head.formats.resize(head.columns.size());
-    detail::avro_formats(file.type, detail::AvroUnits(file.header.schema), head.columns,
-                         head.formats);
+    detail::avro_formats(file.type, units, head.columns, head.formats);
     file.head = std::make_shared<RowHead const>(std::move(head));
     std::vector<detail::AvroBlock> blocks;
     try {

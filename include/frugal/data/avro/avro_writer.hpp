@@ -5,6 +5,7 @@
 #include <frugal/data/avro/codec.hpp>
 #include <frugal/data/avro/encoder.hpp>
 #include <frugal/data/avro/schema.hpp>
+#include <frugal/data/avro/units.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/row.hpp>
@@ -32,13 +33,13 @@ struct AvroWriterSettings {
 /// name once close() has returned; without close() nothing is left of it.
 ///
 /// Errors  DataError for an invalid schema, and for a cell that its column cannot hold;
-///         SettingsError for a row that lacks a column; StoreError if `path` exists, or the disk
+///         SettingsError for a row that lacks a column, and for a column of decimals; StoreError if `path` exists, or the disk
 ///         does not take the file.
 class AvroWriter {
  public:
   AvroWriter(std::filesystem::path const& path, std::string const& schema,
              AvroWriterSettings settings = {})
-      : settings_(settings), where_(free(path)), type_(avro_schema(schema, where_)), file_(path) {
+      : settings_(settings), where_(free(path)), type_(checked(schema, where_)), file_(path) {
     sync_.resize(16);
     // Random, so that no file's rows hold another's marker.
     if (::getrandom(sync_.data(), sync_.size(), 0) != static_cast<ssize_t>(sync_.size())) {
@@ -81,6 +82,13 @@ class AvroWriter {
   static std::string free(std::filesystem::path const& path) {
     detail::require_free(path);
     return path.string();
+  }
+
+  static AvroType checked(std::string const& schema, std::string const& where) {
+    AvroType type = avro_schema(schema, where);
+    detail::AvroUnits const units(schema);
+    for (std::string const& column : units.decimals()) units.require_no_decimal(column, where);
+    return type;
   }
 
   void flush() {

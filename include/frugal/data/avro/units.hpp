@@ -6,32 +6,46 @@
 #include <frugal/checkpoint/dtype.hpp>
 #include <frugal/data/avro/schema.hpp>
 #include <frugal/data/tables/cell.hpp>
+#include <frugal/error.hpp>
 
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace frugal::detail {
 
-/// The units of the times of a schema, by the names of its columns. libavro drops logical types, so
-/// the schema's JSON is read once more.
+/// The units of the times of a schema, and its decimals, by the names of its columns. libavro drops logical
+/// types, so the schema's JSON is read once more.
 ///
 /// Source  Apache Avro 1.11.1 specification, "Logical Types".
 class AvroUnits {
  public:
   explicit AvroUnits(std::string const& schema) {
     if (auto const json = Json::parse(schema)) read(*json, "value", 0);
-    records_.clear();  // they are in the JSON
+    named_.clear();  // they are in the JSON
   }
 
   TimeUnit of(std::string const& column) const {
     auto const found = units_.find(column);
     return found == units_.end() ? TimeUnit::none : found->second;
   }
+
+  /// SettingsError for a column of decimals: their bytes are a number of two's complement without its scale.
+  void require_no_decimal(std::string const& column, std::string const& where) const {
+    if (!decimals_.contains(column)) return;
+    throw SettingsError({.what = "a column's type is not read",
+                         .where = where + ", column " + column,
+                         .why = "it is a decimal, whose bytes are no number without its scale",
+                         .fix =
+                             "Leave the column out by naming the others in `columns`, or write it "
+                             "as a double, or as a long of its smallest unit."});
+  }
+  std::set<std::string, std::less<>> const& decimals() const { return decimals_; }
 
  private:
   static constexpr int deepest = 32;  // as AvroSchemaReader's
@@ -58,23 +72,44 @@ class AvroUnits {
       return;
     }
     if (type.is(Json::Kind::text)) {
-      auto const named = records_.find(type.text());
-      if (named != records_.end()) fields(*named->second, column + '.', depth + 1);
+      Json const* const named = of_name(type.text());
+      if (named == nullptr) return;
+      if (is_decimal(*named)) decimals_.insert(column);
+      fields(*named, column + '.', depth + 1);
       return;
     }
     if (!type.is(Json::Kind::object)) return;
     std::string_view const kind = text_of(type, "type");
+    if (std::string_view const name = text_of(type, "name"); !name.empty()) {
+      named_.emplace(name, &type);
+      if (std::string_view const space = text_of(type, "namespace"); !space.empty()) {
+        named_.emplace(std::string(space) + '.' + std::string(name), &type);
+      }
+    }
     if (kind == "record" || kind == "error") {
-      records_.emplace(text_of(type, "name"), &type);
       fields(type, depth == 0 ? "" : column + '.', depth + 1);
     } else if (kind == "array") {
       if (Json const* const items = type.find("items")) read(*items, column, depth + 1);
+    } else if (is_decimal(type)) {
+      decimals_.insert(column);
     } else if (TimeUnit const unit = unit_of(text_of(type, "logicalType"));
                unit != TimeUnit::none) {
       if (kind == "int" || kind == "long") units_.emplace(column, unit);
     } else if (Json const* const inner = type.find("type"); inner && kind.empty()) {
       read(*inner, column, depth + 1);
     }
+  }
+
+  static bool is_decimal(Json const& type) {
+    std::string_view const kind = text_of(type, "type");
+    return (kind == "bytes" || kind == "fixed") && text_of(type, "logicalType") == "decimal";
+  }
+
+  /// Of a full name, or of a name in the namespace around it.
+  Json const* of_name(std::string_view name) const {
+    auto found = named_.find(name);
+    if (found == named_.end()) found = named_.find(name.substr(name.rfind('.') + 1));
+    return found == named_.end() ? nullptr : found->second;
   }
 
   void fields(Json const& record, std::string const& prefix, int depth) {
@@ -86,7 +121,8 @@ class AvroUnits {
     }
   }
 
-  std::map<std::string, Json const*, std::less<>> records_;
+  std::map<std::string, Json const*, std::less<>> named_;
+  std::set<std::string, std::less<>> decimals_;
   std::map<std::string, TimeUnit> units_;
 };
 

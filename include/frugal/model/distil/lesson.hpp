@@ -244,8 +244,8 @@ class LessonPlan {
   Lesson lesson_;
 };
 
-/// What a Distil and its objective share: a lesson for each student. Copies of a Distil share it,
-/// and so their students may be trained in several threads.
+/// What a Distil and its objective share: a lesson for each student, while a fit trains it. Copies of a
+/// Distil share it, and so their students may be trained in several threads.
 class Lessons {
  public:
   FRUGAL_INLINE std::shared_ptr<Lesson const> begin(torch::nn::Module& student,
@@ -255,6 +255,14 @@ class Lessons {
     std::scoped_lock const lock(mutex_);
     lessons_[&student] = lesson;
     return lesson;
+  }
+
+  /// Forgets a lesson, unless another one has begun with that student since: it holds weights of the
+  /// student, which would live as long as the Distil does.
+  FRUGAL_INLINE void end(torch::nn::Module const& student, Lesson const* lesson) {
+    std::scoped_lock const lock(mutex_);
+    auto const found = lessons_.find(&student);
+    if (found != lessons_.end() && found->second.get() == lesson) lessons_.erase(found);
   }
 
   /// Null if none has begun.
