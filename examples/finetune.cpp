@@ -121,7 +121,7 @@ void train(Job const& job, char const* way, bool pretrained, double rate,
                              {.batch = 32, .shuffle = shuffle});
   };
   auto training = part(0, job.trained_on, true);
-  auto test = part(job.trained_on, std::min<std::int64_t>(1000, job.trained_on), false);
+  auto valid = part(job.trained_on, std::min<std::int64_t>(1000, job.trained_on), false);
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},
@@ -130,7 +130,7 @@ void train(Job const& job, char const* way, bool pretrained, double rate,
                       fr::ClipNorm<1.0_r>{},
                       fr::Validate<fr::Every<2, fr::Epoch>, fr::Accuracy>{},
                       policies...};
-  fr::Report const report = trainer.fit(training, test);
+  fr::Report const report = trainer.fit(training, valid);
   std::int64_t trained = 0;
   for (at::Tensor const& each : net->parameters())
     trained += each.requires_grad() ? each.numel() : 0;

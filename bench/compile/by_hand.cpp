@@ -18,16 +18,18 @@ namespace {
 
 std::sig_atomic_t volatile interrupted = 0;
 
-using Images = torch::data::datasets::MNIST;
+struct Images {
+  at::Tensor images, targets;
+};
 
 double accuracy(nn::Sequential& net, Images const& set) {
   torch::NoGradGuard const no_grad;
   net->eval();
   std::int64_t right = 0;
-  std::int64_t const samples = set.images().size(0);
+  std::int64_t const samples = set.images.size(0);
   for (std::int64_t at = 0; at < samples; at += 500) {
-    auto const data = set.images().narrow(0, at, std::min<std::int64_t>(500, samples - at));
-    auto const target = set.targets().narrow(0, at, data.size(0));
+    auto const data = set.images.narrow(0, at, std::min<std::int64_t>(500, samples - at));
+    auto const target = set.targets.narrow(0, at, data.size(0));
     right += net->forward(data).argmax(1).eq(target).sum().item<std::int64_t>();
   }
   net->train();
@@ -46,13 +48,19 @@ double factor(std::int64_t step, std::int64_t steps) {
 int main() {
   std::signal(SIGINT, [](int) { interrupted = 1; });
   std::string const folder = "/usr/share/datasets/fashion-mnist";
-  Images const train(folder);
-  Images const valid(folder, Images::Mode::kTest);
+  torch::data::datasets::MNIST const all(folder);
+  torch::manual_seed(1);
+  auto const shuffled = torch::randperm(60000);
+  auto const part = [&](std::int64_t from, std::int64_t count) {
+    auto const which = shuffled.narrow(0, from, count);
+    return Images{all.images().index_select(0, which), all.targets().index_select(0, which)};
+  };
+  Images const train = part(0, 54000), valid = part(54000, 6000);
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
 
   constexpr std::int64_t epochs = 2, batch = 128;
   constexpr double rate = 2e-3;
-  std::int64_t const samples = train.images().size(0);
+  std::int64_t const samples = train.images.size(0);
   std::int64_t const steps = epochs * ((samples + batch - 1) / batch);
   torch::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(rate));
   std::filesystem::create_directories("runs/by_hand");
@@ -65,8 +73,8 @@ int main() {
     double sum = 0;
     for (std::int64_t at = 0; at < samples && interrupted == 0; at += batch) {
       auto const which = order.narrow(0, at, std::min(batch, samples - at));
-      auto const data = train.images().index_select(0, which);
-      auto const target = train.targets().index_select(0, which);
+      auto const data = train.images.index_select(0, which);
+      auto const target = train.targets.index_select(0, which);
       for (auto& group : optimizer.param_groups())
         group.options().set_lr(rate * factor(step, steps));
       optimizer.zero_grad();

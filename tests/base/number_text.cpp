@@ -6,7 +6,10 @@
 
 #include "support/locales.hpp"
 
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <string>
 
 namespace frugal_test::store_number_text {
@@ -14,6 +17,7 @@ namespace frugal_test::store_number_text {
 using frugal::detail::fixed;
 using frugal::detail::fixed_short;
 using frugal::detail::general;
+using frugal::detail::without_point;
 
 // As C's standard defines %f and %g.
 void check_digits() {
@@ -31,7 +35,32 @@ void check_digits() {
   CHECK(general(std::numeric_limits<double>::infinity(), 3) == "inf");
 }
 
+// What a library reads by the program's locale, in C and in C++, is the number that was written.
+void check_without_point() {
+  CHECK(without_point(0.9995) == "9995e-4");
+  CHECK(without_point(1) == "1e0");
+  CHECK(without_point(-20) == "-2e1");
+  for (double const number : {0.9995, 1.0, 0.1, 1.0 / 3, 0.0, 123456789.25, -5e-324, 0.99,
+                              std::numeric_limits<double>::max()}) {
+    CHECK(std::strtod(without_point(number).c_str(), nullptr) == number);
+    if (std::abs(number) < 1e-300) continue;  // libstdc++'s streams refuse these in every locale
+    std::istringstream in(without_point(number));
+    double read = 0;
+    CHECK((in >> read && in.eof()));
+    CHECK(read == number);
+  }
+}
+
 TEST_CASE("digits are those of printf in the C locale") { check_digits(); }
+
+TEST_CASE("a number without a point is read as itself in every locale") {
+  check_without_point();
+  support::GroupedLocale const grouped;
+  check_without_point();
+  support::CommaLocale const comma;
+  REQUIRE(comma.works());
+  check_without_point();
+}
 
 TEST_CASE("no locale changes a digit") {
   support::GroupedLocale const grouped;

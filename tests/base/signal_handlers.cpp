@@ -105,4 +105,20 @@ TEST_CASE("a program's own handler is restored, and nothing stands in for it") {
   CHECK((handler_of(SIGUSR2) == theirs_hears));
 }
 
+TEST_CASE("what only looks in puts back the stand-in of an earlier user") {
+  Program const program(SIG_DFL);
+  SignalHandlers handlers;
+  handlers.join(take);
+  handlers.release(stands_in);
+  handlers.join(take);
+  CHECK((handler_of(SIGUSR2) == ours_hears));
+  handlers.put_back();
+  CHECK((handler_of(SIGUSR2) == stands_in));
+  // The program's own default action is no stand-in.
+  Program const later(SIG_DFL);
+  handlers.join(take);
+  handlers.put_back();
+  CHECK((handler_of(SIGUSR2) == SIG_DFL));
+}
+
 }  // namespace frugal_test::store_signal_handlers

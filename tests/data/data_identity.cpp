@@ -7,8 +7,11 @@
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 
+#include <support/locales.hpp>
+
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -120,6 +123,20 @@ TEST_CASE("an order of another type is told by the type, and says more if it can
   CHECK(to.contains("order"));
   CHECK(to.values().at("order") != "Pass");
   CHECK(to.values().at("shuffle") == "true");
+}
+
+TEST_CASE("a number has all its bits, in every locale") {
+  auto const text = [](auto number) {
+    DataIdentity to;
+    to.add("scale", number);
+    return to.values().at("scale");
+  };
+  CHECK(text(0.5) == "0.5");
+  CHECK(text(0.1F) == text(static_cast<double>(0.1F)));
+  CHECK(text(0.1) != text(std::nextafter(0.1, 1.0)));
+  frugal_test::support::GroupedLocale const grouped;
+  frugal_test::support::CommaLocale const comma;
+  CHECK(text(12345.5) == "12345.5");
 }
 
 TEST_CASE("a set without identify() gives its identity(), and one without either gives nothing") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/metrics/accuracy.hpp>
+#include <frugal/metrics/ignore_index.hpp>
 
 #include "cases.hpp"
 
@@ -98,6 +99,25 @@ TEST_CASE("floats are labels where they are 0, 1 or -100; probabilities are refu
   CHECK(says(refusal<Accuracy>(at::zeros({3}), at::tensor({1.0F, 2.0F, -1.0F})), "2 labels"));
   float const nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(says(refusal<Accuracy>(at::zeros({2}), at::tensor({1.0F, nan})), "1 labels"));
+}
+
+TEST_CASE("integer labels that name no class are refused with the result, in every type") {
+  at::Tensor const logits = at::eye(3).index({at::tensor({0, 1, 2, 0})});
+  for (at::ScalarType const type : {at::kLong, at::kInt, at::kShort, at::kByte}) {
+    // 255: "void" in many sets of pixels. It is no wrong prediction.
+    Set const set{logits, at::tensor({0, 1, 255, 3}).to(type)};
+    CHECK_THROWS_WITH_AS(static_cast<void>(over<Accuracy>(set).result()),
+                         doctest::Contains("2 labels name no class (metric accuracy): they are not "
+                                           "from 0 to 2, and not -100"),
+                         MetricError);
+    CHECK(over<IgnoreIndex<3, IgnoreIndex<255, Accuracy>>>(set).result() == 1);
+  }
+  CHECK(over<Accuracy>({logits, at::tensor({0, 1, -100, 0})}).result() == 1);
+  CHECK_THROWS_AS(static_cast<void>(over<Accuracy>({logits, at::tensor({0, 1, -1, 0})}).result()),
+                  MetricError);
+  // One logit a label has two classes.
+  CHECK_THROWS_AS(static_cast<void>(over<Accuracy>({at::zeros({2}), at::tensor({0, 2})}).result()),
+                  MetricError);
 }
 
 }  // namespace frugal_test::metrics_accuracy

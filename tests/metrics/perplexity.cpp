@@ -30,4 +30,16 @@ TEST_CASE("logits of 16 bits are taken in single precision; no label is NaN") {
   CHECK(std::isnan(Perplexity().result()));
 }
 
+TEST_CASE("labels that name no class are refused, and are no error of LibTorch") {
+  at::Tensor const logits = at::zeros({3, 2});
+  CHECK(over<Perplexity>({logits, at::tensor({0, 1, -100})}).result() == doctest::Approx(2));
+  for (std::int64_t const outside : {2, 255, -1}) {
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(
+            over<Perplexity>({logits, at::tensor({std::int64_t{0}, std::int64_t{1}, outside})})
+                .result()),
+        doctest::Contains("1 labels name no class (metric perplexity)"), frugal::MetricError);
+  }
+}
+
 }  // namespace frugal_test::metrics_perplexity

@@ -32,10 +32,15 @@ TEST_CASE("of equal logits the first are ahead, as in Accuracy") {
   CHECK(over<TopK<4>>(set).result() == 1);
 }
 
-TEST_CASE("a NaN is not right, and neither is a label that is no class") {
+TEST_CASE("a NaN is not right, and a label that is no class is refused") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(over<TopK<2>>({at::full({3, 4}, nan), at::zeros({3}, at::kLong)}).result() == 0);
-  CHECK(over<TopK<2>>({at::ones({2, 4}), at::tensor({-1, 7})}).result() == 0);
+  auto const outside = over<TopK<2>>({at::ones({3, 4}), at::tensor({-1, 7, 2})});
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(outside.result()),
+      doctest::Contains("2 labels name no class (metric top2): they are not from 0 "
+                        "to 3, and not -100"),
+      frugal::MetricError);
   // The label's own logit is the largest, and another one is NaN.
   CHECK(over<TopK<2>>({at::tensor({9.0, nan, 0.0, 0.0}).view({1, 4}), at::tensor({0})}).result() ==
         0);

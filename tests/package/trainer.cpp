@@ -26,9 +26,11 @@ using Recipe = fr::Recipe<
 
 int main(int argc, char** argv) {
   std::string const folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fr::TensorDataset train(fr::read_mnist(folder, fr::Split::train), {.batch = 128});
-  fr::TensorDataset valid(fr::read_mnist(folder, fr::Split::test),
-                          {.batch = 500, .shuffle = false});
+  auto const [rows, held_out] =
+      fr::split(fr::read_mnist(folder, fr::Split::train), {0.9, 0.1}, {.seed = 1});
+  fr::TensorDataset train(rows, {.batch = 128});
+  fr::TensorDataset valid(held_out, {.batch = 500, .shuffle = false});
+  torch::manual_seed(1);
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
 
   fr::Trainer<nn::Sequential, fr::CrossEntropy, Recipe> trainer{

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::policy_checkpoint {
@@ -112,6 +114,59 @@ TEST_CASE("a run that EarlyStop has ended stays ended") {
   Outcome const second = start();
   CHECK(second.report.stopped_by == "EarlyStop");
   CHECK(second.losses.empty());
+  // More epochs train nothing; more patience does, and the advice says so.
+  CHECK(advises(second.report, "EarlyStop had stopped the run at step 22"));
+  CHECK_FALSE(advises(second.report, "raise Settings::epochs"));
+  Outcome const patient =
+      run({.folder = folder.path(), .epochs = 9}, Optimizer{},
+          frugal::EarlyStop<frugal::Patience<3>>{.min_delta = 10},
+          frugal::Checkpoint<Every<4>>{.changed_recipe = frugal::ChangedRecipe::KeepWhatFits});
+  CHECK(patient.report.stopped_by == "EarlyStop");
+  CHECK(patient.report.steps == 44);
+}
+
+/// Throws in the validation of a step, once.
+struct Refuses {
+  using kind = support::kinds::spy;
+  using listens = frugal::list<frugal::on::validated>;
+  using after = frugal::list<frugal::kinds::early_stop>;  // which has counted by then
+  bool* armed = nullptr;
+  std::vector<std::uint64_t>* seen = nullptr;
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Refuses const& settings) : armed(settings.armed), seen(settings.seen) {}
+    void on_validated(frugal::Validated<Context>& phase) {
+      if (phase.counters().step == 10 && std::exchange(*armed, false)) {
+        throw std::runtime_error("the disk of the plots is full");
+      }
+      seen->push_back(phase.counters().step);
+    }
+    bool* armed;
+    std::vector<std::uint64_t>* seen;
+  };
+};
+
+TEST_CASE("a validation that a subscriber interrupts is neither repeated nor counted twice") {
+  TemporaryFolder const folder;
+  std::vector<std::uint64_t> seen;
+  bool armed = false;
+  auto const start = [&](std::string const& name) {
+    return run({.folder = folder / name}, Optimizer{}, frugal::Validate<Every<5>>{},
+               frugal::Schedule<frugal::Plateau<frugal::Rational{1, 2}, frugal::Patience<1>>>{},
+               frugal::EarlyStop<frugal::Patience<4>>{.min_delta = 10},
+               frugal::Checkpoint<Every<100>>{}, Refuses{.armed = &armed, .seen = &seen});
+  };
+  Outcome const whole = start("whole");
+  REQUIRE(whole.report.stopped_by == "EarlyStop");
+  auto const all = std::exchange(seen, {});
+  armed = true;
+  CHECK_THROWS_AS(start("interrupted"), std::runtime_error);
+  Outcome const resumed = start("interrupted");
+  CHECK(resumed.report.steps == whole.report.steps);
+  CHECK(same_bits(resumed.tensors, whole.tensors));
+  CHECK(resumed.report.validations.size() == whole.report.validations.size());
+  CHECK(seen == all);
 }
 
 TEST_CASE("a checkpoint has the module's tensors by name, and no code") {
@@ -142,6 +197,23 @@ TEST_CASE("Keep, KeepEvery and KeepBest decide what stays") {
   run({.folder = folder / "every"}, Optimizer{},
       frugal::Checkpoint<Every<4>, Keep<1>, frugal::KeepEvery<12>>{});
   CHECK((steps_in(folder / "every") == Steps{12, 24, 33}));
+}
+
+TEST_CASE("each multiple of KeepEvery is saved, whatever the cadence") {
+  TemporaryFolder const folder;
+  auto const kept = [&](std::string const& name, auto const& saves) {
+    run({.folder = folder / name}, Optimizer{}, saves);
+    return steps_in(folder / name);
+  };
+  using frugal::Checkpoint;
+  using frugal::KeepEvery;
+  CHECK((kept("steps", Checkpoint<Every<5>, Keep<1>, KeepEvery<12>>{}) == Steps{12, 24, 33}));
+  CHECK((kept("default", Checkpoint<Keep<1>, KeepEvery<16>>{}) == Steps{16, 32, 33}));
+  // Also at the end of an epoch, where the cadence is due as well.
+  CHECK((kept("epochs", Checkpoint<Every<2, frugal::Epoch>, Keep<1>, KeepEvery<11>>{}) ==
+         Steps{11, 22, 33}));
+  CHECK((kept("samples", Checkpoint<Every<1000, frugal::Sample>, Keep<1>, KeepEvery<20>>{}) ==
+         Steps{20, 33}));
 }
 
 TEST_CASE("KeepBest saves each improvement when it is measured, and keeps the best") {

@@ -5,15 +5,18 @@
 
 #include <frugal/data/pad.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/report/find_learning_rate.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <sstream>
 #include <utility>
 #include <vector>
 
+#include "support/locales.hpp"
 #include "support/running.hpp"
 
 namespace frugal_test::policy_importance {
@@ -335,6 +338,64 @@ TEST_CASE("a table for another number of samples and an impossible share are ref
   CHECK_THROWS_AS(Importance<By<Loss>>{}.source(Noisy{}, {.batch = 2}), SettingsError);
   CHECK_THROWS_AS(Importance<By<Loss>>(n, 0.0), SettingsError);
   CHECK_THROWS_AS(Importance<By<Loss>>(n, 1.5), SettingsError);
+}
+
+TEST_CASE("a fit and a range test begin without losses, whatever trained with the policy before") {
+  Importance<By<Loss>> const importance(n);
+  auto source = importance.source(Noisy{}, {.batch = 6});
+  auto module = line();
+  Trainer trainer{module, importance.objective(MeanSquaredError{}),
+                  Settings{.epochs = 3, .seed = 8}, Optimize<SGD>{.lr = 0.2}, importance};
+  auto const restart = [&] {
+    at::NoGradGuard const no_grad;
+    auto const fresh = line();
+    module->weight.copy_(fresh->weight);
+    module->bias.copy_(fresh->bias);
+  };
+  auto const fitted = [&] {
+    restart();
+    static_cast<void>(trainer.fit(source));
+    return module->weight.detach().clone();
+  };
+  RateRange const range{.from = 1e-4, .to = 1e-1, .steps = 12};
+  auto const losses = [&] {
+    restart();
+    std::vector<double> all;
+    for (auto const& point : find_learning_rate(trainer, source, range).points) {
+      all.push_back(point.loss);
+    }
+    return all;
+  };
+  std::vector<double> const first = losses();
+  at::Tensor const expected = fitted();
+  CHECK(at::equal(fitted(), expected));
+  CHECK(losses() == first);
+  CHECK(at::equal(fitted(), expected));
+  std::ostringstream out;
+  restart();
+  CHECK(trainer.dry_run(source, out));
+  CHECK(at::equal(fitted(), expected));
+}
+
+TEST_CASE("two fits at once cannot share what they learn of the samples") {
+  ImportanceTable table(4, 0.5);
+  table.begin_fit();
+  CHECK_THROWS_AS(table.begin_fit(), ConcurrentFitError);
+  table.end_fit();
+  table.begin_fit();
+}
+
+TEST_CASE("the identity of a source is the same in every locale") {
+  auto const identity = [] {
+    DataIdentity to;
+    Importance<By<Loss>>(n, 0.25).source(Noisy{}, {.batch = 6}).identify(to);
+    return to.values();
+  };
+  auto const expected = identity();
+  CHECK(expected.at("uniform") == "0.250000");  // as every checkpoint has it
+  CommaLocale const comma;
+  REQUIRE(comma.works());
+  CHECK(identity() == expected);
 }
 
 }  // namespace frugal_test::policy_importance

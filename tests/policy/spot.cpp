@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report/find_learning_rate.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -488,6 +490,71 @@ TEST_CASE("a notice acts like a signal") {
   CHECK(saved);
   CHECK(text_of(folder / "metrics.jsonl").find(R"("event":"preempted")") != std::string::npos);
   CHECK(text_of(folder / "metrics.jsonl").find(R"("by":"the test")") != std::string::npos);
+}
+
+TEST_CASE("only a fit and a dry run handle the signal, and both put back what was there") {
+  auto const handler = [] {
+    struct sigaction now{};
+    ::sigaction(SIGTERM, nullptr, &now);
+    return now.sa_handler;
+  };
+  auto const own = [](int) {};
+  struct sigaction mine{};
+  struct sigaction before{};
+  mine.sa_handler = own;
+  ::sigaction(SIGTERM, &mine, &before);
+  TemporaryFolder const folder;
+  std::vector<void (*)(int)> during;
+  bool throws = false;
+  bool preempts = false;
+  Witness const witness{[&](bool) {
+    during.push_back(handler());
+    if (throws) throw std::runtime_error("the machine is on fire");
+    if (preempts) ::raise(SIGTERM);
+  }};
+  frugal::Trainer trainer{std::make_shared<Mlp>(),
+                          witness,
+                          frugal::Settings{.run_dir = folder.path(), .epochs = 1},
+                          Optimizer{},
+                          Saves{},
+                          Stays{}};
+  frugal::TensorDataset data(samples(8), {.batch = 4});
+  static_cast<void>(trainer.evaluate(data));
+  trainer.predict(data, [&](at::Tensor const&, auto const&) { during.push_back(handler()); });
+  static_cast<void>(frugal::find_learning_rate(trainer, data, {.steps = 10}));
+  REQUIRE(during.size() >= 14);
+  for (auto const each : during) CHECK((each == +own));
+
+  // A fit that ends, that throws, and a dry run.
+  during.clear();
+  static_cast<void>(trainer.fit(data));
+  CHECK((during.at(0) != +own));
+  CHECK((handler() == +own));
+  throws = true;
+  trainer.settings().run_dir = folder / "throws";
+  CHECK_THROWS_AS(static_cast<void>(trainer.fit(data)), std::runtime_error);
+  throws = false;
+  CHECK((handler() == +own));
+  std::ostringstream out;
+  during.clear();
+  static_cast<void>(trainer.dry_run(data, out));
+  CHECK((during.at(0) != +own));
+  CHECK((handler() == +own));
+
+  // What ends the process with 75 after a preemption stays, whatever is called before main returns.
+  mine.sa_handler = SIG_DFL;
+  ::sigaction(SIGTERM, &mine, nullptr);
+  preempts = true;
+  trainer.settings().run_dir = folder / "preempted";
+  CHECK(trainer.fit(data).preempted);
+  preempts = false;
+  auto const stand_in = handler();
+  CHECK((stand_in != SIG_DFL));
+  static_cast<void>(trainer.evaluate(data));
+  CHECK((handler() == stand_in));
+  static_cast<void>(trainer.dry_run(data, out));
+  CHECK((handler() == stand_in));
+  ::sigaction(SIGTERM, &before, nullptr);
 }
 
 }  // namespace frugal_test::policy_spot

@@ -302,11 +302,11 @@ TEST_CASE("a metric that fails in the middle of a run is NaN with advice, and th
     return frugal::Loss{.value = logits.sum(), .weight = {}, .output = logits};
   };
   frugal::Trainer trainer{std::make_shared<Mlp>(), objective, frugal::Settings{.epochs = 2},
-                          Optimize<SGD>{}, Validate<frugal::F1Score<frugal::Macro>, Accuracy>{}};
+                          Optimize<SGD>{}, Validate<frugal::F1Score<frugal::Macro>>{}};
   auto const report = trainer.fit(TensorDataset(samples(8)), valid);
   CHECK(report.epochs == 2);
   CHECK(std::isnan(report.last()["f1_macro"]));
-  CHECK_FALSE(std::isnan(report.last()["accuracy"]));
+  CHECK_FALSE(std::isnan(report.last()["loss"]));
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings[0].find("4 labels name no class") != std::string::npos);
   // Nothing was paid for an evaluation: it throws.
@@ -342,6 +342,36 @@ TEST_CASE("validation data without a batch is an error that says which source it
   } catch (frugal::EmptySourceError const& error) {
     CHECK(error.fault().what == "the validation source has no batch");
   }
+}
+
+TEST_CASE("a cadence that the run does not come to is a warning before the first step") {
+  using frugal::RunLimits;
+  RunLimits const run{
+      .epochs = 3, .steps_per_epoch = 5, .total_steps = 15, .samples_per_epoch = 18};
+  CHECK(Validate<Every<15>>{}.outlook(run).empty());
+  CHECK(Validate<Every<16>>{}.outlook(run).starts_with(
+      "it measures at step 16, and the run ends at step 15: nothing is measured"));
+  CHECK(Validate<Every<3, Epoch>>{}.outlook(run).empty());
+  CHECK(Validate<Every<4, Epoch>>{}.outlook(run).starts_with(
+      "it measures after 4 epochs, and the run completes 3"));
+  CHECK(Validate<Every<54, Sample>>{}.outlook(run).empty());
+  CHECK(Validate<Every<55, Sample>>{}.outlook(run).starts_with(
+      "it measures after 55 samples, and the run trains on at most 54"));
+  // Of unknown length: nothing to say.
+  CHECK(Validate<Every<16>>{}.outlook({.epochs = 3}).empty());
+  CHECK(Validate<Every<55, Sample>>{}.outlook({.epochs = 3}).empty());
+  CHECK(Validate<>{}.outlook({}).empty());
+  CHECK_FALSE(Validate<Every<5>>{}.outlook({.steps = 4, .total_steps = 4}).empty());
+
+  frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{},
+                          frugal::Settings{.steps = 4}, Optimize<SGD>{}};
+  TensorDataset train(samples(18), {.batch = 4});
+  auto const with = trainer.fit(train, TensorDataset(samples(7, 92)));
+  REQUIRE(with.warnings.size() == 1);
+  CHECK(
+      with.warnings[0].starts_with("Validate: it measures after 1 epoch, and the run completes 0"));
+  trainer.settings().seed = 1;
+  CHECK(trainer.fit(train).warnings.empty());
 }
 
 }  // namespace frugal_test::policy_validate

@@ -196,9 +196,14 @@ TEST_CASE("what the run does not come to is a caution, from the settings or from
       "the factor 0.05\n";
   CHECK(by_source.find(warm_up) != std::string::npos);
   CHECK(by_source.find("caution: Schedule", by_source.find(warm_up) + 1) == std::string::npos);
-  CHECK(
-      by_source.find("caution: Checkpoint: KeepEvery keeps the checkpoints of each step that is a "
-                     "multiple of 1000, and the run ends at step 10\n") != std::string::npos);
+  CHECK(by_source.find("caution: Checkpoint: KeepEvery saves and keeps each step that is a "
+                       "multiple of 1000, and the run ends at step 10\n") != std::string::npos);
+  CHECK(by_source.find("caution: Validate") == std::string::npos);
+  trainer.settings().steps = 4;
+  CHECK(text_of([&](auto& out) {
+          frugal::explain(trainer, train, {}, out);
+        }).find("caution: Validate: it measures after 1 epoch, and the run completes 0") !=
+        std::string::npos);
   trainer.settings().steps = 10;
   CHECK(text_of([&](auto& out) { frugal::explain(trainer, out); }).find(warm_up) !=
         std::string::npos);

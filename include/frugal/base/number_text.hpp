@@ -35,4 +35,23 @@ FRUGAL_INLINE std::string general(double number, int digits) {
   return {text.data(), end.ptr};
 }
 
+/// A number without a decimal point, "9995e-4", for a library that reads it by a locale that is not known:
+/// every locale reads the same number. Finite numbers only; of the shortest text that has all bits.
+FRUGAL_INLINE std::string without_point(double number) {
+  std::array<char, 64> text;
+  auto const end =
+      std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::scientific);
+  std::string all(text.data(), end.ptr);
+  std::size_t const at = all.find('e');
+  int exponent = 0;
+  char const* const begin = all.data() + at + (all[at + 1] == '+' ? 2 : 1);
+  std::from_chars(begin, all.data() + all.size(), exponent);
+  std::string digits = all.substr(0, at);
+  if (std::size_t const point = digits.find('.'); point != std::string::npos) {
+    exponent -= static_cast<int>(digits.size() - point - 1);
+    digits.erase(point, 1);
+  }
+  return digits + "e" + std::to_string(exponent);
+}
+
 }  // namespace frugal::detail

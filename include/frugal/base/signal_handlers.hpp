@@ -34,7 +34,6 @@ class SignalHandlers {
     action.sa_flags = SA_RESTART;
     Taken taken{.signal = signal, .by = handler};
     if (::sigaction(signal, &action, &taken.former) != 0) return;
-    if (is(taken.former, stand_in_)) taken.former.sa_handler = SIG_DFL;
     taken_.at(count_++) = taken;
   }
   /// Handles the signal only if the program neither handles nor ignores it.
@@ -48,14 +47,17 @@ class SignalHandlers {
   FRUGAL_INLINE void release(Handler stand_in = SIG_DFL) {
     std::scoped_lock const lock(mutex_);
     if (--users_ != 0) return;
-    stand_in_ = stand_in;
-    for (; count_ != 0; --count_) {
-      Taken& taken = taken_[count_ - 1];
-      struct sigaction now{};
-      if (::sigaction(taken.signal, nullptr, &now) != 0 || !is(now, taken.by)) continue;
-      if (is(taken.former, SIG_DFL)) taken.former.sa_handler = stand_in;
-      ::sigaction(taken.signal, &taken.former, nullptr);
+    for (std::size_t i = 0; i < count_; ++i) {
+      struct sigaction& former = taken_[i].former;
+      if (is(former, SIG_DFL) || is(former, stand_in_)) former.sa_handler = stand_in;
     }
+    stand_in_ = stand_in;
+    restore();
+  }
+  /// Restores the former handlers, and the stand-in of an earlier user among them.
+  FRUGAL_INLINE void put_back() {
+    std::scoped_lock const lock(mutex_);
+    if (--users_ == 0) restore();
   }
 
  private:
@@ -64,6 +66,15 @@ class SignalHandlers {
     Handler by = nullptr;
     struct sigaction former{};
   };
+
+  FRUGAL_INLINE void restore() {
+    for (; count_ != 0; --count_) {
+      Taken const& taken = taken_[count_ - 1];
+      struct sigaction now{};
+      if (::sigaction(taken.signal, nullptr, &now) != 0 || !is(now, taken.by)) continue;
+      ::sigaction(taken.signal, &taken.former, nullptr);
+    }
+  }
 
   static bool is(struct sigaction const& action, Handler handler) {
     return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == handler;

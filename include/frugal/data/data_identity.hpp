@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/described_transform.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/inline.hpp>
@@ -35,6 +36,11 @@ class DataIdentity {
     } else {
       add(name, std::to_string(value));
     }
+  }
+  /// With all its bits, in any locale.
+  template <std::floating_point T>
+  void add(std::string const& name, T value) {
+    add(name, detail::general(static_cast<double>(value), 17));
   }
   /// For values that are too long for a text: their number and their hash.
   template <class T>

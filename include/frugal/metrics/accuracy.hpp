@@ -19,8 +19,8 @@ namespace frugal {
 ///
 /// Logits [B, C, ...] with labels [B, ...]: the largest logit decides, the first of equals. One
 /// logit a label, [B, ...] with [B, ...] or [B, 1] with [B]: class 1 where it is above 0. Labels of
-/// -100 are left out. MetricError with both shapes for anything else, and for a floating-point label
-/// other than 0, 1 and -100: with the result if it is on a device.
+/// -100 are left out. MetricError with both shapes for anything else, and with the result for labels
+/// that name no class; for a floating-point label other than 0, 1 and -100 in host memory at once.
 class Accuracy {
  public:
   static constexpr std::string_view name = "accuracy";
@@ -31,7 +31,7 @@ class Accuracy {
     detail::Decisions const all = detail::decisions_of(loss, batch, name);
     right_.add(all.predicted.eq(all.labels).sum());
     detail::count_labels(all.labels, [this](auto const& counted) { labels_.add(counted); });
-    if (all.may_lack_labels) outside_.add(all.labels.eq(detail::no_label).sum());
+    outside_.add(all.labels, all.classes);
   }
   template <class Sum>
   void reduce(Sum&& sum) {
@@ -40,21 +40,20 @@ class Accuracy {
     outside_.reduce(sum);
   }
   FRUGAL_INLINE double result() const {
-    double const outside = outside_.value();
-    if (outside != 0) detail::refuse_labels(static_cast<std::int64_t>(outside), 2, name);
+    outside_.require_none(name);
     return right_.value() / labels_.value();
   }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
     labels_.persist(archive, "labels");
-    outside_.persist(archive, "outside");
+    outside_.persist(archive);
   }
 
  private:
   detail::Tally right_;
   detail::Tally labels_;
-  detail::Tally outside_;  ///< labels that are no class
+  detail::OutsideTally outside_;
 };
 
 }  // namespace frugal

@@ -15,6 +15,7 @@
 #include <frugal/data/labels.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/metrics/tally.hpp>
 
 namespace frugal {
 
@@ -83,8 +84,9 @@ FRUGAL_INLINE void require_floats(std::string_view metric, at::Tensor const& out
   }
   throw MetricError({.what = std::to_string(outside) + " labels name no class",
                      .where = "metric " + std::string(metric),
-                     .why = "they are not from 0 to " + std::to_string(classes - 1) + ", and not " +
-                            std::to_string(ignored_label),
+                     .why = (classes > 0 ? "they are not from 0 to " + std::to_string(classes - 1)
+                                         : std::string("they are none of the logits' classes")) +
+                            ", and not " + std::to_string(ignored_label),
                      .fix = std::move(fix)});
 }
 
@@ -134,7 +136,6 @@ struct Decisions {
   at::Tensor predicted;  ///< [N] int64
   at::Tensor labels;     ///< [N] int64
   std::int64_t classes;
-  bool may_lack_labels = false;  ///< some of `labels` may be `no_label`
 };
 
 /// `predicted`, but the class after the label where a score is NaN: a wrong one, whatever the
@@ -169,8 +170,7 @@ FRUGAL_INLINE Decisions decisions_of(at::Tensor const& output, at::Tensor const&
   at::Tensor const score = flattened(output);
   return {.predicted = wrong_where_nan(score.gt(0).to(at::kLong), score, labels, 2),
           .labels = labels,
-          .classes = 2,
-          .may_lack_labels = target.is_floating_point() && !target.is_cpu()};
+          .classes = 2};
 }
 
 template <class B>
@@ -188,6 +188,53 @@ void count_labels(at::Tensor const& labels, Count&& count) {
     count(labels.ne(ignored_label).sum());
   }
 }
+
+/// How many labels [N] int64 are neither a class nor left out, in the same way. Who counts labels counts
+/// these too and refuses them with the result: a label such as 255 for "no class" would count as a wrong
+/// prediction.
+template <class Count>
+void count_outside(at::Tensor const& labels, std::int64_t classes, Count&& count) {
+  if (labels.is_cpu()) {
+    count(static_cast<double>(count_on_host<std::int64_t>(labels, [classes](auto each) {
+      return each != ignored_label && (each < 0 || each >= classes);
+    })));
+  } else {
+    at::Tensor const is_class = labels.clamp(0, classes - 1).eq(labels);
+    count(is_class.logical_or_(labels.eq(ignored_label)).logical_not_().sum());
+  }
+}
+
+/// The tally of them. A checkpoint of before it was kept has none.
+class OutsideTally {
+ public:
+  /// False if there is none among these; on a device, where nobody waits to know, true.
+  FRUGAL_INLINE bool add(at::Tensor const& labels, std::int64_t classes) {
+    classes_ = classes;
+    double const before = outside_.on_host();
+    count_outside(labels, classes, [this](auto const& outside) { outside_.add(outside); });
+    return !labels.is_cpu() || outside_.on_host() != before;
+  }
+  /// MetricError if there was one.
+  FRUGAL_INLINE void require_none(std::string_view metric) const {
+    double const outside = outside_.value();
+    if (outside != 0) refuse_labels(static_cast<std::int64_t>(outside), classes_, metric);
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    outside_.reduce(sum);
+  }
+  template <class Archive>
+  void persist(Archive& archive) {
+    if constexpr (requires { archive.holds("outside"); }) {
+      if (!archive.holds("outside")) return;
+    }
+    outside_.persist(archive, "outside");
+  }
+
+ private:
+  Tally outside_;
+  std::int64_t classes_ = 0;
+};
 
 }  // namespace detail
 }  // namespace frugal

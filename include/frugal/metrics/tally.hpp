@@ -27,6 +27,8 @@ class Tally {
     }
   }
 
+  /// What was added on the host.
+  double on_host() const { return host_; }
   /// Waits for the device if something lies there.
   double value() const {
     return device_.defined() ? host_ + device_.template item<double>() : host_;

@@ -21,7 +21,7 @@ namespace frugal {
 /// there; where no label counts it is NaN.
 ///
 /// Logits [B, C, ...] with labels [B, ...]; labels of -100 are left out. MetricError where there
-/// are fewer than K classes, or for other shapes.
+/// are fewer than K classes, for other shapes, and for labels that name no class.
 template <int K>
 class TopK {
   static_assert(
@@ -47,17 +47,23 @@ class TopK {
     at::Tensor const numbers = logits.amax(1).isnan().logical_not_();
     right_.add(ahead.sum(1).lt(K).logical_and_(place.eq(labels)).logical_and_(numbers).sum());
     detail::count_labels(labels, [this](auto const& count) { labels_.add(count); });
+    outside_.add(labels, logits.size(1));
   }
   template <class Sum>
   void reduce(Sum&& sum) {
     right_.reduce(sum);
     labels_.reduce(sum);
+    outside_.reduce(sum);
   }
-  double result() const { return right_.value() / labels_.value(); }
+  double result() const {
+    outside_.require_none(name);
+    return right_.value() / labels_.value();
+  }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
     labels_.persist(archive, "labels");
+    outside_.persist(archive);
   }
 
  private:
@@ -71,6 +77,7 @@ class TopK {
 
   detail::Tally right_;
   detail::Tally labels_;
+  detail::OutsideTally outside_;
 };
 
 }  // namespace frugal

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/cache/cache_key.hpp>
@@ -271,7 +272,7 @@ class CachedTeacher {
     std::string kept = at::toString(settings.type);
     if (settings.top_k != 0) {
       kept += ", top " + std::to_string(settings.top_k) + " at temperature " +
-              std::to_string(settings.temperature);
+              detail::fixed(settings.temperature, 6);  // in any locale
     }
     std::string collate = typeid(Collate).name();
     if constexpr (DescribedTransform<Collate>) collate = detail::transform_text(collate_);

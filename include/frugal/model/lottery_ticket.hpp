@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iomanip>
+#include <locale>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,7 @@ struct Tickets {
 
   FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, Tickets const& all) {
     std::ostringstream text;
+    text.imbue(std::locale::classic());
     text << "round  sparsity";
     if (!all.rounds.empty()) {
       for (auto const& [name, value] : all.rounds.front().metrics) text << "  " << name;

@@ -43,9 +43,8 @@ namespace detail {
 /// What a run of this length does not come to with KeepEvery<every>; empty if there is nothing to say.
 FRUGAL_INLINE std::string kept_outlook(std::uint64_t every, RunLimits const& horizon) {
   if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
-  return "KeepEvery keeps the checkpoints of each step that is a multiple of " +
-         std::to_string(every) + ", and the run ends at step " +
-         std::to_string(*horizon.total_steps);
+  return "KeepEvery saves and keeps each step that is a multiple of " + std::to_string(every) +
+         ", and the run ends at step " + std::to_string(*horizon.total_steps);
 }
 
 }  // namespace detail
@@ -92,9 +91,7 @@ struct Checkpoint {
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
 
-  static constexpr About about{Term::price_per_hour,
-                               options::async ? "at its cadence a copy of the state"
-                                              : "at its cadence the writing of the state"};
+  static constexpr About about{Term::price_per_hour, options::cost()};
 
   Resume resume = Resume::Exact;
   /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
@@ -120,7 +117,7 @@ struct Checkpoint {
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    return detail::kept_outlook(options::retention().every, horizon);
+    return detail::kept_outlook(options::every, horizon);
   }
 
   template <class Context>
@@ -144,7 +141,7 @@ class Checkpoint<Options...>::State {
         share_(settings.share),
         machine_lifetime_(settings.machine_lifetime),
         best_(options::retention().best),
-        interval_(settings.share, settings.machine_lifetime),
+        interval_(settings.share, settings.machine_lifetime, options::every),
         saver_({.resume = settings.resume,
                 .rules = {settings.changed_recipe, settings.start_fresh, settings.changed_data},
                 .from = settings.from,
@@ -342,6 +339,7 @@ class Checkpoint<Options...>::State {
       due = Cadence::due_at_step(phase.counters());
     }
     // The processes know the counters and when a validation was, and only the first one its clock.
+    due = due || interval_.is_kept(phase.counters());
     bool const asks = detail::Interval<Cadence>::timed || due || std::exchange(validated_, false);
     if (!follows_ && (due || phase.counters().step >= next_check_step_)) {
       RunState& run = phase.run_state();

@@ -58,7 +58,7 @@ struct EarlyStop {
 
  public:
   using kind = kinds::early_stop;
-  using listens = list<around::fit, on::fit_begin, around::validate, on::validated>;
+  using listens = list<around::fit, on::fit_begin, on::ready, around::validate, on::validated>;
   using needs = list<kinds::validate>;
   using after = list<kinds::validate>;
 
@@ -137,6 +137,13 @@ struct EarlyStop {
                            .fix = "Give 0 or more."});
     }
 
+    /// A run that it has stopped trains on with more patience.
+    void on_ready(Ready<Context>& phase) const {
+      if (phase.stopped_by(kind::name) && !forgot_ && since_ < Limit::validations) {
+        phase.withdraw_stop();
+      }
+    }
+
     /// Inside of Average: the module holds the validated weights, trained or averaged.
     template <class Next>
     Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
@@ -168,6 +175,7 @@ struct EarlyStop {
       archive("since", since_);
       bool const forgets = forgets_best(archive, "EarlyStop", Metric::name);
       if (forgets) {
+        forgot_ = true;
         best_.reset();
         since_ = 0;
       }
@@ -204,6 +212,7 @@ struct EarlyStop {
     bool restores_;
     std::optional<double> best_;
     int since_ = 0;
+    bool forgot_ = false;  ///< the resumed run has other validation data
     detail::BestWeights best_weights_;
     detail::FiniteState finite_;
     bool has_advised_ = false;

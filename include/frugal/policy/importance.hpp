@@ -8,6 +8,7 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/data/collate.hpp>
@@ -44,9 +45,11 @@ struct DrawsByImportance {
 /// Lever   runs to convergence.
 /// Cost    per step one loss per sample and a multiplication; one wait for the device per epoch and
 ///         per save; 36 bytes a sample.
-/// State   the last losses, and those of which the epoch's probabilities are.
+/// State   the last losses, and those of which the epoch's probabilities are. A fit that does not
+///         resume begins without any, whatever trained with the policy before.
 /// Errors  a training source that does not draw by importance does not compile, and neither does an
-///         objective that does not weigh it; SettingsError for `uniform` outside (0, 1].
+///         objective that does not weigh it; SettingsError for `uniform` outside (0, 1];
+///         ConcurrentFitError while another fit trains with the same policy.
 /// Source  Katharopoulos and Fleuret, "Not all samples are created equal: deep learning with
 ///         importance sampling" (ICML 2018); the share of uniform draws bounds the weights by its
 ///         inverse.
@@ -62,7 +65,7 @@ class Importance {
 
  public:
   using kind = kinds::importance;
-  using listens = list<on::fit_begin>;
+  using listens = list<on::fit_begin, on::ready>;
   using source_demands = list<detail::DrawsByImportance>;
 
   static constexpr About about{Term::runs_to_convergence, "a loss per sample; a wait per epoch"};
@@ -95,8 +98,21 @@ class Importance {
   class State {
    public:
     explicit State(Importance const& policy) : table_(policy.table_) {}
+    State(State const&) = delete;
+    State& operator=(State const&) = delete;
+    ~State() {
+      if (has_begun_) detail::quietly([this] { table_->end_fit(); });
+    }
 
-    void on_fit_begin(FitBegin<Context>&) const {}
+    /// Before Checkpoint, which loads the table of a resumed run.
+    void on_fit_begin(FitBegin<Context>&) {
+      if (!table_) return;
+      table_->begin_fit();
+      has_begun_ = true;
+    }
+    void on_ready(Ready<Context>&) {
+      if (table_) table_->open();
+    }
 
     template <class Archive>
     void persist(Archive& archive) {
@@ -105,6 +121,7 @@ class Importance {
 
    private:
     std::shared_ptr<ImportanceTable> table_;
+    bool has_begun_ = false;
   };
 
  private:

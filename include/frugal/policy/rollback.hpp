@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
@@ -284,9 +284,7 @@ class Rollback<Options...>::State {
                          dynamic_cast<NonFiniteGradientError const*>(&error) == nullptr;
     auto const short_text = [](double number) {
       if (std::isnan(number)) return std::string("nan");  // a printed NaN has a sign
-      char text[32];
-      std::snprintf(text, sizeof text, "%g", number);
-      return std::string(text);
+      return detail::general(number, 6);
     };
     return "at step " + std::to_string(error.window.step) + " " +
            (of_loss ? "the loss was " + short_text(error.loss) : error.fault().what) +

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <type_traits>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -53,6 +55,7 @@ concept NoticeOption = requires { typename T::Watch; } && requires(typename T::W
 };
 
 struct NoSignals {
+  explicit NoSignals(bool /*dry*/) {}
   static bool requested() { return false; }
   static std::string name() { return {}; }
   static void keep() {}
@@ -98,8 +101,9 @@ struct grace_in<Grace<Seconds>, Os...> {
 ///
 /// Lever   price per hour: spot machines cost 60-90% less and vanish at short notice.
 /// Cost    reading a flag in each step, and before each batch of a validation or dry run.
-/// State   none. Signal handlers are installed for the duration of fit and restored after it; after
-///         a preemption, one that ends the process replaces the default action.
+/// State   none. Signal handlers are installed for the duration of fit (or dry_run) and restored after
+///         it; after a preemption, one that ends the process replaces the default action. evaluate,
+///         predict and find_learning_rate install nothing.
 /// Errors  what Checkpoint throws when the save fails.
 /// Source  sysexits.h, EX_TEMPFAIL: "temporary failure; user is invited to retry".
 ///
@@ -125,7 +129,7 @@ struct Spot {
   using kind = kinds::spot;
   using listens =
       list<on::fit_begin, query::stop_requested, on::preempt, on::epoch_end, on::fit_end>;
-  using provides = list<service::after_fit>;
+  using provides = list<service::before_fit, service::after_fit>;
   using needs = list<need<kinds::checkpoint, without_checkpoint>>;
   using notices_type = typename detail::notices_in<Options...>::type;
 
@@ -177,12 +181,18 @@ struct Spot {
     using transient = void;
 
     explicit State(Spot const& settings)
-        : on_preemption_(settings.on_preemption), watch_(settings.notices) {}
+        : on_preemption_(settings.on_preemption), notices_(settings.notices) {}
+
+    /// Not in the constructor: an evaluation has States too, and would swallow the signal.
+    void before_fit(bool dry) {
+      signals_.emplace(dry);
+      watch_.emplace(notices_);
+    }
 
     void on_fit_begin(FitBegin<Context>& phase) { compare_with_grace(phase); }
     void on_epoch_end(EpochEnd<Context>& phase) { compare_with_grace(phase); }
     void on_fit_end(FitEnd<Context>& phase) {
-      if (std::string const warning = watch_.warning(); !warning.empty()) phase.warn(warning);
+      if (std::string const warning = watch_->warning(); !warning.empty()) phase.warn(warning);
     }
 
     /// Whether there is a preemption signal or notice.
@@ -193,37 +203,40 @@ struct Spot {
         if (!phase.interrupted()) {
           phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
         }
-        if (phase.saved) watch_.saved();
+        if (phase.saved) watch_->saved();
       }
       // A second signal must not change the exit code.
-      if (on_preemption_ == Preempted::Exit) signals_.keep();
-      if (on_preemption_ == Preempted::Return && preemption_pending()) signals_.next_ends();
+      if (on_preemption_ == Preempted::Exit) signals_->keep();
+      if (on_preemption_ == Preempted::Return && preemption_pending()) signals_->next_ends();
     }
 
    private:
-    bool preemption_pending() const { return signals_.requested() || watch_.pending(); }
+    bool preemption_pending() const {
+      return signals_ && (signals_->requested() || watch_->pending());
+    }
 
     std::string by(Preemption<Context> const& phase) const {
-      if (signals_.requested()) return signals_.name();
-      return watch_.pending() ? watch_.text() : phase.requested_by();
+      if (signals_->requested()) return signals_->name();
+      return watch_->pending() ? watch_->text() : phase.requested_by();
     }
 
     void compare_with_grace(CheckpointPhase<Context>& phase) {
       double const seconds = phase.save_seconds();
       if (warned_ || seconds <= grace_seconds) return;
       warned_ = true;
-      char text[200];
-      std::snprintf(text, sizeof text,
-                    "a checkpoint takes %.1f s and the machine gives %d s notice: save less "
-                    "(WeightsIn<BF16>), to a faster disk, or more often, so that less is lost",
-                    seconds, grace_seconds);
-      phase.warn(text);
+      phase.warn("a checkpoint takes " + detail::fixed(seconds, 1) + " s and the machine gives " +
+                 std::to_string(grace_seconds) +
+                 " s notice: save less (WeightsIn<BF16>), to a faster disk, or more often, so that "
+                 "less is lost");
     }
 
     Preempted on_preemption_;
     bool warned_ = false;
-    std::conditional_t<hears_signals, detail::PreemptionSignals, detail::NoSignals> signals_;
-    typename notices_type::Watch watch_;
+    [[no_unique_address]] notices_type notices_;
+    // Both from the beginning of a fit or dry run to its end.
+    std::optional<std::conditional_t<hears_signals, detail::PreemptionSignals, detail::NoSignals>>
+        signals_;
+    std::optional<typename notices_type::Watch> watch_;
   };
 };
 

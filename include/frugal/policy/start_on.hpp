@@ -3,10 +3,10 @@
 
 #include <concepts>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/durations.hpp>
@@ -36,24 +36,15 @@ struct early_phase {
 
 /// Advice from the seconds of a step on the CPU and on the device; empty if neither is much faster.
 FRUGAL_INLINE std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
-  char text[240];
+  std::string const took = "StartOn<Cpu>: a step took " + general(on_cpu, 2) +
+                           " s on the CPU and " + general(on_device, 2) + " s on the device";
   if (on_cpu <= on_device) {
-    std::snprintf(
-        text, sizeof text,
-        "StartOn<Cpu>: a step took %.2g s on the CPU and %.2g s on the device; a pipeline "
-        "this small may as well stay on the CPU",
-        on_cpu, on_device);
-  } else if (on_cpu > 4 * on_device) {
-    std::snprintf(
-        text, sizeof text,
-        "StartOn<Cpu>: a step took %.2g s on the CPU and %.2g s on the device, so its %llu "
-        "steps cost %.2g s; the early phase on the CPU is for small pipelines",
-        on_cpu, on_device, static_cast<unsigned long long>(steps),
-        (on_cpu - on_device) * static_cast<double>(steps));
-  } else {
-    return {};
+    return took + "; a pipeline this small may as well stay on the CPU";
   }
-  return text;
+  if (on_cpu <= 4 * on_device) return {};
+  double const cost = (on_cpu - on_device) * static_cast<double>(steps);
+  return took + ", so its " + std::to_string(steps) + " steps cost " + general(cost, 2) +
+         " s; the early phase on the CPU is for small pipelines";
 }
 
 }  // namespace detail

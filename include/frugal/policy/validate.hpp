@@ -3,11 +3,16 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/inline.hpp>
 #include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
@@ -32,6 +37,51 @@ struct sanity_batches {
 
 }  // namespace detail::option
 
+namespace detail {
+
+FRUGAL_INLINE std::string nothing_measured(std::string const& cadence, std::string const& end) {
+  return "it measures " + cadence + ", and the run " + end +
+         ": nothing is measured, and KeepBest, EarlyStop and a plateau schedule have nothing to "
+         "watch";
+}
+
+/// What a cadence does not come to in a run of this length; empty if it is due, or may be.
+template <class Cadence>
+std::string cadence_outlook(RunLimits const& horizon) {
+  if constexpr (requires {
+                  typename Cadence::unit;
+                  Cadence::count;
+                }) {
+    using Unit = typename Cadence::unit;
+    constexpr std::uint64_t count = Cadence::count;
+    std::uint64_t const steps = horizon.total_steps.value_or(horizon.steps);
+    if constexpr (std::same_as<Unit, Epoch>) {
+      std::uint64_t const epochs = horizon.complete_epochs();
+      if (epochs < count) {
+        return nothing_measured(
+            "after " + std::to_string(count) + (count == 1 ? " epoch" : " epochs"),
+            "completes " + std::to_string(epochs));
+      }
+    } else if constexpr (std::same_as<Unit, OptimizerStep>) {
+      if (steps < count) {
+        return nothing_measured("at step " + std::to_string(count),
+                                "ends at step " + std::to_string(steps));
+      }
+    } else if constexpr (std::same_as<Unit, Sample>) {
+      // Of an epoch that the run does not complete, no step says how many samples it takes.
+      std::uint64_t const epochs = horizon.begun_epochs();
+      std::uint64_t const each = horizon.samples_per_epoch.value_or(RunLimits::unlimited);
+      if (each != 0 && epochs <= RunLimits::unlimited / each && epochs * each < count) {
+        return nothing_measured("after " + std::to_string(count) + " samples",
+                                "trains on at most " + std::to_string(epochs * each));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
 /// Measures the module on the validation data, at a cadence: the mean loss, and any metrics.
 ///
 /// Lever   runs to convergence: what EarlyStop, plateau schedules and "best" checkpoints see.
@@ -43,6 +93,7 @@ struct sanity_batches {
 ///         metrics (ShapeError, MetricError), on the first batches before the first step. A NaN
 ///         loss is reported and not thrown; so is that of a validation in which no label counts. A
 ///         metric that fails later is NaN, and Report::warnings says why: it does not end a paid run.
+///         A cadence beyond the run's end is a warning before the first step.
 ///
 /// Fills the slot by default as `Validate<Every<1, Epoch>>`; without validation data it does
 /// nothing. `Validate<Every<500>, Accuracy>` measures every 500 steps, `Validate<Accuracy>` at each
@@ -83,6 +134,11 @@ struct Validate {
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
 
+  /// What a run of this length does not come to; empty if there is nothing to say.
+  std::string outlook(RunLimits const& horizon) const {
+    return detail::cadence_outlook<Cadence>(horizon);
+  }
+
   template <class Context>
   class State {
    public:
@@ -91,6 +147,8 @@ struct Validate {
     explicit State(Validate const&) {}
 
     void on_fit_begin(FitBegin<Context>& phase) const {
+      std::string const text = detail::cadence_outlook<Cadence>(phase.horizon());
+      if (!text.empty() && phase.validates()) phase.warn("Validate: " + text);
       phase.try_validation(Sanity::sanity_batches);
     }
     flow on_step(Step<Context>& phase) {

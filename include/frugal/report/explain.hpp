@@ -103,7 +103,10 @@ void explain_cautions(std::ostream& out, bool on_gpu) {
 template <class Trainer, class... Ps>
 void explain_outlook(Trainer& trainer, RunLimits const& horizon, std::ostream& out, list<Ps...>) {
   auto const print = [&]<class P>(std::type_identity<P>) {
-    if constexpr (requires(P const& policy) { policy.outlook(horizon); }) {
+    // A default that nobody watches need not come to anything.
+    constexpr bool counts =
+        !is_null<P> || !std::same_as<concat<typename watches_of<Ps>::type...>, list<>>;
+    if constexpr (counts && requires(P const& policy) { policy.outlook(horizon); }) {
       print_caution(out, P::kind::name,
                     trainer.template policy<typename P::kind>().outlook(horizon));
     }

@@ -117,7 +117,7 @@ struct RangeTest {
 template <class P>
 inline constexpr bool takes_part_in_range_test =
     contains<typename P::kind, list<kinds::precision, kinds::accumulate, kinds::clip,
-                                    kinds::optimizer, kinds::skip_non_finite>> ||
+                                    kinds::optimizer, kinds::skip_non_finite, kinds::importance>> ||
     (contains<on::module, typename P::listens> &&
      !std::same_as<typename P::kind, kinds::start_on>) ||
     is_provided_by<service::reduce, P>;
@@ -175,7 +175,7 @@ FRUGAL_INLINE void require_range(RateRange const& range, double lr) {
 /// Source  Smith, "Cyclical learning rates for training neural networks" (2017), section 3.3.
 ///
 /// The policies that make a step take part: precision, accumulate, clip, optimizer, SkipNonFinite,
-/// those that replace parts of the module (on::module) and those that make processes agree
+/// Importance (from an empty table), those that replace parts of the module (on::module) and those that make processes agree
 /// (service::reduce). Others do not: nothing is logged, saved or stopped, and Settings::stop is
 /// ignored. A skipped window is no part of the curve. Rates of parameter groups keep their ratio to
 /// the optimizer's own.

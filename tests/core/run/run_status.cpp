@@ -72,4 +72,21 @@ TEST_CASE("going back clears the stop and the request for preemption") {
   CHECK(status.preempted_by.empty());
 }
 
+TEST_CASE("an unfinished validation travels among the names of its event") {
+  std::vector<std::string> names{"Log", "Schedule"};
+  frugal::UnfinishedValidation here;
+  here.add_to(names, {"EarlyStop"});
+  CHECK(names == std::vector<std::string>{"Log", "Schedule"});  // none was measured
+  here.measured = true;
+  here.add_to(names, {"EarlyStop", "Plateau"});
+  frugal::UnfinishedValidation later{.measured = true, .completed_by = {"stale"}};
+  later.take_from(names);
+  CHECK(later.measured);
+  CHECK(later.completed_by == std::vector<std::string>{"EarlyStop", "Plateau"});
+  CHECK(names == std::vector<std::string>{"Log", "Schedule"});
+  later.take_from(names);
+  CHECK_FALSE(later.measured);
+  CHECK(later.completed_by.empty());
+}
+
 }  // namespace frugal_test::run_status

@@ -6,6 +6,7 @@
 #include <frugal/data/text/train_sentencepiece.hpp>
 
 #include "data/text/sentences.hpp"
+#include "support/locales.hpp"
 
 #include <cstdint>
 #include <string>
@@ -98,6 +99,21 @@ TEST_CASE("what cannot be trained is refused with the library's words") {
                   frugal::EmptySourceError);
   CHECK_THROWS_AS(static_cast<void>(train_sentencepiece(std::vector<std::string>{"", ""})),
                   frugal::EmptySourceError);
+}
+
+TEST_CASE("the program's locale changes no vocabulary: the coverage has no decimal point") {
+  auto some = sentences();
+  some.push_back("\u03bb");
+  SentencePieceTraining const training{.size = 120, .coverage = 0.99};
+  std::string const expected = train_sentencepiece(some, training).bytes();
+  CHECK(train_sentencepiece(some, {.size = 120, .coverage = 1.0}).bytes() != expected);
+  {
+    support::GroupedLocale const grouped;
+    CHECK(train_sentencepiece(some, training).bytes() == expected);
+  }
+  support::CommaLocale const comma;
+  REQUIRE(comma.works());
+  CHECK(train_sentencepiece(some, training).bytes() == expected);
 }
 
 }  // namespace frugal_test::data_text_train_sentencepiece

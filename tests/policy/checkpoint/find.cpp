@@ -73,6 +73,20 @@ TEST_CASE("a run without checkpoints, or without the metric, is an error that sa
                        doctest::Contains("there are: accuracy, loss"), fr::StoreError);
 }
 
+TEST_CASE("the best of a run that was never validated: the error says why there is none") {
+  TemporaryFolder const folder;
+  fr::Trainer trainer{std::make_shared<Mlp>(),
+                      fr::CrossEntropy{},
+                      fr::Settings{.run_dir = folder.path(), .epochs = 1},
+                      fr::Optimize<fr::SGD>{},
+                      fr::Validate<fr::Every<100>>{},
+                      fr::Checkpoint<fr::KeepBest<>>{}};
+  fr::TensorDataset data(samples(8), {.batch = 4});
+  static_cast<void>(trainer.fit(data, data));
+  CHECK_THROWS_WITH_AS(fr::best_checkpoint(folder.path()),
+                       doctest::Contains("was not due to validate before its end"), fr::StoreError);
+}
+
 TEST_CASE(
     "weights load from a run, a checkpoint or a file, and mismatches are refused or allowed") {
   TemporaryFolder const folder;

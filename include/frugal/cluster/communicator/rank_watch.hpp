@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <locale>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -229,6 +230,8 @@ class RankWatch {
   /// Without the lock: the store may be far away.
   void write() {
     std::ostringstream text;
+    text.imbue(
+        std::locale::classic());  // the program's may group digits, and another process reads them
     {
       std::scoped_lock const lock(mutex_);
       if (store_is_gone_) return;
@@ -271,6 +274,7 @@ class RankWatch {
   }
   Place place_of(int rank) {
     std::istringstream text(store_->get_to_str(key(rank)));
+    text.imbue(std::locale::classic());
     Place place;
     int state = 0;
     text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>

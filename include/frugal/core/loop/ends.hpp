@@ -61,7 +61,17 @@ FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks 
 FRUGAL_INLINE void advise_of_earlier_fit(Report& report, bool repeats) {
   if (report.resumed) {
     if (report.preempted || report.steps != report.resumed->step) return;
-    report.warnings.push_back("the run was at its last step, " + std::to_string(report.steps) +
+    std::string const step = std::to_string(report.steps);
+    if (!report.stopped_by.empty()) {
+      report.warnings.push_back(
+          report.stopped_by + " had stopped the run at step " + step +
+          ", so this fit trained nothing, and more epochs or steps would not: raise its patience "
+          "or limit, or remove it (a changed type needs ChangedRecipe::KeepWhatFits in "
+          "Checkpoint::changed_recipe), or begin another run with these weights "
+          "(Settings::run_dir, Checkpoint::from and Resume::Weights)");
+      return;
+    }
+    report.warnings.push_back("the run was at its last step, " + step +
                               ", so this fit trained nothing: raise Settings::epochs or steps to "
                               "continue it, or set another Settings::run_dir");
   } else if (repeats) {

@@ -60,6 +60,7 @@ class Fit {
   Report run() {
     auto const start = WallClock::now();
     std::optional<MemoryMeter> memory;
+    before_fit(/*dry=*/false);
     run_.attach(engine_, operations_);
     if constexpr (Engine::has_ranks) {
       if (!run_.is_first()) engine_.mute();
@@ -83,6 +84,7 @@ class Fit {
   /// Only the slots are set up: they have state to save, whereas observers would write files. The
   /// end of this object puts back what the run holds of the module.
   std::vector<Check> set_up_and_dry_run(std::size_t batches) {
+    before_fit(/*dry=*/true);
     run_.attach(engine_, operations_);
     try {
       assemble();
@@ -111,6 +113,12 @@ class Fit {
   }
 
  private:
+  void before_fit([[maybe_unused]] bool dry) {
+    if constexpr (Engine::template provides<service::before_fit>) {
+      engine_.template provider<service::before_fit>().before_fit(dry);
+    }
+  }
+
   /// Puts the module on the device where the run begins.
   void set_up_module() {
     assemble();

@@ -56,10 +56,21 @@ class FitOperations final : public LoopInterface {
       return flow::proceed;
     } else {
       if (valid_ == nullptr) return flow::proceed;
-      run_.add_validation(measure_now());
+      UnfinishedValidation& here = run_.status.validation;
+      // That of an earlier process, which a policy has interrupted.
+      bool const is_left = here.measured && !run_.validations.empty() &&
+                           run_.validations.back().step == run_.counters.step;
+      if (!is_left) {
+        here = {};
+        run_.add_validation(measure_now());
+        here.measured = true;
+      }
       Validated<Context> validated(run_, run_.validations.back().metrics);
-      return run_.engine->template emit<on::validated>(
-          validated, [this](std::string_view kind) { run_.status.request_stop(kind); });
+      flow const verdict = run_.engine->template emit_to_others<on::validated>(
+          here.completed_by, here.current_subscriber, validated,
+          [this](std::string_view kind) { run_.status.request_stop(kind); });
+      here = {};
+      return verdict;
     }
   }
 

@@ -111,7 +111,7 @@ class Interruption {
       stop_on<Hook>(run_.engine->template emit_to_others<Hook>(
           completed_by, status_.current_subscriber, phase, on_verdict()));
     } catch (Interrupted const&) {
-      status_.unfinished = {std::string(Hook::name), std::move(completed_by)};
+      leave_unfinished(Hook::name, std::move(completed_by));
       status_.is_preempting = true;
     } catch (LossError const&) {
       throw;  // the step was not good, and Rollback may go back to before it
@@ -129,9 +129,11 @@ class Interruption {
   /// Completes the event at which an earlier process was interrupted.
   void complete_unfinished() {
     Unfinished left = std::exchange(status_.unfinished, {});
+    status_.validation.take_from(left.completed_by);
     if (left.hook == on::step::name) emit_interruptible<on::step>(std::move(left.completed_by));
     if (left.hook == on::epoch_end::name)
       emit_interruptible<on::epoch_end>(std::move(left.completed_by));
+    status_.validation = {};  // a changed recipe may not have come to it
   }
 
   /// After a window that was no step, and therefore emits no event.
@@ -191,6 +193,11 @@ class Interruption {
     return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
   }
 
+  void leave_unfinished(std::string_view hook, std::vector<std::string> completed_by) {
+    status_.validation.add_to(completed_by, status_.validation.completed_by);
+    status_.unfinished = {std::string(hook), std::move(completed_by)};
+  }
+
   /// A subscriber has thrown, so the run ends. All state is at rest: the steps since the last save
   /// are saved, and the next start emits the event to those who have not seen it. Processes that
   /// train together do not come here together, so they cannot save.
@@ -199,7 +206,7 @@ class Interruption {
     if constexpr (has<service::save> && !has<service::reduce>) {
       // A policy that cannot save now has reported that by its own error.
       if (status_.current_subscriber == Engine::template provider_index<service::save>()) return;
-      status_.unfinished = {std::string(hook), std::move(completed_by)};
+      leave_unfinished(hook, std::move(completed_by));
       status_.current_hook = {};
       try {
         CheckpointPhase<Context> at(run_);

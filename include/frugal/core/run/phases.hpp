@@ -2,8 +2,6 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <array>
-#include <cstdio>
 
 #include <cstdint>
 #include <functional>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phase.hpp>
 #include <frugal/core/run/run.hpp>
@@ -63,9 +62,8 @@ struct FitBegin : CheckpointPhase<Context> {
   /// notice a difference where each updates a part of the weights.
   void compare_in_processes(std::string name, double value) {
     if constexpr (Run<Context>::divides) {
-      std::array<char, 32> text{};
-      std::snprintf(text.data(), text.size(), "%a", value);
-      this->run().settings_to_compare.emplace_back(std::move(name), text.data());
+      // All bits of it, in the same text whatever the locale of a process is.
+      this->run().settings_to_compare.emplace_back(std::move(name), detail::general(value, 17));
     }
   }
   /// SettingsError for a factor that is negative or not finite.

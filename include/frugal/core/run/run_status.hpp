@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <frugal/inline.hpp>
@@ -26,6 +27,40 @@ struct Unfinished {
   }
 };
 
+/// A validation within the event in progress that is measured, and whose subscribers have not all seen it.
+/// A checkpoint has it among the names of Unfinished: a resumed run neither measures again, nor counts it
+/// twice.
+struct UnfinishedValidation {
+  bool measured = false;
+  std::vector<std::string> completed_by{};  ///< scope names of the policies that have seen it
+  std::size_t current_subscriber = 0;       ///< position, in order, of the one being called
+
+  /// Adds it to the names in an Unfinished. `seen`: the policies that have seen it.
+  FRUGAL_INLINE void add_to(std::vector<std::string>& names,
+                            std::vector<std::string> const& seen) const {
+    if (!measured) return;
+    names.emplace_back(mark);
+    for (std::string const& name : seen) names.push_back(std::string(mark) + name);
+  }
+  /// Takes it from there.
+  FRUGAL_INLINE void take_from(std::vector<std::string>& names) {
+    *this = {};
+    std::vector<std::string> others;
+    for (std::string& name : names) {
+      if (!name.starts_with(mark)) {
+        others.push_back(std::move(name));
+        continue;
+      }
+      measured = true;
+      if (name != mark) completed_by.push_back(name.substr(mark.size()));
+    }
+    names = std::move(others);
+  }
+
+ private:
+  static constexpr std::string_view mark = "on_validated: ";
+};
+
 /// Whether a run goes on: what has ended, preempted or interrupted it. `core/loop/interruption.hpp`
 /// has the decisions.
 struct RunStatus {
@@ -42,6 +77,7 @@ struct RunStatus {
   std::string unsaved{};               ///< why the last requested save failed
   bool epoch_begun = false;            ///< on_epoch_begin has been emitted for this epoch; saved
   Unfinished unfinished{};             ///< an event that the resumed run completes; saved
+  UnfinishedValidation validation{};   ///< of the event in progress; saved in `unfinished`
   std::string_view current_hook{};     ///< the event in progress, if it may be interrupted
   std::size_t current_subscriber = 0;  ///< position, in order, of the subscriber being called
 
@@ -86,6 +122,7 @@ struct RunStatus {
   /// The event in progress has failed, and its window is discarded.
   FRUGAL_INLINE void discard_event() {
     unfinished = {};
+    validation = {};
     current_hook = {};
   }
 };

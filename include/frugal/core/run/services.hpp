@@ -244,6 +244,20 @@ struct placement {
                     "frugal: two policies of this recipe place its batches. Remove one of them.");
 };
 
+/// Member of the State: `void before_fit(bool dry)`, called as the very first part of a fit, or of a dry
+/// run, which is `dry`: for what takes hold of the process. States exist in an evaluation and in a
+/// prediction as well, which do not call it.
+struct before_fit {
+  static constexpr std::string_view name = "before_fit";
+  template <class P, class State, class Context>
+  static constexpr bool met = requires(State& state) { state.before_fit(true); };
+  FRUGAL_DIAGNOSTIC(unmet,
+                    "frugal: this policy provides service::before_fit, and its State lacks the "
+                    "member. Write `void before_fit(bool dry)`.");
+  FRUGAL_DIAGNOSTIC(twice,
+                    "frugal: two policies of this recipe act before a fit. Remove one of them.");
+};
+
 /// Member of the policy: `void after_fit(Report const&) const`, called as the very last part of a
 /// fit
 struct after_fit {

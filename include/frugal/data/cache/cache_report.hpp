@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -48,9 +48,7 @@ struct CacheReport {
     double size = static_cast<double>(bytes);
     int unit = 0;
     for (; size >= 1024 && unit < 6; ++unit) size /= 1024;
-    char text[40];
-    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", size, units[unit]);
-    return text;
+    return detail::fixed(size, unit == 0 ? 0 : 1) + " " + units[unit];
   }
 };
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/cache/cache_key.hpp>
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/kept_samples.hpp>
@@ -64,13 +64,10 @@ class QuickAdvice {
     double const mean = std::chrono::duration<double, std::milli>(spent_).count() /
                         static_cast<double>(calls_wanted);
     if (mean >= static_cast<double>(worth.count())) return {};
-    char text[256];
-    std::snprintf(
-        text, sizeof text,
-        "the augmentation takes %.2f ms a sample, and Offline pays from 20 ms on. Apply it "
-        "in the loader: that gives a new variant every epoch, and not one of %llu.",
-        mean, static_cast<unsigned long long>(variants));
-    return text;
+    return "the augmentation takes " + fixed(mean, 2) +
+           " ms a sample, and Offline pays from 20 ms on. Apply it in the loader: that gives a new "
+           "variant every epoch, and not one of " +
+           std::to_string(variants) + ".";
   }
 
  private:

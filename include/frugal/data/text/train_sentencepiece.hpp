@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/text/sentencepiece.hpp>
 #include <frugal/error.hpp>
 
@@ -106,7 +107,8 @@ SentencePiece train_sentencepiece(Texts const& texts, SentencePieceTraining cons
   std::unordered_map<std::string, std::string> const arguments{
       {"model_type", training.pieces == Pieces::Unigram ? "unigram" : "bpe"},
       {"vocab_size", std::to_string(training.size)},
-      {"character_coverage", std::to_string(training.coverage)},
+      // The library reads it by the program's locale.
+      {"character_coverage", detail::without_point(training.coverage)},
       {"byte_fallback", flag(training.byte_fallback)},
       {"split_digits", flag(training.split_digits)},
       {"normalization_rule_name", training.normalisation},

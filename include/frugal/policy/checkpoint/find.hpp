@@ -74,8 +74,12 @@ FRUGAL_INLINE std::filesystem::path best_checkpoint(std::filesystem::path const&
   }
   detail::refuse_run(
       run, "no complete checkpoint of the run has the metric '" + std::string(metric) + "'",
-      known.empty() ? "none has a validation" : "there are: " + known,
-      "Give a metric of Validate, in a run that validates before it saves.");
+      known.empty()
+          ? "none was saved after a validation: the run has no validation data, was not due "
+            "to validate before its end, or ended before"
+          : "there are: " + known,
+      "Give a metric of Validate, in a run that validates before it saves: Report::warnings says "
+      "if its cadence is beyond the run's end.");
 }
 
 /// `best_checkpoint<WatchAccuracy>(run)`: with the metric and direction that policies watch.

@@ -49,7 +49,9 @@ class Interval {
   /// In micro-batches, samples or tokens: the caller must check these after every step.
   static constexpr bool by_counts = !timed && !by_steps && !Cadence::per_epoch;
 
-  Interval(double share, std::optional<double> lifetime) : share_(share), lifetime_(lifetime) {}
+  /// `every`: its multiples are due too, whatever the cadence; 0: none.
+  Interval(double share, std::optional<double> lifetime, std::uint64_t every = 0)
+      : share_(share), lifetime_(lifetime), every_(every) {}
 
   void begin(Counters const& now, Clock::time_point time) {
     looked_at_ = now.step;
@@ -73,7 +75,12 @@ class Interval {
       due = Cadence::due_at_step(now);
     }
     plan(now);
-    return due;
+    return due || is_kept(now);
+  }
+
+  /// Whether a checkpoint of this step is kept for ever.
+  bool is_kept(Counters const& now) const {
+    return every_ != 0 && now.step != 0 && now.step % every_ == 0;
   }
 
   void saved(SaveCost cost, Clock::time_point time) {
@@ -116,10 +123,12 @@ class Interval {
       next_save_ = (now.step / Cadence::count + 1) * Cadence::count;
       next_look_ = std::min(next_look_, next_save_);
     }
+    if (every_ != 0) next_look_ = std::min(next_look_, (now.step / every_ + 1) * every_);
   }
 
   double share_;
   std::optional<double> lifetime_;
+  std::uint64_t every_;
   SaveCost cost_{};
   Clock::time_point looked_{};
   Clock::time_point saved_{};

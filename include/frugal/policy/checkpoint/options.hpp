@@ -48,7 +48,7 @@ struct KeepBest {
   static constexpr std::size_t count = N;
 };
 
-/// Keeps every checkpoint whose step is a multiple of N, for ever.
+/// Saves each step that is a multiple of N, whatever the cadence, and keeps these checkpoints for ever.
 template <std::uint64_t N>
 struct KeepEvery {
   static_assert(N >= 1, "frugal: KeepEvery<0> names no step. Write KeepEvery<10000>.");
@@ -186,6 +186,23 @@ struct CheckpointOptions {
   using cadence = typename cadence_in<Os...>::type;
 
   static constexpr bool async = (false || ... || std::same_as<Os, Async>);
+  /// N of KeepEvery<N>, or 0.
+  static constexpr std::uint64_t every = [] {
+    std::uint64_t count = 0;
+    [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
+      if constexpr (is_keep_every<O>) count = O::count;
+    };
+    (look(std::type_identity<Os>{}), ...);
+    return count;
+  }();
+  /// What it costs, for explain.
+  static constexpr std::string_view cost() {
+    if (every != 0) {
+      return async ? "a copy of the state at its cadence and each multiple of KeepEvery"
+                   : "the writing of the state at its cadence and each multiple of KeepEvery";
+    }
+    return async ? "at its cadence a copy of the state" : "at its cadence the writing of the state";
+  }
   static constexpr bool half = (false || ... || is_weights_in<Os>);
   static constexpr bool known = (true && ... && is_checkpoint_option<Os>);
   static constexpr bool unique =

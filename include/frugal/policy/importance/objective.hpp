@@ -114,7 +114,9 @@ struct ImportanceObjective {
         "MeanSquaredError have it; give yours a member `SampleLosses "
         "sample_losses(module, batch)`.");
     SampleLosses samples = sample_losses(objective, module, batch.batch);
-    if (base_module(module).is_training()) table->record(batch.index_B, samples.losses_B);
+    if (table->records() && base_module(module).is_training()) {
+      table->record(batch.index_B, samples.losses_B);
+    }
     return {.value = (samples.losses_B * batch.weight_B).mean(),
             .weight = static_cast<double>(batch.index_B.numel()),
             .output = std::move(samples.output)};

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/data_identity.hpp>
@@ -90,7 +91,7 @@ class ImportancePass {
 
   FRUGAL_INLINE void identify(DataIdentity& to) const {
     pass_.identify(to, "ImportancePass", true);
-    to.add("uniform", std::to_string(table_->uniform()));
+    to.add("uniform", detail::fixed(table_->uniform(), 6));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,8 @@ struct ImportanceDraws {
 };
 
 /// The last loss of each sample, and the probabilities by which an epoch draws, which come of the
-/// losses that were known when it began. So any place of an epoch can be sought.
+/// losses that were known when it began. So any place of an epoch can be sought. It is the state of
+/// one fit: the next one begins with an empty table, or with the one that it resumes.
 ///
 /// Training records losses in its own thread. Workers of a loader take the draws of their epoch
 /// with them: a seek begins another one while they are still at batches of the last.
@@ -58,6 +60,29 @@ class ImportanceTable {
 
   /// The share of an epoch that is drawn without regard to the losses.
   double uniform() const { return uniform_; }
+
+  /// A fit begins: with no losses, unless it is resumed (persist). ConcurrentFitError while another fit
+  /// draws by this table.
+  FRUGAL_INLINE void begin_fit() {
+    if (in_fit_.exchange(true)) {
+      throw ConcurrentFitError(
+          {.what = "two fits share the losses of an Importance",
+           .where = "Importance",
+           .why = "each would draw by what the other has learnt",
+           .fix = "Make an Importance, with its source and objective, for each of them."});
+    }
+    forget();
+  }
+  /// From now on losses are recorded: those of a dry run, or of another trial before the first step,
+  /// are no part of the fit.
+  void open() { records_ = true; }
+  FRUGAL_INLINE void end_fit() {
+    records_ = false;
+    in_fit_ = false;
+    read_waiting();
+  }
+  /// Whether a fit records its losses now.
+  bool records() const { return records_; }
 
   /// Takes the losses of a batch, on any device; they are copied to the host when an epoch begins,
   /// the run is saved, or `most_waiting` batches wait: one wait for the device in so many steps.
@@ -105,6 +130,14 @@ class ImportanceTable {
 
  private:
   static constexpr auto none = static_cast<std::uint64_t>(-1);
+
+  FRUGAL_INLINE void forget() {
+    waiting_.clear();
+    latest_N_.fill_(std::nan(""));
+    drawn_by_N_.fill_(std::nan(""));
+    epoch_ = none;
+    is_built_ = false;
+  }
 
   FRUGAL_INLINE void read_waiting() {
     if (waiting_.empty()) return;
@@ -158,6 +191,8 @@ class ImportanceTable {
   std::uint64_t epoch_ = none;
   std::vector<std::pair<at::Tensor, at::Tensor>> waiting_;
   bool is_built_ = false;
+  bool records_ = false;
+  std::atomic<bool> in_fit_{false};
   mutable std::mutex mutex_;  ///< for draws_
   std::shared_ptr<ImportanceDraws const> draws_;
 };

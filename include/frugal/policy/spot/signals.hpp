@@ -20,7 +20,8 @@ namespace frugal::detail {
 /// both see the signal.
 class [[nodiscard]] PreemptionSignals {
  public:
-  FRUGAL_INLINE PreemptionSignals() {
+  /// `dry`: what an earlier fit has left stays, see next_ends().
+  FRUGAL_INLINE explicit PreemptionSignals(bool dry = false) : dry_(dry) {
     handlers().join([](SignalHandlers& all) {
       flag().store(0);
       all.take(SIGTERM, on_signal);
@@ -31,7 +32,12 @@ class [[nodiscard]] PreemptionSignals {
   PreemptionSignals(PreemptionSignals const&) = delete;
   PreemptionSignals& operator=(PreemptionSignals const&) = delete;
   ~PreemptionSignals() {
-    if (!kept_) handlers().release(next_ends_ ? end : SIG_DFL);
+    if (kept_) return;
+    if (dry_) {
+      handlers().put_back();
+      return;
+    }
+    handlers().release(next_ends_ ? end : SIG_DFL);
   }
 
   /// The process is about to end: a second signal must not change the exit code.
@@ -65,6 +71,7 @@ class [[nodiscard]] PreemptionSignals {
   static void on_signal(int signal) { flag().store(signal, std::memory_order_relaxed); }
   static void end(int) { ::_exit(code_of_end().load()); }
 
+  bool dry_;
   bool kept_ = false;
   bool next_ends_ = false;
 };

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <frugal/base/bytes.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/report/doctor/machine.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +23,7 @@ struct Recommendation {
 namespace detail {
 
 /// "2.3".
-inline std::string one_digit(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", number);
-  return text;
-}
+inline std::string one_digit(double number) { return frugal::detail::fixed(number, 1); }
 
 /// A BF16 product must beat FP32 by this, since the casts of a step cost as well.
 inline constexpr double worthwhile = 1.2;
