@@ -60,13 +60,18 @@ class MaskedWeights {
                             std::optional<NamePatterns> const& where, std::string const& who) {
     names.clear(), weights.clear(), masks.clear();
     auto const matrices = matrices_of(module);
+    // A weight may have a second name, which is as good.
+    auto const all = module.named_parameters();
     std::vector<std::string> known;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       at::Tensor const& each = parameters.tensors[i];
       if (each.dim() < 2 || !each.is_floating_point()) continue;
-      known.push_back(parameters.names[i]);
-      bool const chosen = where ? where->matches(parameters.names[i])
-                                : matrices.contains(each.unsafeGetTensorImpl());
+      bool chosen = !where && matrices.contains(each.unsafeGetTensorImpl());
+      for (auto const& item : all) {
+        if (!where || !item.value().is_same(each)) continue;
+        known.push_back(item.key());
+        chosen = chosen || where->matches(item.key());
+      }
       if (!chosen) continue;
       names.push_back(parameters.names[i]);
       weights.push_back(each);
