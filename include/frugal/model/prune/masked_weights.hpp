@@ -60,6 +60,8 @@ class MaskedWeights {
                             std::optional<NamePatterns> const& where, std::string const& who) {
     names.clear(), weights.clear(), masks.clear();
     auto const matrices = matrices_of(module);
+    // A weight may have a second name, which is as good.
+    auto const all = module.named_parameters();
     std::vector<std::string> known;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       at::Tensor const& each = parameters.tensors[i];
