@@ -74,11 +74,11 @@ TEST_CASE("going back clears the stop and the request for preemption") {
 
 TEST_CASE("an unfinished validation travels among the names of its event") {
   std::vector<std::string> names{"Log", "Schedule"};
-  frugal::UnfinishedValidation here;
-  here.add_to(names, {"EarlyStop"});
+  frugal::UnfinishedValidation here{.completed_by = {"EarlyStop", "Plateau"}};
+  here.add_to(names);
   CHECK(names == std::vector<std::string>{"Log", "Schedule"});  // none was measured
   here.measured = true;
-  here.add_to(names, {"EarlyStop", "Plateau"});
+  here.add_to(names);
   frugal::UnfinishedValidation later{.measured = true, .completed_by = {"stale"}};
   later.take_from(names);
   CHECK(later.measured);

@@ -194,7 +194,7 @@ class Interruption {
   }
 
   void leave_unfinished(std::string_view hook, std::vector<std::string> completed_by) {
-    status_.validation.add_to(completed_by, status_.validation.completed_by);
+    status_.validation.add_to(completed_by);
     status_.unfinished = {std::string(hook), std::move(completed_by)};
   }
 

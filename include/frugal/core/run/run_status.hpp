@@ -35,12 +35,11 @@ struct UnfinishedValidation {
   std::vector<std::string> completed_by{};  ///< scope names of the policies that have seen it
   std::size_t current_subscriber = 0;       ///< position, in order, of the one being called
 
-  /// Adds it to the names in an Unfinished. `seen`: the policies that have seen it.
-  FRUGAL_INLINE void add_to(std::vector<std::string>& names,
-                            std::vector<std::string> const& seen) const {
+  /// Adds it to the names in an Unfinished.
+  FRUGAL_INLINE void add_to(std::vector<std::string>& names) const {
     if (!measured) return;
     names.emplace_back(mark);
-    for (std::string const& name : seen) names.push_back(std::string(mark) + name);
+    for (std::string const& name : completed_by) names.push_back(std::string(mark) + name);
   }
   /// Takes it from there.
   FRUGAL_INLINE void take_from(std::vector<std::string>& names) {
