@@ -117,6 +117,7 @@ class PipelineState {
   }
   /// What several processes have must have come out the same.
   void on_fit_end(FitEnd<Context>& phase) {
+    if (phase.preempted()) return;  // it has saved, and machines are going away
     require_same_copies(phase, "the trained module");
     if (all_->size() == 1) return;
     TensorHash hash;
@@ -141,8 +142,10 @@ class PipelineState {
       run.places.writes = !copies_ || copies_->rank() == 0;
       run.save_board = everyone_->save_board();
     }
+    run.busy = [this] { return everyone_->busy(); };
+    run.first_says = [this](std::string const& text) { return everyone_->first_says(text); };
     as_run(
-        *everyone_,
+        *everyone_, run,
         [&] {
           all_->connect_links();
           if (copies_ && phase.settings().device.is_cpu()) copies_->connect_links();
@@ -151,6 +154,8 @@ class PipelineState {
         [&] {
           run.places = {};
           run.save_board = nullptr;
+          run.busy = nullptr;
+          run.first_says = nullptr;
         });
   }
 
