@@ -43,6 +43,13 @@ for number in "$nodes" "$node" "$per_node"; do
 done
 if [ "$per_node" = 0 ] || [ "$node" -ge "$nodes" ]; then usage; fi
 
+# What the processes write for each other is told from what others write by a secret that they share. Start
+# the script with the same FRUGAL_CLUSTER_TOKEN on all machines: docs/cluster/trust.md.
+if [ "$nodes" = 1 ] && [ -z "${FRUGAL_CLUSTER_TOKEN:-}${FRUGAL_CLUSTER_TOKEN_FILE:-}" ]; then
+  FRUGAL_CLUSTER_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  export FRUGAL_CLUSTER_TOKEN
+fi
+
 export WORLD_SIZE=$((nodes * per_node)) MASTER_ADDR=${master%:*} MASTER_PORT=${master##*:}
 # Processes must have the same number of threads; left alone, each takes all cores.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + per_node - 1) / per_node))}

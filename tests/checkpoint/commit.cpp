@@ -9,11 +9,13 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace frugal_test::store_commit {
 
@@ -106,7 +108,7 @@ TEST_CASE("a folder that is not a checkpoint keeps its name and its contents") {
   RunDirectory run(folder / "run");
   auto const theirs = run.checkpoints_folder() / "step-00000500";
   std::filesystem::create_directory(theirs);
-  support::write_text(theirs / "thesis.tex", "years of work");
+  std::ofstream(theirs / "thesis.tex") << "years of work";
   SavedCheckpoint const checkpoint = save(run, 500);
   CHECK(checkpoint.folder.filename() == "step-00000500.2");
   CHECK(support::text_of(theirs / "thesis.tex") == "years of work");
@@ -137,6 +139,18 @@ TEST_CASE("files that other processes have written there are adopted as they wer
   CHECK_THROWS_WITH_AS(writer.adopt(longer, "b"),
                        doctest::Contains("it has 3 bytes here, and 4 there"), frugal::StoreError);
   CHECK_THROWS_AS(writer.adopt({.name = "missing", .size = 3, .hash = 0}, "b"), frugal::StoreError);
+  // Names that lead elsewhere: that file is not moved into the checkpoint.
+  std::ofstream(folder / "thesis.tex") << "abc";
+  std::filesystem::create_symlink(folder / "thesis.tex", writer.folder() / "link");
+  for (std::string const& name : std::vector<std::string>{
+           "../thesis.tex", (folder / "thesis.tex").string(), "link", "", ".."}) {
+    CAPTURE(name);
+    CHECK_THROWS_WITH_AS(writer.adopt({.name = name, .size = 3, .hash = entry.hash}, "b"),
+                         doctest::Contains("another process names a part of a checkpoint"),
+                         frugal::StoreError);
+  }
+  CHECK(support::text_of(folder / "thesis.tex") == "abc");
+  std::filesystem::remove(writer.folder() / "link");
   writer.adopt(entry, "b");
   SavedCheckpoint const saved = writer.commit();
   frugal::verify(frugal::read_checkpoint(saved.folder));

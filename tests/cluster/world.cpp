@@ -4,8 +4,14 @@
 
 #include <frugal/cluster/world.hpp>
 
+#include "support/files.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <map>
 #include <string>
+#include <thread>
 
 namespace frugal_test::cluster_world {
 
@@ -189,6 +195,59 @@ TEST_CASE("contradictions are errors, each with both values") {
       read({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}),
       doctest::Contains("the job has 4 tasks, and srun has not started this process"),
       SettingsError);
+}
+
+TEST_CASE("a token is of the environment, and long") {
+  CHECK(read(torchrun).token.empty());
+  CHECK(read(torchrun, {{"FRUGAL_CLUSTER_TOKEN", "0123456789abcdef"}}).token == "0123456789abcdef");
+  CHECK_THROWS_WITH_AS(read(torchrun, {{"FRUGAL_CLUSTER_TOKEN", "secret"}}),
+                       doctest::Contains("the token of the run has 6 characters"), SettingsError);
+  // One process talks to no other one.
+  CHECK(read({{"FRUGAL_CLUSTER_TOKEN_FILE", "/nowhere"}}).token.empty());
+}
+
+TEST_CASE("or of a file that this user alone can read, which rank 0 makes") {
+  support::TemporaryFolder const folder;
+  std::filesystem::path const file = folder / "token";
+  auto const of = [&](char const* rank, All other = {}) {
+    other["FRUGAL_CLUSTER_TOKEN_FILE"] = file.string();
+    other["RANK"] = rank;
+    other["LOCAL_RANK"] = "0";
+    return read(torchrun, other).token;
+  };
+  std::string waited;
+  std::thread waits([&] { waited = of("3"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::string const made = of("0");
+  waits.join();
+  CHECK(made.size() == 32);
+  CHECK(waited == made);
+  CHECK(of("0") == made);
+  struct stat status{};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  CHECK_THROWS_WITH_AS(of("0", {{"FRUGAL_CLUSTER_TOKEN", made + "x"}}),
+                       doctest::Contains("a run has one token"), SettingsError);
+
+  for (mode_t const mode : {0640U, 0604U, 0620U, 0666U}) {
+    REQUIRE(::chmod(file.c_str(), mode) == 0);
+    CHECK_THROWS_WITH_AS(of("0"), doctest::Contains("others can read or change the token"),
+                         SettingsError);
+  }
+  REQUIRE(::chmod(file.c_str(), 0600) == 0);
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(file.c_str(), 65534, 65534) == 0);
+    CHECK_THROWS_WITH_AS(of("0"), doctest::Contains("the file belongs to another user"),
+                         SettingsError);
+    REQUIRE(::chown(file.c_str(), 0, 0) == 0);
+  }
+  std::filesystem::rename(file, folder / "other");
+  std::filesystem::create_symlink(folder / "other", file);
+  CHECK_THROWS_AS(of("0"), frugal::StoreError);
+  std::filesystem::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(of("0"), doctest::Contains("it is not a plain file"), SettingsError);
 }
 
 }  // namespace frugal_test::cluster_world

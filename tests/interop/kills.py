@@ -1,32 +1,42 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills ranks at random instants, goes on with another number or grid of them, and compares the bits: kills.py PROGRAM [KILLS]
+"""Kills and stops ranks at random instants, goes on with another number or grid of them, and compares the bits: kills.py PROGRAM [KILLS]
 
 Beside PROGRAM there must be interop_slurm, built from slurm.cpp in this folder. By itself it kills 5 times with Replicate
-and 3 times with Pipeline, otherwise as often as it is given with each; docs/reliability.md has the results of more. The seed
-is printed, and FRUGAL_KILLS_SEED sets it.
+and 3 times with Pipeline, otherwise as often as it is given with each; then 4 runs get signals, SIGKILL, SIGTERM or a
+pause (SIGSTOP and SIGCONT), otherwise as many as it is given: kills.py PROGRAM 300 Signals. docs/reliability.md has the
+results of more. The seed is printed, and FRUGAL_KILLS_SEED sets it; FRUGAL_KILLS_JOBS runs get signals at a time (1), and a
+pause takes FRUGAL_KILLS_PAUSE seconds at most (3 of 4 runs, 30 of more).
 """
 
 import json
 import os
+import queue
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 STEPS = 40
 SIZES = {"replicate": (1, 2, 4, 8), "pipeline": (1, 2, 3, 4)}
 COPIES = (1, 2, 4)  # of a pipeline, that divide the number of processes
 PATIENCE = 90  # seconds in which all ranks end after one was killed, or the run does
+WORLDS = {1: 8, 2: 8, 3: 12, 4: 8, 5: 10, 6: 12, 8: 8}  # micro-batches of a step that so many ranks can share
+STEPS_OF = {8: 40, 10: 32, 12: 28}
+BEARABLE = 20  # seconds that a rank may be stopped without an end of the run
 
 program = ""
-kills = {"replicate": 5, "pipeline": 3}
+kills = {"replicate": 5, "pipeline": 3, "signals": 4}
 
 
 def port() -> int:
@@ -35,24 +45,23 @@ def port() -> int:
         return one.getsockname()[1]
 
 
-class Kills(unittest.TestCase):
+class Ranks(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def start(self, run: Path, size: int, copies: int) -> list:
+    def start(self, run: Path, size: int, copies: int, window: int = 8) -> list:
         kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
         place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port()), "OMP_NUM_THREADS": "1"}
-        copies = [str(copies)] if copies else []
-        ranks = [subprocess.Popen([program, str(run), "5", *copies], env=kept | place | {"RANK": str(rank)}, text=True,
+        ranks = [subprocess.Popen([program, str(run), "5", str(copies), str(window)], env=kept | place | {"RANK": str(rank)}, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for rank in range(size)]  # fmt: skip
         self.addCleanup(lambda: [each.kill() for each in ranks if each.poll() is None])
         return ranks
 
-    def end(self, ranks: list) -> list:
+    def end(self, ranks: list, patience: float = PATIENCE) -> list:
         """Exit code and output of each."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + patience
         found = []
         for each in ranks:
             said = each.communicate(timeout=max(1, until - time.monotonic()))[0]
@@ -66,6 +75,8 @@ class Kills(unittest.TestCase):
     def steps(self, run: Path) -> list:
         return [each["step"] for each in self.events(run) if each["event"] == "step"]
 
+
+class Kills(Ranks):
     def test_killed_at_random_and_resumed_with_another_number(self):
         self.kill("replicate")
 
@@ -119,6 +130,143 @@ class Kills(unittest.TestCase):
             self.assertEqual(len([each for each in self.events(run) if each["event"] == "cost"]), 1)
             self.assertTrue((run / "bill").is_file())
         print(f"{done} kills in {runs} runs; the others named the killed rank {named} times", file=sys.stderr)
+
+
+class Forks:
+    """Starts ranks that have loaded LibTorch already: most of the time of a start."""
+
+    def __init__(self):
+        kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|TORCHELASTIC|RANK|WORLD|MASTER|LOCAL_|OMPI", k)}
+        self.process = subprocess.Popen([program, "--forks"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=kept | {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"})  # fmt: skip
+        self.ended = {}
+        self.waiting = {}
+        self.answers = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            numbers = [int(each) for each in line.split()]
+            # One of a single rank has one number, and an end has two.
+            if numbers and len(numbers) == 2 and numbers[0] in self.waiting:
+                self.ended[numbers[0]] = numbers[1]
+            else:
+                for each in numbers:
+                    self.waiting[each] = True
+                self.answers.put(numbers)
+
+    def start(self, size: int, outputs: Path, arguments: list) -> list:
+        outputs.mkdir()
+        print(size, port(), outputs, *arguments, file=self.process.stdin, flush=True)
+        return self.answers.get(timeout=60)
+
+    def end(self, ranks: list, outputs: Path, patience: float) -> list:
+        """Exit code and output of each."""
+        until = time.monotonic() + patience
+        while not all(each in self.ended for each in ranks):
+            if time.monotonic() > until:
+                said = "\n".join(each.read_text(errors="replace") for each in sorted(outputs.iterdir()))
+                raise AssertionError(f"not all ranks have ended: {[self.ended.get(each) for each in ranks]}\n{said}")
+            time.sleep(0.02)
+        return [(self.ended[each], (outputs / str(rank)).read_text(errors="replace")) for rank, each in enumerate(ranks)]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Signals(Ranks):
+    """Runs whose ranks are killed, told to stop, or stopped for a while, and which go on with any number of ranks."""
+
+    def test_signals_at_random_instants(self):
+        runs = kills["signals"]
+        seed = int(os.environ.get("FRUGAL_KILLS_SEED", random.randrange(10**9)))
+        self.longest = float(os.environ.get("FRUGAL_KILLS_PAUSE", 3 if runs <= 10 else 30))
+        print(f"signals, seed {seed}", file=sys.stderr)
+        self.lock, self.counts, self.took, self.free = threading.Lock(), Counter(), [], []
+        self.addCleanup(lambda: [each.close() for each in self.free])
+        self.lasts = {}  # seconds that an undisturbed start of so many ranks took, the last one
+        expected = {}
+        for window, steps in STEPS_OF.items():
+            whole = self.folder / f"whole-{window}"
+            self.assertEqual([code for code, _ in self.end(self.start(whole, 1, 0, window))], [0])
+            self.assertEqual(self.steps(whole), list(range(1, steps + 1)))
+            expected[window] = (whole / "weights").read_text()
+        sizes = [size for _ in range(runs // len(WORLDS) + 1) for size in WORLDS]
+        random.Random(seed).shuffle(sizes)
+        with ThreadPoolExecutor(int(os.environ.get("FRUGAL_KILLS_JOBS", 1))) as pool:
+            for _ in pool.map(lambda i: self.run_of(i, sizes[i], random.Random(f"{seed} {i}"), expected), range(runs)):
+                pass
+        self.took.sort()
+        print(f"{runs} runs, {dict(sorted(self.counts.items()))}; from SIGKILL to the end of the others: "
+              f"median {self.took[len(self.took) // 2]:.1f} s, most {self.took[-1]:.1f} s" if self.took else "no kills",
+              file=sys.stderr)
+
+    def run_of(self, index: int, size: int, draw: random.Random, expected: dict):
+        window = WORLDS[size]
+        run = self.folder / f"run-{index}"
+        signals = draw.choice((1, 1, 2))
+        with self.lock:
+            forks = self.free.pop() if self.free else Forks()
+        for start in range(100):
+            outputs = self.folder / f"said-{index}-{start}"
+            ranks = forks.start(size, outputs, [run, 5, 0, window])
+            begun = time.monotonic()
+            number = draw.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)) if signals else None
+            victim, pause = draw.randrange(size), draw.uniform(1, self.longest)
+            if number:
+                time.sleep(draw.uniform(0.2, self.lasts.get(size, 4)))
+            hit = number is not None and ranks[victim] not in forks.ended
+            if hit:
+                signals -= 1
+                os.kill(ranks[victim], number)
+                struck = time.monotonic()
+                if number == signal.SIGSTOP:
+                    time.sleep(pause)
+                    os.kill(ranks[victim], signal.SIGCONT)
+            found = forks.end(ranks, outputs, 180)
+            codes = [code for code, _ in found]
+            text = f"run {index}, start {start}, {size} ranks"
+            if hit:
+                text += f", {number.name} to rank {victim} after {struck - begun:.1f} s"
+                text += f" for {pause:.1f} s" if number == signal.SIGSTOP else ""
+            text += f": {codes}"
+            with self.lock:
+                self.counts["starts"] += 1
+                if hit:
+                    self.counts[number.name] += 1
+                else:
+                    self.lasts[size] = time.monotonic() - begun
+                if hit and number == signal.SIGKILL and size > 1:
+                    self.took.append(time.monotonic() - struck)
+                    text += f", all ended {self.took[-1]:.1f} s later"
+                    # Rank 0 serves the store, in which they look for a name.
+                    names = (f"rank {victim} (",) if victim else ("rank 0 (", "(rank 0, or", "rank 0, or the launcher", "finds no store")
+                    told = [any(each in said for each in names) for rank, (code, said) in enumerate(found)
+                            if rank != victim and code == 1]  # fmt: skip
+                    self.counts["named by all"] += bool(told) and all(told)
+                    self.counts["named by none"] += bool(told) and not any(told)
+                print(text, file=sys.stderr, flush=True)
+            text += "\n" + "\n".join(said for _, said in found)
+            others = [(code, said) for rank, (code, said) in enumerate(found) if not hit or rank != victim]
+            self.assertTrue(all("frugal: " in said for code, said in others if code == 1), text)
+            if codes == [0] * size:
+                break
+            self.assertTrue(hit, text)
+            if number == signal.SIGSTOP:
+                self.assertGreater(pause, BEARABLE, text)
+                with self.lock:
+                    self.counts["ended by a pause"] += 1
+            if number == signal.SIGTERM and codes[victim] != -signal.SIGTERM:
+                self.assertEqual(codes, [75] * size, text)
+            self.assertTrue(all(code in (0, 1, 75) for code, _ in others), text)
+            size = draw.choice([each for each in WORLDS if WORLDS[each] == window or each == 1])
+        self.assertEqual((run / "weights").read_text(), expected[window], text)
+        self.assertEqual(self.steps(run), list(range(1, STEPS_OF[window] + 1)), text)
+        shutil.rmtree(run)
+        with self.lock:
+            self.free.append(forks)
 
 
 if __name__ == "__main__":

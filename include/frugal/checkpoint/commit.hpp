@@ -4,16 +4,19 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -111,9 +114,20 @@ class CheckpointWriter {
     require_open();
     require_free(name);
     std::filesystem::path const from = temporary_ / entry.name;
-    File file = File::open(from);
-    std::uint64_t const size = file.size();
-    file.close();
+    struct stat status{};
+    bool const is_name = detail::is_file_name(entry.name);
+    if (is_name && ::lstat(from.c_str(), &status) != 0)
+      throw detail::io_error("lstat", from, errno);
+    // Moving what a path or a link leads to would take a file that is not the checkpoint's.
+    if (!is_name || !S_ISREG(status.st_mode)) {
+      throw StoreError({.what = "another process names a part of a checkpoint that is none",
+                        .where = entry.name,
+                        .why = is_name ? "it is not a plain file" : "it is not a plain file name",
+                        .fix =
+                            "Use a folder that nobody else can write, and see who connects to the "
+                            "store's port (docs/cluster/trust.md)."});
+    }
+    auto const size = static_cast<std::uint64_t>(status.st_size);
     if (size != entry.size) {
       throw StoreError({.what = "a file that another process has written is not as it was written",
                         .where = from.string(),

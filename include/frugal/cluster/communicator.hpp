@@ -12,13 +12,16 @@
 #include <exception>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <frugal/cluster/communicator/begun_exchanges.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>
+#include <frugal/cluster/communicator/guarded_store.hpp>
 #include <frugal/cluster/communicator/local_address.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
@@ -78,19 +81,12 @@ class Communicator {
   /// Over a store that the processes share already.
   Communicator(c10::intrusive_ptr<c10d::Store> store, World world, WaitLimits const& limits = {},
                Transport transport = Transport::fastest)
-      : store_(std::move(store)), world_(std::move(world)), limits_(limits), transport_(transport) {
+      : world_(std::move(world)), limits_(limits), transport_(transport) {
     if (world_.size == 1) {
       hosts_ = {detail::this_process()};
       return;
     }
-    hosts_ = detail::meet(*store_, world_, limits_.join);
-    if (machines() > 1) {
-      detail::require_reachable(detail::exchange_addresses(*store_, world_, limits_.join), hosts_,
-                                world_.text());
-    }
-    watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
-                                                 world_.rank == 0 && !world_.agent_has_store,
-                                                 detail::WatchTimes{.grace = limits_.hung});
+    meet(std::move(store));
     control_ = gloo("control");
   }
 
@@ -99,6 +95,12 @@ class Communicator {
   /// The others learn that this rank has left before they find its connections closed.
   ~Communicator() {
     if (ranks_.empty() && watch_) watch_->go();
+    if (!watch_) return;
+    watch_->closes(true);
+    device_data_.reset();
+    host_data_.reset();
+    control_.reset();
+    watch_->closes(false);
   }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
@@ -223,12 +225,12 @@ class Communicator {
   /// these than others, so they do not count as exchanges.
   void send(at::Tensor const& tensor, int rank, char const* what) {
     std::vector<at::Tensor> one{tensor};
-    complete(begin(what, [&] { return control_->send(one, rank, 0); }), what, /*counts=*/false);
+    complete_link(begin(what, [&] { return control_->send(one, rank, 0); }), what);
   }
   void send_to_first(at::Tensor const& tensor, char const* what) { send(tensor, 0, what); }
   void receive(at::Tensor const& into, int rank, char const* what) {
     std::vector<at::Tensor> one{into};
-    complete(begin(what, [&] { return control_->recv(one, rank, 0); }), what, /*counts=*/false);
+    complete_link(begin(what, [&] { return control_->recv(one, rank, 0); }), what);
   }
 
   /// Connects the ranks for the messages below. All call it together: otherwise the first message waits
@@ -258,13 +260,14 @@ class Communicator {
     std::string verdict;
     try {
       // Gloo cannot await one in slices: the thread of the beats ends the wait, by a verdict.
-      auto const ends = watch_->on_verdict([&work] { work->abort(); });
-      bool const came = work->wait(limits_.collective);
+      auto const ends = watch_->on_verdict([&work] { work->abort(); }, limits_.collective);
+      bool const came = work->wait(never);
       if (came) {
         watch_->leave();
         return;
       }
       verdict = watch_->verdict();
+      if (verdict.empty()) verdict = watch_->find() + " (the time limit of a message)";
     } catch (std::exception const& error) {
       verdict = watch_->find() + " (" + detail::first_line(error) + ")";
     }
@@ -335,6 +338,41 @@ class Communicator {
     if (watch_) watch_->fail(error.what());
   }
 
+  /// While the result lives, this rank reads or writes a checkpoint: the others wait for it without a
+  /// limit, as long as it beats, and it is not ended as one that hangs.
+  [[nodiscard]] std::shared_ptr<void> busy() {
+    struct Busy {
+      std::shared_ptr<detail::RankWatch> watch;  // first: destroyed last
+      std::shared_ptr<void> is;
+    };
+    return watch_ ? std::make_shared<Busy>(watch_, watch_->busy()) : nullptr;
+  }
+  /// The text of rank 0, although other ranks may have ended: what it has saved is saved. All call it.
+  std::string first_says(std::string const& text) {
+    if (size() == 1) return text;
+    std::string const key = "first/" + std::to_string(says_++);
+    try {
+      if (rank() == 0) {
+        store_->set(key, text);
+        wait_for_readers(key);
+        return text;
+      }
+      while (!store_->check({key})) {
+        if (watch_->ended_ranks()[static_cast<std::size_t>(rank_in_world(0))]) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      if (store_->check({key})) {
+        std::string found = store_->get_to_str(key);
+        store_->set(key + "/" + std::to_string(rank()), "read");
+        return found;
+      }
+    } catch (std::exception const& error) {
+      if (rank() == 0) return text;
+      refuse("learn what rank 0 has saved", detail::first_line(error));
+    }
+    refuse("learn what rank 0 has saved", watch_->find());
+  }
+
  private:
   Communicator(Communicator const& all, std::vector<int> const& ranks, std::string const& name,
                bool counts)
@@ -378,6 +416,64 @@ class Communicator {
     }
   }
 
+  /// The beats begin before the others are waited for: one that is killed meanwhile is named.
+  void meet(c10::intrusive_ptr<c10d::Store> open) {
+    auto const guarded = c10::make_intrusive<detail::GuardedStore>(
+        c10::make_intrusive<c10d::PrefixStore>(detail::GuardedStore::fingerprint(world_.token),
+                                               open),
+        world_.token.empty() ? "" : world_.token + "/" + std::to_string(world_.restart));
+    store_ = guarded;
+    hosts_.assign(static_cast<std::size_t>(world_.size), "not here yet");
+    if (world_.rank == 0) open->set("token", detail::GuardedStore::fingerprint(world_.token));
+    watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
+                                                 world_.rank == 0 && !world_.agent_has_store,
+                                                 detail::WatchTimes{.grace = limits_.hung});
+    watch_->meets(/*begins=*/true);
+    auto const look = [this] {
+      std::string const ended = watch_->look_for_ended();
+      if (!ended.empty()) refuse("meet the others", ended);
+    };
+    try {
+      detail::meet(
+          *store_, world_, limits_.join,
+          [this](int rank, detail::Arrival const& one) {
+            hosts_[static_cast<std::size_t>(rank)] = one.host;
+            watch_->arrived(rank, one.host, one.owner);
+          },
+          [&] {
+            detail::require_token(*open, world_);
+            look();
+          });
+    } catch (Error const&) {
+      throw;
+    } catch (std::exception const& error) {
+      refuse("meet the others",
+             "the store at " + world_.host + ":" + std::to_string(world_.port) +
+                 " does not answer any more: rank 0, or the launcher, has ended (" +
+                 detail::first_line(error) + ")");
+    }
+    watch_->meets(/*begins=*/false);
+    // A connection waits in the store for the addresses of all.
+    guarded->in_waits(look);
+    if (machines() > 1) {
+      detail::require_reachable(detail::exchange_addresses(*store_, world_, limits_.join), hosts_,
+                                world_.text());
+    }
+  }
+
+  /// The process that serves the store may end at once.
+  void wait_for_readers(std::string const& key) {
+    auto const is_read = [&](int rank) {
+      return store_->check({key + "/" + std::to_string(rank)});
+    };
+    for (int rank = 1; rank < size(); ++rank) {
+      while (!is_read(rank) &&
+             !watch_->ended_ranks()[static_cast<std::size_t>(rank_in_world(rank))]) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    }
+  }
+
   /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
   template <class Starts>
   c10::intrusive_ptr<c10d::Work> begin(std::string const& what, Starts&& starts) {
@@ -406,7 +502,8 @@ class Communicator {
   /// Connects to all others, within the time that they have to come.
   c10::intrusive_ptr<c10d::Backend> gloo(char const* name) {
     auto options = c10d::ProcessGroupGloo::Options::create();
-    options->timeout = limits_.join;
+    // Of one connection. Addresses are awaited in the store, which has its own limit.
+    options->timeout = std::min(limits_.join, connects);
     // Python's variable, for machines with several networks. Otherwise that which leads to rank 0.
     char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
     options->devices.push_back(interface != nullptr
@@ -417,8 +514,11 @@ class Communicator {
     try {
       auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
-      group->setTimeout(limits_.collective);
+      // wait() has the limit, which does not run while a rank is busy.
+      group->setTimeout(never);
       return group;
+    } catch (Error const&) {
+      throw;
     } catch (std::exception const& error) {
       refuse("connect to the others",
              waited_since(begun) + watch_->find() + " (" + detail::first_line(error) + ")");
@@ -437,6 +537,10 @@ class Communicator {
     constexpr std::chrono::milliseconds slice(250);
     Looks looks;
     bool const is_sliced = watch_ && is_of_gloo(work);
+    // Of slices, and not by the clock: this process may have been stopped.
+    std::chrono::milliseconds waited(0);
+    auto const half = limits_.collective / 2;
+    auto looks_at = half;
     while (is_sliced && !work.isCompleted()) {
       try {
         work.wait(slice);
@@ -448,6 +552,17 @@ class Communicator {
         throw detail::OthersHaveEnded{std::move(verdict)};
       }
       if (of_all) look_for_others(looks, what);
+      waited += slice;
+      if (waited < looks_at) continue;
+      // From the end of what a rank is busy with, half of the limit is left at least.
+      if (watch_->others_are_busy()) {
+        waited = std::chrono::milliseconds(0);
+        looks_at = half;
+      } else if (looks_at == half) {
+        looks_at = limits_.collective;
+      } else if (!work.isCompleted()) {
+        throw std::runtime_error("the time limit of an exchange");
+      }
     }
     work.wait();
   }
@@ -493,6 +608,8 @@ class Communicator {
     looks.next = std::chrono::steady_clock::now() + looks.pause;
     looks.pause = std::min<std::chrono::milliseconds>(2 * looks.pause, std::chrono::seconds(30));
   }
+  static constexpr std::chrono::milliseconds connects = std::chrono::seconds(45);
+  static constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365);
   static bool is_of_gloo(c10d::Work& work) {
     return dynamic_cast<c10d::ProcessGroupGloo::AsyncWork*>(&work) != nullptr;
   }
@@ -532,6 +649,7 @@ class Communicator {
   std::int64_t frame_ = detail::ControlFrame::least;  ///< bytes of a message's first part
   std::uint64_t gathers_ = 0;                         ///< begun
   std::shared_ptr<PlaceInRun> place_ = std::make_shared<PlaceInRun>();
+  std::uint64_t says_ = 0;  ///< likewise, of first_says()
   std::shared_ptr<Communicator> everyone_, tensor_;
   c10::intrusive_ptr<c10d::Backend> control_, host_data_, device_data_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include <frugal/cluster/world/host_list.hpp>
+#include <frugal/cluster/world/token_file.hpp>
 #include <frugal/cluster/world/variables.hpp>
 #include <frugal/error.hpp>
 
@@ -30,16 +32,20 @@ struct World {
   /// The launcher, by whose variables the rest was read: "torchrun", "srun", "mpirun", "mpirun (PMI)",
   /// "mpirun (MVAPICH2)", "SkyPilot", "PyTorchJob", "RANK and WORLD_SIZE", "one process".
   std::string launcher = "one process";
+  /// A secret that the processes have in common: what one of them finds in the store without it was not
+  /// written by another one, and is refused (docs/cluster/trust.md). Empty: anyone may have written it.
+  std::string token{};
 
   /// What the launcher of this process says. A world of one if no launcher has started it.
   ///
   /// Reads   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and TORCHELASTIC_* (torchrun,
   ///         Kubeflow's PyTorchJob, or by hand); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_RANK and
   ///         PMI_SIZE (mpirun of MPICH and Intel MPI); MV2_COMM_WORLD_* (MVAPICH2); SLURM_* (srun);
-  ///         SKYPILOT_*. The first of these that has a rank gives it; MASTER_ADDR and MASTER_PORT
-  ///         count in all cases.
+  ///         SKYPILOT_*. The first of these that has a rank gives it; MASTER_ADDR, MASTER_PORT, and
+  ///         FRUGAL_CLUSTER_TOKEN or FRUGAL_CLUSTER_TOKEN_FILE count in all cases.
   /// Errors  SettingsError for ranks without a world, numbers out of range, two launchers that
-  ///         disagree, a batch script of SLURM that did not use srun, and a missing MASTER_ADDR.
+  ///         disagree, a batch script of SLURM that did not use srun, a missing MASTER_ADDR, and a token
+  ///         that is short or that other users can read.
   static World from_environment(ReadVariable read = [](char const* name) -> char const* {
     return std::getenv(name);
   });
@@ -76,10 +82,31 @@ class WorldReader {
       if (world.size > 1) refuse_without_address(world);
       world.host = "127.0.0.1";
     }
+    if (world.size > 1) world.token = token(world);
     return world;
   }
 
  private:
+  std::string token(World const& world) const {
+    std::string text = is_.text("FRUGAL_CLUSTER_TOKEN").value_or("");
+    if (std::optional<std::string> const file = is_.text("FRUGAL_CLUSTER_TOKEN_FILE")) {
+      std::string of_file = token_in_file(*file, world.rank == 0, std::chrono::minutes(1));
+      if (!text.empty() && text != of_file) {
+        refuse("FRUGAL_CLUSTER_TOKEN is not what FRUGAL_CLUSTER_TOKEN_FILE has",
+               "a run has one token", "Unset one of them.");
+      }
+      text = std::move(of_file);
+    } else if (text.empty()) {
+      return text;
+    }
+    if (text.size() < least_token) {
+      refuse("the token of the run has " + std::to_string(text.size()) + " characters",
+             "a short one can be guessed, and it must have " + std::to_string(least_token),
+             "Use one of a random source: openssl rand -hex 16.");
+    }
+    return text;
+  }
+
   World of_launcher() const {
     if (is_.has("RANK") || is_.has("WORLD_SIZE")) return of_variables();
     if (is_.has("OMPI_COMM_WORLD_RANK")) return of_mpirun();

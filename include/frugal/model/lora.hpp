@@ -17,9 +17,9 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>

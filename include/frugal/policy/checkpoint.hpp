@@ -204,11 +204,14 @@ class Checkpoint<Options...>::State {
   void on_fit_end(FitEnd<Context>& phase) {
     RunState& run = phase.run_state();
     if (!follows_ || saves_together(phase)) {
-      if (agree(phase, !phase.preempted() && !saver_.has_saved(run))) begin_save(phase);
+      if (!phase.preempted() && agree(phase, !saver_.has_saved(run))) begin_save(phase);
       if (!follows_) finish(run);
     }
     // No process leaves before the checkpoint is on disk.
-    if constexpr (in_ranks) run.status.unsaved = phase.from_first(run.status.unsaved);
+    if constexpr (in_ranks) {
+      // After a preemption save() has said it, and another process may have been taken away since.
+      if (!phase.preempted()) run.status.unsaved = phase.from_first(run.status.unsaved);
+    }
     // Every display has ended its line by now.
     if (interrupt_.requested()) {
       phase.interrupted_by_user();
@@ -234,7 +237,11 @@ class Checkpoint<Options...>::State {
   bool save(CheckpointPhase<Context>& phase) {
     if constexpr (in_ranks) {
       bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
-      return phase.from_first(saved ? "saved" : "") == "saved";
+      RunState& run = phase.run_state();
+      std::string const here = saved ? "saved" : run.status.unsaved;
+      std::string const text = run.first_says ? run.first_says(here) : phase.from_first(here);
+      if (text != "saved") run.status.unsaved = text;
+      return text == "saved";
     } else {
       return save_here(phase);
     }

@@ -10,6 +10,7 @@
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -80,6 +81,97 @@ TEST_CASE("if no rank is behind, the network is to blame") {
         "no rank is behind: the network does not carry the sum of gradients");
 }
 
+/// A store that takes nothing from one rank any more, as from one whose process is stopped.
+struct Frozen final : c10d::PrefixStore {
+  explicit Frozen(c10::intrusive_ptr<c10d::Store> const& store) : c10d::PrefixStore("", store) {}
+  using c10d::PrefixStore::set;
+  void set(std::string const& key, std::vector<std::uint8_t> const& value) override {
+    if (!is_frozen) c10d::PrefixStore::set(key, value);
+  }
+  std::atomic<bool> is_frozen = false;
+};
+
+TEST_CASE("a rank that is silent for a while is waited for, and for long has ended") {
+  auto const common = c10::make_intrusive<c10d::HashStore>();
+  auto const store = c10::make_intrusive<Frozen>(common),
+             of_second = c10::make_intrusive<Frozen>(common);
+  fr::detail::WatchTimes const times{.beat = 20ms, .grace = 10s, .silent = 2s};
+  std::vector<std::string> const hosts{"one", "two"};
+  RankWatch one(store, 0, hosts, false, times), two(of_second, 1, hosts, false, times);
+  one.enter_run(), two.enter_run();
+  auto const look_for = [&](std::chrono::milliseconds time) {
+    std::string found;
+    auto const end = std::chrono::steady_clock::now() + time;
+    while (found.empty() && std::chrono::steady_clock::now() < end) {
+      found = one.look_for_ended();
+      std::this_thread::sleep_for(10ms);
+    }
+    return found;
+  };
+  CHECK(look_for(100ms).empty());
+  of_second->is_frozen = true;
+  CHECK(look_for(200ms).empty());
+  of_second->is_frozen = false;
+  CHECK(look_for(200ms).empty());
+  of_second->is_frozen = true;
+  // Who was stopped itself has not waited meanwhile.
+  std::this_thread::sleep_for(2500ms);
+  CHECK(one.look_for_ended().empty());
+  CHECK(look_for(20s) == "rank 1 (two) has ended; last seen at step 0 after its start");
+}
+
+TEST_CASE("a rank whose process the system knows to be dead is not waited for") {
+  auto const common = c10::make_intrusive<c10d::HashStore>();
+  auto const store = c10::make_intrusive<Frozen>(common),
+             of_second = c10::make_intrusive<Frozen>(common);
+  fr::detail::WatchTimes const times{.beat = 20ms, .grace = 10s, .silent = 60s};
+  std::vector<std::string> const hosts{"one", "two"};
+  RankWatch one(store, 0, hosts, false, times), two(of_second, 1, hosts, false, times);
+  of_second->is_frozen = true;
+  fr::LockOwner owner = fr::LockOwner::here();
+  one.arrived(1, "two", owner);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(one.look_for_ended().empty());
+    std::this_thread::sleep_for(10ms);
+  }
+  ++owner.started;  // an earlier process of this number
+  one.arrived(1, "two", owner);
+  CHECK(one.look_for_ended().starts_with("rank 1 (two) has ended"));
+}
+
+TEST_CASE("while a rank is busy the others wait for it longer than for any other") {
+  Ranks ranks;
+  CHECK(!ranks.all[1]->others_are_busy());
+  auto busy = ranks.all[0]->busy();
+  CHECK(ranks.all[1]->others_are_busy());
+  {
+    auto const waits = ranks.all[0]->idle();
+    std::this_thread::sleep_for(50ms);
+    CHECK(!ranks.all[1]->others_are_busy());
+  }
+  std::atomic<int> calls = 0;
+  {
+    auto const limited = ranks.all[1]->on_verdict([&] { ++calls; }, 50ms);
+    std::this_thread::sleep_for(500ms);
+    CHECK(calls == 0);
+    busy.reset();
+    for (int i = 0; i < 500 && calls == 0; ++i) std::this_thread::sleep_for(10ms);
+    CHECK(calls == 1);
+  }
+}
+
+TEST_CASE("nothing that a stranger says of a rank is taken for a number or printed as it is") {
+  Ranks ranks;
+  for (std::string const text : {"", "x", "7 99 0 0 0 0 0 0 0 here", "1 1 0"}) {
+    CAPTURE(text);
+    ranks.all[2].reset();
+    ranks.store->set("watch/2", text);
+    CHECK(ranks.all[0]->find().find("what a rank says of itself is damaged (rank 2)") == 0);
+  }
+  ranks.store->set("watch/2", std::string("1 3 0 0 7 0 0 0 0 gone\x1b[2J"));
+  CHECK(ranks.all[0]->find() == "rank 2 (three) failed at step 7: gone [2J");
+}
+
 /// Does something at a step.
 struct AtStep {
   struct kind : fr::optional_kind {
@@ -110,9 +202,40 @@ void end() {
 void hang() { std::this_thread::sleep_for(60s); }
 void fail() { throw std::runtime_error("the labels are gone"); }
 
+/// Rank 2 is killed before all have come, since rank 3 never does. Or rank 2 is killed while rank 0 writes for longer
+/// than a process that hangs may live.
+void unlike_others(std::string const& name) {
+  fr::World const world = fr::World::from_environment();
+  auto const begun = std::chrono::steady_clock::now();
+  auto const took = [&] {
+    std::chrono::duration<double> const all = std::chrono::steady_clock::now() - begun;
+    return std::to_string(all.count()) + " s: ";
+  };
+  if (name == "never comes" && world.rank == 3) return rank_processes::answer("away");
+  std::thread dies;
+  if (name == "never comes" && world.rank == 2) {
+    dies = std::thread([] { std::this_thread::sleep_for(1s), std::raise(SIGKILL); });
+  }
+  try {
+    auto const all = fr::Communicator::join(world, {.join = 40s, .collective = 60s, .hung = 1s});
+    all->enter_run();
+    static_cast<void>(all->gather(at::ones({1}), "the first"));
+    if (world.rank == 2) std::raise(SIGKILL);
+    if (world.rank == 0) {
+      auto const busy = all->busy();
+      std::this_thread::sleep_for(6s);
+    }
+    static_cast<void>(all->gather(at::ones({1}), "the second"));
+    rank_processes::answer("all came");
+  } catch (fr::ClusterError const& error) {
+    rank_processes::answer(took() + error.what());
+  }
+}
+
 // Rank 2 ends, hangs or fails at step 3. The others say what they have found, and after how long.
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
+  if (name == "never comes" || name == "busy") return unlike_others(name);
   auto const with = fr::Communicator::join(fr::World::from_environment(),
                                            {.join = 60s, .collective = 3s, .hung = 5s});
   torch::manual_seed(1);
@@ -170,6 +293,26 @@ TEST_CASE("the others say why a rank has failed") {
   std::vector<std::string> const answers = world_in_which_rank_2("fails");
   check(answers, ") failed at step 3: the labels are gone", 20);
   CHECK(answers[2].find("the labels are gone") != std::string::npos);
+}
+
+TEST_CASE("the others name a rank that was killed before all had come, within seconds") {
+  std::vector<std::string> const answers = world_in_which_rank_2("never comes");
+  for (std::size_t rank : {0U, 1U}) {
+    CAPTURE(answers[rank]);
+    CHECK(answers[rank].find(" of 4 could not meet the others (") != std::string::npos);
+    CHECK(answers[rank].find(": rank 2 (") != std::string::npos);
+    CHECK(answers[rank].find(") has ended") != std::string::npos);
+    CHECK(std::stod(answers[rank].substr(std::string("RESULT ").size())) < 20);
+  }
+}
+TEST_CASE("a rank that writes when another one dies is not ended in the middle of it") {
+  std::vector<std::string> const answers = world_in_which_rank_2("busy");
+  for (std::size_t rank : {0U, 1U, 3U}) {
+    CAPTURE(answers[rank]);
+    CHECK(answers[rank].find("could not complete the second") != std::string::npos);
+    CHECK(answers[rank].find(": rank 2 (") != std::string::npos);
+  }
+  CHECK(std::stod(answers[0].substr(std::string("RESULT ").size())) > 5.9);
 }
 
 }  // namespace frugal_test::cluster_rank_watch

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
 
@@ -46,17 +48,19 @@ inline at::Tensor joined_numbers(Communicator& all, Quantity what, at::Tensor co
 }
 
 /// Calls `body` as a run in which the others need this process, and then `end`. They learn of an error.
+/// That of another process is none once the run is preempted and saved: the next start goes on from there.
 template <class Body, class End>
-void as_run(Communicator& all, Body&& body, End&& end) {
+void as_run(Communicator& all, RunState& run, Body&& body, End&& end) {
   all.enter_run();
   try {
     body();
     end();
     all.leave_run();
-  } catch (ClusterError const&) {
+  } catch (ClusterError const& error) {
     end();
     all.leave_run();
-    throw;  // of all processes, or of another one
+    if (!run.status.preemption_saved) throw;  // of all processes, or of another one
+    run.warn(std::string("the run has been preempted and saved, and then: ") + error.what());
   } catch (std::exception const& error) {
     all.fail(error);
     end();

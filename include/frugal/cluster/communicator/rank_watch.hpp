@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <locale>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include <frugal/base/periodic_thread.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 
@@ -29,6 +32,9 @@ struct WatchTimes {
   std::chrono::milliseconds beat = std::chrono::milliseconds(500);
   /// For a rank that makes no progress to notice a verdict.
   std::chrono::milliseconds grace = std::chrono::minutes(1);
+  /// Without a beat until a rank has ended, where nothing else says so: a process may be stopped for a
+  /// while, and a machine or its network busy.
+  std::chrono::milliseconds silent = std::chrono::seconds(25);
 };
 
 /// Says which rank has ended, failed or hangs, when an exchange does not come about.
@@ -38,9 +44,10 @@ struct WatchTimes {
 /// has taken part in fewer exchanges than the others. The first verdict in the store is that of all.
 ///
 /// A rank that does not notice the verdict during a run, because it hangs in its own code, is ended by
-/// its thread: it would keep its GPU, and rank 0 the run's lock.
+/// its thread: it would keep its GPU, and rank 0 the run's lock. One that is busy() does not hang: it
+/// is ended only if it is busy for thirty times as long.
 ///
-/// Threads  one calls at a time; the thread of the beats is its own.
+/// Threads  one calls at a time, busy() in any; the thread of the beats is its own.
 class RankWatch {
  public:
   /// `store` must be this object's own: others may wait in it. `serves`: it ends with this process.
@@ -52,7 +59,10 @@ class RankWatch {
         serves_(serves),
         times_(times) {
     store_->setTimeout(4 * times_.beat);
-    beat();
+    owners_.resize(hosts_.size());
+    silence_.resize(hosts_.size());
+    write();
+    look();
     thread_ = std::make_unique<PeriodicThread>(std::chrono::duration<double>(times_.beat).count(),
                                                [this] { beat(); });
   }
@@ -61,6 +71,34 @@ class RankWatch {
   ~RankWatch() {
     thread_->stop();
     go();
+  }
+
+  /// Some have not come yet, until meet() has found them all.
+  void meets(bool begins) { has_met_ = !begins; }
+  /// A rank has come. `owner`: its process, to find out by the system whether it has ended.
+  void arrived(int rank, std::string host, std::optional<LockOwner> owner) {
+    std::scoped_lock const lock(hosts_mutex_);
+    hosts_[static_cast<std::size_t>(rank)] = std::move(host);
+    owners_[static_cast<std::size_t>(rank)] = std::move(owner);
+  }
+
+  /// While the result lives, this rank reads or writes a checkpoint, which may take long: others wait for
+  /// it without a limit, as long as it beats.
+  [[nodiscard]] std::shared_ptr<void> busy() { return busier(1); }
+  /// While the result lives, one that is busy waits for another one, so that the limit counts.
+  [[nodiscard]] std::shared_ptr<void> idle() { return busier(-1); }
+  /// For one that has waited for long: whether a rank that is alive is busy.
+  bool others_are_busy() {
+    try {
+      std::vector<Place> const before = read();
+      for (int i = 0; i < enough_beats; ++i) {
+        std::this_thread::sleep_for(times_.beat);
+        if (any_busy(before, read())) return true;
+      }
+      return false;
+    } catch (std::exception const&) {
+      return false;  // the store is gone: the wait has no reason to go on
+    }
   }
 
   /// From here on this rank is needed by the others.
@@ -81,6 +119,11 @@ class RankWatch {
       if (here_.state != State::failed) here_.state = State::gone;
     });
     write();
+  }
+  /// The connections are being closed. That of a machine which has vanished cannot be: then this process
+  /// ends, too.
+  void closes(bool begins) {
+    change([&] { closes_ = begins; });
   }
   void at_step(std::uint64_t step) {
     change([&] { here_.step = step; });
@@ -104,14 +147,18 @@ class RankWatch {
   void leave() {
     change([this] { here_.waits = false; });
   }
-  /// While the result lives, `then` is called if there is a verdict, by the thread of the beats, or at
-  /// once.
-  [[nodiscard]] auto on_verdict(std::function<void()> then) {
+  /// While the result lives, `then` is called if there is a verdict or `limit` has passed and no rank is
+  /// busy, by the thread of the beats, or at once.
+  [[nodiscard]] auto on_verdict(std::function<void()> then, std::chrono::milliseconds limit) {
     bool is_over = false;
     {
       std::scoped_lock const lock(waiting_mutex_, mutex_);
       is_over = !verdict_.empty();
       if (!is_over) waiting_ = std::move(then);
+      waits_until_ = Clock::now() + limit / 2;
+      is_half_ = true;
+      wait_limit_ = limit;
+      seen_.clear();
     }
     if (is_over) then();
     struct Ends {
@@ -159,24 +206,44 @@ class RankWatch {
     std::scoped_lock const lock(mutex_);
     return verdict_;
   }
-  /// In such a thread, which waits for another rank: a verdict if one has ended or failed, and otherwise
-  /// nothing. Takes two and a half beats.
+  /// Of each rank, whether it has ended, failed or left. For one that waits, and calls it again and again:
+  /// a rank has ended if the system of this machine says so, or if it has been silent for long, in the
+  /// eyes of a process that has not been stopped itself.
+  std::vector<bool> ended_ranks() { return ended_in(read()); }
+  /// For one that waits for the others, and calls it again and again: a verdict if one has ended, failed
+  /// or left, and otherwise nothing.
+  std::string look_for_ended() {
+    try {
+      std::vector<Place> const now = read();
+      std::vector<bool> const ended = ended_in(now);
+      std::vector<Place> before = now;
+      for (std::size_t rank = 0; rank < ended.size(); ++rank) {
+        if (!ended[rank]) --before[rank].beats;
+      }
+      std::string const found = ended_of(before, now);
+      return found.empty() ? std::string() : agree(found);
+    } catch (std::exception const& error) {
+      return why(error);
+    }
+  }
+  /// In such a thread, after an exchange has failed here: a verdict if a rank has ended or failed, and
+  /// otherwise nothing. Takes two and a half beats.
   std::string find_ended() {
     try {
       std::vector<Place> const before = read();
       std::this_thread::sleep_for(times_.beat * 5 / 2);
       std::string const ended = ended_of(before, read());
       return ended.empty() ? std::string() : agree(ended);
-    } catch (std::exception const&) {
-      return std::string(no_store);
+    } catch (std::exception const& error) {
+      return why(error);
     }
   }
   /// In such a thread: gives all the verdict that a rank has not done `what` for so long.
   std::string accuse(int rank, std::string const& what) {
     try {
       return agree(name(rank) + " has not " + what);
-    } catch (std::exception const&) {
-      return std::string(no_store);
+    } catch (std::exception const& error) {
+      return why(error);
     }
   }
   /// Finds one, after an exchange has failed here.
@@ -192,16 +259,34 @@ class RankWatch {
       write();
       linger();
       return found;
-    } catch (std::exception const&) {
-      return std::string(no_store);
+    } catch (std::exception const& error) {
+      return why(error);
     }
   }
 
  private:
+  std::shared_ptr<void> busier(int by) {
+    auto const add = [this](int more) {
+      change([&] { here_.busy += more; });
+      write();
+    };
+    add(by);
+    return {nullptr, [add, by](void*) { add(-by); }};
+  }
+
   using Clock = std::chrono::steady_clock;
+  static constexpr int enough_beats = 5;  ///< to see whether a rank beats
+  static constexpr int most_busy = 30;    ///< times the grace of one that is not
   enum class State { joined, runs, left, failed, gone };
   static constexpr std::string_view no_store =
       "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
+  /// Of what a look at the store has thrown.
+  static std::string why(std::exception const& error) {
+    auto const* known = dynamic_cast<Error const*>(&error);
+    if (known == nullptr) return std::string(no_store);
+    Fault const& fault = known->fault();
+    return fault.what + " (" + fault.where + "): " + fault.why;
+  }
 
   struct Place {
     std::uint64_t beats = 0;
@@ -212,11 +297,38 @@ class RankWatch {
     std::uint64_t exchanges = 0;  ///< begun
     bool waits = false;           ///< in the last one of them
     std::uint64_t since = 0;      ///< milliseconds in which it has neither begun nor left one
+    int busy = 0;                 ///< with how many checkpoints
     std::string what{};           ///< the last exchange, or the error
+  };
+
+  std::vector<bool> ended_in(std::vector<Place> const& now) {
+    std::vector<bool> ended;
+    std::scoped_lock const lock(hosts_mutex_);
+    auto const at = Clock::now();
+    auto const passed = std::min<Clock::duration>(at - looked_at_, 2 * times_.beat);
+    looked_at_ = at;
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      Silence& silence = silence_[rank];
+      bool const beats = now[rank].beats != silence.beats;
+      silence.passed = beats ? Clock::duration::zero() : silence.passed + passed;
+      silence.beats = now[rank].beats;
+      bool const is_dead = silence.passed >= 2 * times_.beat && owners_[rank] &&
+                           owners_[rank]->life() == LockOwner::Life::dead;
+      State const state = now[rank].state;
+      ended.push_back(static_cast<int>(rank) != rank_ &&
+                      (state == State::failed || state == State::gone || is_dead ||
+                       (now[rank].beats != 0 && silence.passed >= times_.silent)));
+    }
+    return ended;
+  }
+  struct Silence {
+    std::uint64_t beats = 0;
+    Clock::duration passed{};
   };
 
   static std::string key(int rank) { return "watch/" + std::to_string(rank); }
   std::string name(int rank) const {
+    std::scoped_lock const lock(hosts_mutex_);
     return "rank " + std::to_string(rank) + " (" + hosts_[static_cast<std::size_t>(rank)] + ")";
   }
 
@@ -239,18 +351,18 @@ class RankWatch {
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_);
       text << ++here_.beats << ' ' << static_cast<int>(here_.state) << ' ' << here_.noticed << ' '
            << here_.looks << ' ' << here_.step << ' ' << here_.exchanges << ' ' << here_.waits
-           << ' ' << since.count() << ' ' << here_.what;
+           << ' ' << since.count() << ' ' << std::max(here_.busy, 0) << ' ' << here_.what;
     }
     try {
       store_->set(key(rank_), text.str());
-    } catch (std::exception const&) {
-      lose_store();
+    } catch (std::exception const& error) {
+      lose_store(why(error));
     }
   }
-  void lose_store() {
+  void lose_store(std::string const& reason) {
     std::scoped_lock const lock(mutex_);
     store_is_gone_ = true;  // LibTorch prints a warning at each try
-    if (verdict_.empty()) verdict_ = no_store;
+    if (verdict_.empty()) verdict_ = reason;
     found_ = Clock::now();
   }
   /// The process that serves the store ends last: the others must be able to read the verdict.
@@ -273,15 +385,24 @@ class RankWatch {
     }
   }
   Place place_of(int rank) {
+    Place place;
+    // Before all have come.
+    if (!has_met_.load() && !store_->check({key(rank)})) return place;
     std::istringstream text(store_->get_to_str(key(rank)));
     text.imbue(std::locale::classic());
-    Place place;
     int state = 0;
     text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
-        place.waits >> place.since;
+        place.waits >> place.since >> place.busy;
+    if (!text || state < 0 || state > static_cast<int>(State::gone)) {
+      throw ClusterError({.what = "what a rank says of itself is damaged",
+                          .where = "rank " + std::to_string(rank),
+                          .why = "it is not of this version of frugal",
+                          .fix = "Use one version of frugal in all processes."});
+    }
     place.state = static_cast<State>(state);
     text.get();
     std::getline(text, place.what);
+    place.what = printable(std::move(place.what), 300);
     return place;
   }
   std::vector<Place> read() {
@@ -299,9 +420,10 @@ class RankWatch {
     std::string ending;
     {
       std::scoped_lock const lock(mutex_);
-      bool const ends = !verdict_.empty() && !here_.noticed && !here_.looks &&
-                        here_.state == State::runs &&
-                        Clock::now() - std::max(found_, moved_) > times_.grace;
+      bool const ends = !verdict_.empty() && ((!here_.noticed && !here_.looks) || closes_) &&
+                        (here_.state == State::runs || closes_) &&
+                        Clock::now() - std::max(found_, moved_) >
+                            (here_.busy <= 0 ? 1 : most_busy) * times_.grace;
       if (ends) ending = verdict_;
     }
     if (ending.empty()) return;
@@ -312,11 +434,42 @@ class RankWatch {
   void end_wait() {
     std::scoped_lock const waiting(waiting_mutex_);
     if (!waiting_) return;
+    bool is_over = false;
     {
       std::scoped_lock const lock(mutex_);
-      if (verdict_.empty()) return;
+      is_over = !verdict_.empty();
     }
+    if (!is_over && Clock::now() < waits_until_) return;
+    if (!is_over && may_wait_on()) return;
     std::exchange(waiting_, nullptr)();
+  }
+  /// After the limit of a wait: whether a rank is busy, or that is not known yet. Looks at each beat,
+  /// because this thread must beat meanwhile.
+  bool may_wait_on() {
+    try {
+      std::vector<Place> now = read();
+      if (seen_.empty()) {
+        seen_ = std::move(now);
+        looks_ = 0;
+        return true;
+      }
+      bool const busy = any_busy(seen_, now);
+      if (!busy && ++looks_ < enough_beats) return true;
+      seen_.clear();
+      if (!busy && !is_half_) return false;
+      // From the end of what a rank is busy with, half of the limit is left at least.
+      is_half_ = busy;
+      waits_until_ = Clock::now() + wait_limit_ / 2;
+      return true;
+    } catch (std::exception const&) {
+      return false;
+    }
+  }
+  static bool any_busy(std::vector<Place> const& before, std::vector<Place> const& now) {
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      if (now[rank].busy != 0 && now[rank].beats != before[rank].beats) return true;
+    }
+    return false;
   }
   /// Whether there is a verdict in the store.
   void look() {
@@ -326,18 +479,18 @@ class RankWatch {
     }
     try {
       if (!store_->check({"verdict"})) return;
-      std::string const found = store_->get_to_str("verdict");
+      std::string const found = printable(store_->get_to_str("verdict"));
       std::scoped_lock const lock(mutex_);
       if (verdict_.empty()) verdict_ = found;
       found_ = Clock::now();
-    } catch (std::exception const&) {
-      lose_store();
+    } catch (std::exception const& error) {
+      lose_store(why(error));
     }
   }
 
   /// The first text that any rank gives.
   std::string agree(std::string const& text) {
-    return store_->compareSet("verdict", std::string(), text);
+    return printable(store_->compareSet("verdict", std::string(), text));
   }
 
   static std::string where(Place const& place) {
@@ -389,7 +542,12 @@ class RankWatch {
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
+  mutable std::mutex hosts_mutex_;
   std::vector<std::string> hosts_;
+  std::vector<std::optional<LockOwner>> owners_{};  ///< their processes
+  std::vector<Silence> silence_{};
+  Clock::time_point looked_at_ = Clock::now();
+  std::atomic<bool> has_met_ = true;
   bool serves_;
   WatchTimes times_;
   std::mutex mutex_;
@@ -398,8 +556,14 @@ class RankWatch {
   std::string verdict_;
   Clock::time_point found_{};
   bool store_is_gone_ = false;
+  bool closes_ = false;
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
+  Clock::time_point waits_until_{};
+  std::chrono::milliseconds wait_limit_{};
+  std::vector<Place> seen_{};               ///< where all were, after that limit
+  bool is_half_ = true;                     ///< of the limit
+  int looks_ = 0;                           ///< since then
   std::unique_ptr<PeriodicThread> thread_;  // last: it uses the members above
 };
 

@@ -9,14 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/guarded_store.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 
@@ -24,8 +28,9 @@ namespace frugal {
 
 /// How long the processes of a world wait for each other.
 struct WaitLimits {
-  std::chrono::milliseconds join = std::chrono::minutes(5);         ///< for all to start
-  std::chrono::milliseconds collective = std::chrono::minutes(10);  ///< in an exchange
+  std::chrono::milliseconds join = std::chrono::minutes(5);  ///< for all to start
+  /// In an exchange. Does not run while a rank reads or writes a checkpoint. NCCL knows nothing of that.
+  std::chrono::milliseconds collective = std::chrono::minutes(10);
   /// After the others have given up: for a process that does not notice, before it is ended.
   std::chrono::milliseconds hung = std::chrono::minutes(1);
 };
@@ -36,6 +41,15 @@ namespace detail {
 inline std::string first_line(std::exception const& error) {
   std::string_view const text = error.what();
   return std::string(text.substr(0, text.find('\n')));
+}
+
+/// Text of another process: nothing in it moves a terminal's cursor.
+inline std::string printable(std::string text, std::size_t most = 1000) {
+  if (text.size() > most) text.resize(most);
+  for (char& each : text) {
+    if (static_cast<unsigned char>(each) < 0x20 || each == 0x7f) each = ' ';
+  }
+  return text;
 }
 
 inline std::string this_process() {
@@ -59,6 +73,8 @@ inline c10::intrusive_ptr<c10d::Store> store_of(World const& world, WaitLimits c
   options.timeout = limits.join;
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(world.host, options);
+    // From here on waits are GuardedStore's: this is for a value that someone removes while it is read.
+    store->setTimeout(std::chrono::minutes(1));
     return c10::make_intrusive<c10d::PrefixStore>("frugal/" + std::to_string(world.restart),
                                                   std::move(store));
   } catch (std::exception const& error) {
@@ -81,10 +97,18 @@ inline c10::intrusive_ptr<c10d::Store> store_of(World const& world, WaitLimits c
   }
 }
 
-/// Waits until every rank has come; returns where each runs ("node7, process 4711"). Throws
-/// ClusterError, in every rank that has come, with the ranks that have not.
-inline std::vector<std::string> meet(c10d::Store& store, World const& world,
-                                     std::chrono::milliseconds limit) {
+/// What a rank says of itself when it comes.
+struct Arrival {
+  std::string host{};                ///< "node7, process 4711"
+  std::optional<LockOwner> owner{};  ///< its process
+};
+
+/// Waits until every rank has come; returns what each says. Throws ClusterError, in every rank that has
+/// come, with the ranks that have not. `arrived(rank, Arrival)` is called for each as it comes, and
+/// `look()` from time to time: it may throw.
+template <class Arrived, class Look>
+std::vector<Arrival> meet(c10d::Store& store, World const& world, std::chrono::milliseconds limit,
+                          Arrived&& arrived, Look&& look) {
   auto const key = [](int rank) { return "here/" + std::to_string(rank); };
   if (store.add("claims/" + std::to_string(world.rank), 1) != 1) {
     throw ClusterError(
@@ -94,23 +118,40 @@ inline std::vector<std::string> meet(c10d::Store& store, World const& world,
                 "port, or one run was started twice",
          .fix = "Give each run a port of its own (MASTER_PORT, torchrun --master-port)."});
   }
-  store.set(key(world.rank), this_process());
-  auto const end = std::chrono::steady_clock::now() + limit;
-  std::vector<std::string> hosts(static_cast<std::size_t>(world.size));
-  std::string missing;
-  int missing_ranks = 0;
-  for (int rank = 0; rank < world.size; ++rank) {
-    auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
-    try {
-      // A wait of no time at all would wait for ever.
-      store.wait({key(rank)}, std::max(left, std::chrono::milliseconds(10)));
-      hosts[static_cast<std::size_t>(rank)] = store.get_to_str(key(rank));
-    } catch (std::exception const&) {
-      if (++missing_ranks <= 8) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+  store.set(key(world.rank), this_process() + '\n' + LockOwner::here().text());
+  using Clock = std::chrono::steady_clock;
+  auto const end = Clock::now() + limit;
+  auto looked = Clock::now();
+  std::vector<Arrival> all(static_cast<std::size_t>(world.size));
+  std::vector<int> away;
+  for (int rank = 0; rank < world.size; ++rank) away.push_back(rank);
+  std::chrono::milliseconds pause(1);
+  while (true) {
+    std::erase_if(away, [&](int rank) {
+      if (!store.check({key(rank)})) return false;
+      std::string const text = store.get_to_str(key(rank));
+      std::size_t const line = std::min(text.find('\n'), text.size());
+      Arrival& one = all[static_cast<std::size_t>(rank)];
+      one.host = printable(text.substr(0, line), 300);
+      if (line != text.size() && text.size() < 2048)
+        one.owner = LockOwner::parse(text.substr(line + 1));
+      arrived(rank, one);
+      return true;
+    });
+    if (away.empty() || Clock::now() > end) break;
+    if (Clock::now() - looked > std::chrono::milliseconds(500)) {
+      look();
+      looked = Clock::now();
     }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(100));
   }
-  if (missing_ranks == 0) return hosts;
+  if (away.empty()) return all;
+  std::string missing;
+  auto const missing_ranks = away.size();
+  for (std::size_t i = 0; i < std::min<std::size_t>(missing_ranks, 8); ++i) {
+    missing += (missing.empty() ? "" : ", ") + std::to_string(away[i]);
+  }
   if (missing_ranks > 8) missing += " and " + std::to_string(missing_ranks - 8) + " more";
   throw ClusterError(
       {.what = (missing_ranks == 1 ? "rank " : "ranks ") + missing + " of " +
@@ -119,6 +160,26 @@ inline std::vector<std::string> meet(c10d::Store& store, World const& world,
        .why = "the launcher has not started them, they ended before, or they wait elsewhere",
        .fix = "Read their output, and check that all were started with the same MASTER_ADDR, "
               "MASTER_PORT and WORLD_SIZE."});
+}
+inline std::vector<Arrival> meet(c10d::Store& store, World const& world,
+                                 std::chrono::milliseconds limit) {
+  return meet(store, world, limit, [](int, Arrival const&) {}, [] {});
+}
+
+/// In a look of meet(): ClusterError if rank 0 has another token. `open`: the store without a guard.
+inline void require_token(c10d::Store& open, World const& world) {
+  std::string const own = GuardedStore::fingerprint(world.token);
+  std::string const name = "token";
+  if (!open.check({name})) return;
+  std::string const of_first = open.get_to_str(name);
+  if (of_first == own) return;
+  throw ClusterError(
+      {.what = "rank " + std::to_string(world.rank) + " and rank 0 have different tokens",
+       .where = world.text(),
+       .why = world.token.empty()  ? "this rank has none"
+              : of_first == "none" ? "rank 0 has none"
+                                   : "a process without the run's token is refused",
+       .fix = "Give all processes one FRUGAL_CLUSTER_TOKEN, or one FRUGAL_CLUSTER_TOKEN_FILE."});
 }
 
 }  // namespace detail

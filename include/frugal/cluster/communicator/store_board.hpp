@@ -30,21 +30,28 @@ class StoreBoard final : public SaveBoard {
   }
   std::string await(unsigned rank, std::string const& key) override {
     using Clock = std::chrono::steady_clock;
+    auto const waits = watch_->idle();
     auto const begun = Clock::now();
-    auto looked = begun;
+    auto looked = begun, limited = begun;
+    bool has_looked = false;  // at half of the limit, whether one is busy
     std::chrono::milliseconds pause(1);
     while (!is_there(key)) {
       if (std::string const verdict = watch_->seen_verdict(); !verdict.empty()) refuse(verdict);
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, std::chrono::milliseconds(50));
       // No exchange breaks where all wait here.
-      if (Clock::now() - looked > std::chrono::seconds(2)) {
-        std::string const ended = watch_->find_ended();
+      if (Clock::now() - looked > std::chrono::milliseconds(500)) {
+        std::string const ended = watch_->look_for_ended();
         if (is_there(key)) break;
         if (!ended.empty()) refuse(ended);
         looked = Clock::now();
       }
-      if (Clock::now() - begun > limit_) {
+      if (Clock::now() - limited > (has_looked ? limit_ : limit_ / 2)) {
+        bool const busy = watch_->others_are_busy();
+        if (busy) limited = Clock::now();
+        bool const is_last = has_looked && !busy;
+        has_looked = !busy;
+        if (!is_last || is_there(key)) continue;
         refuse(watch_->accuse(
             static_cast<int>(rank),
             "written its part of a checkpoint for " +

@@ -120,6 +120,7 @@ class PipelineState {
   }
   /// What several processes have must have come out the same.
   void on_fit_end(FitEnd<Context>& phase) {
+    if (phase.preempted()) return;  // it has saved, and machines are going away
     require_same_copies(phase, "the trained module");
     if (all_->size() == 1) return;
     TensorHash hash;
@@ -144,8 +145,10 @@ class PipelineState {
       run.places.writes = !copies_ || copies_->rank() == 0;
       run.save_board = everyone_->save_board();
     }
+    run.busy = [this] { return everyone_->busy(); };
+    run.first_says = [this](std::string const& text) { return everyone_->first_says(text); };
     as_run(
-        *everyone_,
+        *everyone_, run,
         [&] {
           everyone_->set_place({});
           all_->connect_links();
@@ -155,6 +158,8 @@ class PipelineState {
         [&] {
           run.places = {};
           run.save_board = nullptr;
+          run.busy = nullptr;
+          run.first_says = nullptr;
         });
   }
 

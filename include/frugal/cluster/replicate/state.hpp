@@ -99,12 +99,18 @@ class ReplicateState {
     if (cut_) cut_->require_different_shards();
     replicas_.begin(phase.run_state());
   }
-  void on_fit_end(FitEnd<Context>& phase) { require_same_module(phase, "the trained module"); }
+  /// Not after a preemption: it has saved, and machines are going away.
+  void on_fit_end(FitEnd<Context>& phase) {
+    if (!phase.preempted()) require_same_module(phase, "the trained module");
+  }
 
   template <class Next>
   void around_fit(FitRun<Context>& phase, Next&& next) {
+    RunState& run = phase.run_state();
+    run.busy = [this] { return everyone_.busy(); };
+    run.first_says = [this](std::string const& text) { return everyone_.first_says(text); };
     as_run(
-        all_,
+        all_, run,
         [&] {
           all_.set_place({});
           // Here and not in the first window, where one may take long and another wait without a name
@@ -308,6 +314,8 @@ class ReplicateState {
   }
   void unshard(FitRun<Context>& phase) {
     phase.update_parts(nullptr);
+    phase.run_state().busy = nullptr;
+    phase.run_state().first_says = nullptr;
     phase.run_state().whole_tensor = nullptr;
     phase.run_state().save_board = nullptr;
     phase.run_state().held_parts = nullptr;

@@ -154,6 +154,7 @@ class Interruption {
     status_.request_preemption(another_process);
     CheckpointPhase<Context> at(run_);
     bool const saved = has_begun && at.save();
+    status_.preemption_saved = saved || !has_begun;
     if (has_begun && !saved && has<service::save>)
       run_.warn("preempted, and the last steps could not be saved");
     std::chrono::duration<double> const took = Clock::now() - start;

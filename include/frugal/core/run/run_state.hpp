@@ -87,6 +87,12 @@ struct RunState {
   /// instead of the first one.
   bool saves_side_by_side = false;
   std::uint64_t saves = 0;  ///< that the policy that saves has begun in this process
+  /// Of processes that train together. While the result of `busy` lives, this one reads or writes a
+  /// checkpoint, and the others wait. `first_says` gives the text of the first process in all, although
+  /// one may have ended.
+  std::function<std::shared_ptr<void>()> busy{};
+  std::function<std::string(std::string const&)> first_says{};
+  std::shared_ptr<void> is_busy() const { return busy ? busy() : nullptr; }
   /// Where processes hold parts of weights.
   HeldParts held_parts{};
   /// Where each process has other layers of the module. Then all of them call persist() when one saves.

@@ -72,6 +72,7 @@ struct RunStatus {
   std::optional<bool> asked_in_window{};
   std::string preempted_by{};          ///< kind of the first policy that requested the preemption
   bool preempted = false;              ///< the run was preempted; its state is saved if possible
+  bool preemption_saved = false;       ///< then: and is saved, or had nothing to save
   bool interrupted = false;            ///< a person ended it: see interrupted_by_user()
   std::string unsaved{};               ///< why the last requested save failed
   bool epoch_begun = false;            ///< on_epoch_begin has been emitted for this epoch; saved

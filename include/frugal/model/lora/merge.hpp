@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>

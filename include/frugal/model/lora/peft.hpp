@@ -25,8 +25,8 @@
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

@@ -69,6 +69,7 @@ class Saver {
   /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
   /// called, in any thread, when report_failure() wants to be.
   FRUGAL_INLINE void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake) {
+    auto const busy = run.is_busy();
     recipe_ = std::move(recipe);
     require_rules(options_.rules);
     snapshot_.begin(run);
@@ -101,6 +102,7 @@ class Saver {
   /// checkpoint or with the weights of a file, or begins if it is empty. Such a process writes
   /// nothing but its part of each save, and holds no lock.
   FRUGAL_INLINE void follow(RunState& run, Slots recipe, bool moves, std::string const& beginning) {
+    auto const busy = run.is_busy();
     recipe_ = std::move(recipe);
     snapshot_.begin(run);
     if (run.loop != nullptr) run.data = run.loop->identify_data().values();
@@ -183,9 +185,10 @@ class Saver {
     if (shared_) shared_->next();
     snapshot_.take(run, recipe_);
     if (writer_) {
-      writer_->submit([this] { write(); });
-    } else if (!tolerate_failure(run, [this] { write(); })) {
-      return std::nullopt;
+      writer_->submit([this, busy = run.is_busy()] { write(); });
+    } else {
+      auto const busy = run.is_busy();
+      if (!tolerate_failure(run, [this] { write(); })) return std::nullopt;
     }
     saved_ = moment_of(run);
     std::chrono::duration<double> const stall = Clock::now() - start;
@@ -200,8 +203,9 @@ class Saver {
     shared_->next();
     snapshot_.take(run, recipe_);
     if (writer_) {
-      writer_->submit([this] { snapshot_.write(*shared_); });
+      writer_->submit([this, busy = run.is_busy()] { snapshot_.write(*shared_); });
     } else {
+      auto const busy = run.is_busy();
       snapshot_.write(*shared_);
     }
   }
@@ -231,6 +235,7 @@ class Saver {
   /// Waits for the disk, and records in the report whether this moment is saved.
   FRUGAL_INLINE void finish(RunState& run) {
     settle(run);
+    auto const busy = run.is_busy();
     // A run that was killed after its last save, and before it removed an older one, has one too many.
     if (!std::exchange(has_pruned_, true)) prune();
     advise_of_leftovers(run);

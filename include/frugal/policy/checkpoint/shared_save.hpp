@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +19,22 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/base/io_error.hpp>
 #include <frugal/base/json_fields.hpp>
 #include <frugal/base/json_writer.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/commit.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/checkpoint/manifest.hpp>
+#include <frugal/checkpoint/run_file.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/state/save_board.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 namespace frugal::detail {
 
@@ -92,6 +100,11 @@ struct PartReport {
   static constexpr char const* format = "frugal part of a checkpoint";
 };
 
+/// What a process calls its part of a file until the checkpoint is whole.
+FRUGAL_INLINE std::string part_name(unsigned rank, std::string const& of) {
+  return "rank-" + std::to_string(rank) + "-" + of;
+}
+
 /// The saves that the processes of a run write side by side: the first one makes the folder, each writes
 /// its files there and reports them, and the first one makes them a checkpoint.
 class SharedSave {
@@ -106,8 +119,10 @@ class SharedSave {
     checkpoints_ = std::move(checkpoints);
     if (rank() != 0) {
       std::string const text = board_->await(0, "file");
-      std::size_t const end = text.find('\n');
-      bool const sees = sees_file(checkpoints_ / text.substr(0, end), text.substr(end + 1));
+      std::size_t const end = std::min(text.find('\n'), text.size());
+      std::string const name = text.substr(0, end);
+      require_name(name, "seen");
+      bool const sees = sees_file(checkpoints_ / name, text.substr(std::min(end + 1, text.size())));
       board_->post("sees/" + std::to_string(rank()), sees ? "yes" : "no");
       bool const all = board_->await(0, "all see") == "yes";
       if (!all) board_->post("knows/" + std::to_string(rank()), "");
@@ -157,9 +172,15 @@ class SharedSave {
   };
 
   /// In the other processes, in the folder of checkpoints: empty if there is no save.
-  FRUGAL_INLINE std::filesystem::path folder() {
+  FRUGAL_INLINE std::filesystem::path folder(std::uint64_t step) {
     std::string const name = board_->await(0, key("folder"));
-    return name.empty() ? std::filesystem::path() : checkpoints_ / name;
+    if (name.empty()) return {};
+    require_name(name, step_name(step));
+    std::filesystem::path folder = checkpoints_ / name;
+    struct stat status{};
+    if (::lstat(folder.c_str(), &status) != 0) throw io_error("lstat", folder, errno);
+    if (!S_ISDIR(status.st_mode)) refuse_name(name, "it is not a folder");
+    return folder;
   }
   void report(PartReport const& report) { board_->post(key(rank()), report.text()); }
 
@@ -168,6 +189,7 @@ class SharedSave {
     std::vector<PartReport> all;
     for (unsigned other = 1; other < board_->count(); ++other) {
       all.push_back(PartReport::parse(board_->await(other, key(other)), other));
+      for (PartReport::Part const& each : all.back().parts) require_part(all.back(), each, other);
       board_->forget(key(other));
     }
     board_->forget(key("folder"));
@@ -191,12 +213,48 @@ class SharedSave {
     for (int i = 0; i < tries; ++i) {
       if (i != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       try {
-        if (read_whole_file(path) == text) return true;
+        if (!text.empty() && read_run_file(path, text.size() + 1) == text) return true;
       } catch (StoreError const&) {
         continue;
       }
     }
     return false;
+  }
+
+  // What comes from the board is no path: it may be of someone else (docs/cluster/trust.md).
+
+  [[noreturn]] FRUGAL_INLINE static void refuse_name(std::string const& name, std::string why) {
+    throw ClusterError(
+        {.what = "another process names a file that is not of this save",
+         .where = as_utf8(name.substr(0, 100)),
+         .why = std::move(why),
+         .fix = "Nothing was read or written there. Close the store's port to others, and "
+                "start all again (docs/cluster/trust.md)."});
+  }
+  /// As temporary_name() makes them.
+  FRUGAL_INLINE static void require_name(std::string const& name, std::string const& of) {
+    std::string_view rest = name;
+    std::string const begin = std::string(temporary_prefix) + of;
+    bool is_it = rest.starts_with(begin);
+    if (is_it) rest.remove_prefix(begin.size());
+    for (int number = 0; number < 2 && is_it; ++number) {
+      is_it = rest.size() >= 2 && rest.front() == '-';
+      if (is_it) rest.remove_prefix(1);
+      std::size_t const digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+      is_it = is_it && digits != 0 && digits <= 10;
+      rest.remove_prefix(digits);
+    }
+    if (!is_it || !rest.empty()) refuse_name(name, "it is not called " + begin + "-N-N");
+  }
+  FRUGAL_INLINE static void require_part(PartReport const& report, PartReport::Part const& part,
+                                         unsigned rank) {
+    bool const known = part.of == "model.safetensors" || part.of == "optimizer.safetensors" ||
+                       part.of == averages_file;
+    if (!known || part.file.name != part_name(rank, part.of)) {
+      refuse_name(part.file.name, "rank " + std::to_string(rank) + " writes no such file");
+    }
+    auto const times = std::ranges::count(report.parts, part.of, &PartReport::Part::of);
+    if (times != 1) refuse_name(part.file.name, "it is named twice");
   }
 
   std::string key(std::string const& what) const { return std::to_string(save_) + "/" + what; }

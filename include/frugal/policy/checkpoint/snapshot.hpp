@@ -146,7 +146,7 @@ class StoredSnapshot {
   }
   /// In a process that is not the first.
   FRUGAL_INLINE void write(SharedSave& shared) {
-    std::filesystem::path const folder = shared.folder();
+    std::filesystem::path const folder = shared.folder(at_.step);
     if (folder.empty()) return;  // the first process has failed
     PartReport report;
     try {
@@ -242,8 +242,7 @@ class StoredSnapshot {
       }
       SafetensorsWriter const file = each.writer();
       part.file = CheckpointWriter::write(
-          folder, "rank-" + std::to_string(rank) + "-" + each.name,
-          [&](auto& sink) { file.write(sink); }, file.size());
+          folder, part_name(rank, each.name), [&](auto& sink) { file.write(sink); }, file.size());
     }
     return parts;
   }
