@@ -12,6 +12,7 @@
 #include "support/ranks.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -292,6 +293,31 @@ TEST_CASE(
   CAPTURE(errors[0]);
   CHECK(errors[0].starts_with("frugal: rank 0 of 2 could not complete a message to rank 1 ("));
   CHECK(errors[0].find(": rank 1 (") != std::string::npos);
+}
+
+TEST_CASE(
+    "a broken connection does not end the process by SIGPIPE, which is as before afterwards") {
+  auto const now = [] {
+    struct sigaction all{};
+    ::sigaction(SIGPIPE, nullptr, &all);
+    return all.sa_handler;
+  };
+  auto* const before = std::signal(SIGPIPE, SIG_DFL);
+  {
+    auto const one = Communicator::join(frugal::World{});
+    CHECK((now() == SIG_IGN));
+    Communicator::join(frugal::World{}).reset();
+    CHECK((now() == SIG_IGN));
+  }
+  CHECK((now() == SIG_DFL));
+  auto* const own = +[](int) {};
+  std::signal(SIGPIPE, own);
+  {
+    auto const one = Communicator::join(frugal::World{});
+    CHECK((now() == own));
+  }
+  CHECK((now() == own));
+  std::signal(SIGPIPE, before);
 }
 
 }  // namespace frugal_test::cluster_communicator

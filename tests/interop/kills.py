@@ -9,6 +9,7 @@ results of more. The seed is printed, and FRUGAL_KILLS_SEED sets it; FRUGAL_KILL
 pause takes FRUGAL_KILLS_PAUSE seconds at most (3 of 4 runs, 30 of more).
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -220,11 +221,12 @@ class Signals(Ranks):
             hit = number is not None and ranks[victim] not in forks.ended
             if hit:
                 signals -= 1
-                os.kill(ranks[victim], number)
                 struck = time.monotonic()
-                if number == signal.SIGSTOP:
-                    time.sleep(pause)
-                    os.kill(ranks[victim], signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):  # it may just have ended; its code is looked at below
+                    os.kill(ranks[victim], number)
+                    if number == signal.SIGSTOP:
+                        time.sleep(pause)
+                        os.kill(ranks[victim], signal.SIGCONT)
             found = forks.end(ranks, outputs, 180)
             codes = [code for code, _ in found]
             text = f"run {index}, start {start}, {size} ranks"

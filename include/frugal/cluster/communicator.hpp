@@ -23,6 +23,7 @@
 #include <frugal/cluster/communicator/control_frame.hpp>
 #include <frugal/cluster/communicator/guarded_store.hpp>
 #include <frugal/cluster/communicator/local_address.hpp>
+#include <frugal/cluster/communicator/no_pipe_signal.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/communicator/store_board.hpp>
@@ -632,6 +633,7 @@ class Communicator {
                                 "Settings::device to the CPU."});
   }
 
+  detail::NoPipeSignal no_pipe_signal_;  // first: connections close before it
   c10::intrusive_ptr<c10d::Store> store_;
   World world_;
   WaitLimits limits_;
