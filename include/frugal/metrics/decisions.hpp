@@ -229,6 +229,7 @@ class OutsideTally {
       if (!archive.holds("outside")) return;
     }
     outside_.persist(archive, "outside");
+    archive("outside_classes", classes_);
   }
 
  private:

@@ -496,11 +496,14 @@ TEST_CASE("a submodule in evaluation mode stays there through a validation") {
   CHECK(net->frozen->running_mean.equal(mean));
 }
 
-TEST_CASE("a module in evaluation mode is put into training mode when a fit begins") {
-  NetPtr const net = new_net();
+TEST_CASE("a module in evaluation mode is trained in training mode, and is in its own mode again") {
+  auto const net = std::make_shared<Modes>();
   net->eval();
-  fit_of(net, {}, batches_of_sizes({8}));
-  CHECK(net->is_training());
+  Trainer trainer(net, CrossEntropy{}, Settings{.epochs = 1}, Sgd{});
+  static_cast<void>(trainer.fit(batches_of_sizes({8})));
+  CHECK((net->modes == std::vector<std::string>{"TTT"}));
+  CHECK_FALSE(net->is_training());
+  CHECK_FALSE(net->drop->is_training());
 }
 
 TEST_CASE("one seed gives two runs with dropout the same result, and another seed another") {
