@@ -93,11 +93,11 @@ class Communicator {
   ~Communicator() {
     if (ranks_.empty() && watch_) watch_->go();
     if (!watch_) return;
-    watch_->closes(true);
+    watch_->connects(true);
     device_data_.reset();
     host_data_.reset();
     control_.reset();
-    watch_->closes(false);
+    watch_->connects(false);
   }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
@@ -444,7 +444,15 @@ class Communicator {
                                    : c10d::ProcessGroupGloo::createDeviceForHostname(
                                          detail::local_address_towards(world_.host, world_.port)));
     auto const begun = std::chrono::steady_clock::now();
+    struct Connects {
+      detail::RankWatch& watch;
+      explicit Connects(detail::RankWatch& of) : watch(of) { watch.connects(true); }
+      Connects(Connects const&) = delete;
+      Connects& operator=(Connects const&) = delete;
+      ~Connects() { watch.connects(false); }
+    };
     try {
+      Connects const connecting(*watch_);
       auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
       // wait() has the limit, which does not run while a rank is busy.
