@@ -410,7 +410,8 @@ class Communicator {
   /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
   template <class Starts>
   c10::intrusive_ptr<c10d::Work> begin(std::string const& what, Starts&& starts) {
-    std::string verdict;
+    std::string verdict = watch_ ? watch_->broken() : std::string();
+    if (!verdict.empty()) refuse("complete " + what, verdict);
     try {
       return starts();
     } catch (Error const&) {
@@ -424,6 +425,7 @@ class Communicator {
   }
 
   [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
+    if (watch_) watch_->broke(why);
     int const all = size_of_world_ == 0 ? size() : size_of_world_;
     throw ClusterError({.what = "rank " + std::to_string(rank_in_world(rank())) + " of " +
                                 std::to_string(all) + " could not " + what,

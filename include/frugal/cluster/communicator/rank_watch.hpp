@@ -101,6 +101,18 @@ class RankWatch {
     }
   }
 
+  /// An exchange of this rank has failed. The others may be in the same one, so that a next one of this
+  /// rank would be taken for it.
+  void broke(std::string why) {
+    std::scoped_lock const lock(mutex_);
+    if (broken_.empty()) broken_ = std::move(why);
+  }
+  /// Why; empty while none has.
+  std::string broken() {
+    std::scoped_lock const lock(mutex_);
+    return broken_;
+  }
+
   /// From here on this rank is needed by the others.
   void enter_run() {
     change([this] { here_.state = State::runs; });
@@ -556,6 +568,7 @@ class RankWatch {
   Clock::time_point found_{};
   bool store_is_gone_ = false;
   bool connects_ = false;
+  std::string broken_{};
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
   Clock::time_point waits_until_{};
