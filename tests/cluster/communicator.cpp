@@ -272,6 +272,30 @@ TEST_CASE("a rank that ends is an error in the others, which name what they were
 }
 
 TEST_CASE(
+    "after an error nothing is exchanged any more: others could take it for what they wait for") {
+  auto const errors = ranks::run(3, [](std::shared_ptr<Communicator> const& all) {
+    static_cast<void>(all->gather(at::ones({1}), "the first"));
+    if (all->rank() == 2) return;
+    CHECK_THROWS_AS(static_cast<void>(all->gather(at::ones({1}), "the second")), ClusterError);
+    // Of another size: Gloo ends the process if ranks 0 and 1 are not in the same one.
+    if (all->rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    auto const begun = std::chrono::steady_clock::now();
+    try {
+      static_cast<void>(all->gather(at::ones({100}), "the third"));
+    } catch (ClusterError const&) {
+      CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(1));
+      throw;
+    }
+  });
+  for (std::size_t const rank : {0U, 1U}) {
+    CAPTURE(errors[rank]);
+    CHECK(errors[rank].find("could not complete the third") != std::string::npos);
+    CHECK(errors[rank].find(": rank 2 (") != std::string::npos);
+  }
+  CHECK(errors[2].empty());
+}
+
+TEST_CASE(
     "a message over a connection that has broken before it begins names the rank that ended") {
   auto const errors =
       ranks::run(2,

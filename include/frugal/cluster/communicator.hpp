@@ -97,11 +97,11 @@ class Communicator {
   ~Communicator() {
     if (ranks_.empty() && watch_) watch_->go();
     if (!watch_) return;
-    watch_->closes(true);
+    watch_->connects(true);
     device_data_.reset();
     host_data_.reset();
     control_.reset();
-    watch_->closes(false);
+    watch_->connects(false);
   }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
@@ -478,7 +478,8 @@ class Communicator {
   /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
   template <class Starts>
   c10::intrusive_ptr<c10d::Work> begin(std::string const& what, Starts&& starts) {
-    std::string verdict;
+    std::string verdict = watch_ ? watch_->broken() : std::string();
+    if (!verdict.empty()) refuse("complete " + what, verdict);
     try {
       return starts();
     } catch (Error const&) {
@@ -492,6 +493,7 @@ class Communicator {
   }
 
   [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
+    if (watch_) watch_->broke(why);
     int const all = size_of_world_ == 0 ? size() : size_of_world_;
     throw ClusterError({.what = "rank " + std::to_string(rank_in_world(rank())) + " of " +
                                 std::to_string(all) + " could not " + what,
@@ -512,7 +514,15 @@ class Communicator {
                                    : c10d::ProcessGroupGloo::createDeviceForHostname(
                                          detail::local_address_towards(world_.host, world_.port)));
     auto const begun = std::chrono::steady_clock::now();
+    struct Connects {
+      detail::RankWatch& watch;
+      explicit Connects(detail::RankWatch& of) : watch(of) { watch.connects(true); }
+      Connects(Connects const&) = delete;
+      Connects& operator=(Connects const&) = delete;
+      ~Connects() { watch.connects(false); }
+    };
     try {
+      Connects const connecting(*watch_);
       auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
       // wait() has the limit, which does not run while a rank is busy.

@@ -101,6 +101,18 @@ class RankWatch {
     }
   }
 
+  /// An exchange of this rank has failed. The others may be in the same one, so that a next one of this
+  /// rank would be taken for it.
+  void broke(std::string why) {
+    std::scoped_lock const lock(mutex_);
+    if (broken_.empty()) broken_ = std::move(why);
+  }
+  /// Why; empty while none has.
+  std::string broken() {
+    std::scoped_lock const lock(mutex_);
+    return broken_;
+  }
+
   /// From here on this rank is needed by the others.
   void enter_run() {
     change([this] { here_.state = State::runs; });
@@ -120,10 +132,10 @@ class RankWatch {
     });
     write();
   }
-  /// The connections are being closed. That of a machine which has vanished cannot be: then this process
-  /// ends, too.
-  void closes(bool begins) {
-    change([&] { closes_ = begins; });
+  /// Connections are being made or closed. Gloo may hang there when another rank has ended, or its machine has
+  /// vanished: then this process ends, too.
+  void connects(bool begins) {
+    change([&] { connects_ = begins; });
   }
   void at_step(std::uint64_t step) {
     change([&] { here_.step = step; });
@@ -420,8 +432,8 @@ class RankWatch {
     std::string ending;
     {
       std::scoped_lock const lock(mutex_);
-      bool const ends = !verdict_.empty() && ((!here_.noticed && !here_.looks) || closes_) &&
-                        (here_.state == State::runs || closes_) &&
+      bool const ends = !verdict_.empty() && ((!here_.noticed && !here_.looks) || connects_) &&
+                        (here_.state == State::runs || connects_) &&
                         Clock::now() - std::max(found_, moved_) >
                             (here_.busy <= 0 ? 1 : most_busy) * times_.grace;
       if (ends) ending = verdict_;
@@ -556,7 +568,8 @@ class RankWatch {
   std::string verdict_;
   Clock::time_point found_{};
   bool store_is_gone_ = false;
-  bool closes_ = false;
+  bool connects_ = false;
+  std::string broken_{};
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
   Clock::time_point waits_until_{};
