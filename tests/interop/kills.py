@@ -141,23 +141,24 @@ class Forks:
         self.process = subprocess.Popen([program, "--forks"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=kept | {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"})  # fmt: skip
         self.ended = {}
-        self.waiting = {}
+        self.starts = False  # an answer comes next
         self.answers = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
         for line in self.process.stdout:
             numbers = [int(each) for each in line.split()]
-            # One of a single rank has one number, and an end has two.
-            if numbers and len(numbers) == 2 and numbers[0] in self.waiting:
-                self.ended[numbers[0]] = numbers[1]
-            else:
-                for each in numbers:
-                    self.waiting[each] = True
+            # All of the start before have ended by then. The system gives numbers of processes again.
+            if self.starts:
+                self.starts = False
+                self.ended = {}
                 self.answers.put(numbers)
+            else:
+                self.ended[numbers[0]] = numbers[1]
 
     def start(self, size: int, outputs: Path, arguments: list) -> list:
         outputs.mkdir()
+        self.starts = True
         print(size, port(), outputs, *arguments, file=self.process.stdin, flush=True)
         return self.answers.get(timeout=60)
 

@@ -311,9 +311,16 @@ class Communicator {
   /// Null in a world of one.
   std::shared_ptr<SaveBoard> save_board() {
     if (size() == 1) return nullptr;
+    c10::intrusive_ptr<c10d::Store> own;
+    try {
+      own = store_->clone();  // a connection of its own
+    } catch (std::exception const& error) {
+      refuse("connect to the store once more",
+             watch_->find() + " (" + detail::first_line(error) + ")");
+    }
     return std::make_shared<detail::StoreBoard>(
         c10::make_intrusive<c10d::PrefixStore>("saves/" + std::to_string(save_boards_++),
-                                               store_->clone()),
+                                               std::move(own)),
         watch_, static_cast<unsigned>(rank()), static_cast<unsigned>(size()), limits_.collective);
   }
 
@@ -425,16 +432,16 @@ class Communicator {
         world_.token.empty() ? "" : world_.token + "/" + std::to_string(world_.restart));
     store_ = guarded;
     hosts_.assign(static_cast<std::size_t>(world_.size), "not here yet");
-    if (world_.rank == 0) open->set("token", detail::GuardedStore::fingerprint(world_.token));
-    watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
-                                                 world_.rank == 0 && !world_.agent_has_store,
-                                                 detail::WatchTimes{.grace = limits_.hung});
-    watch_->meets(/*begins=*/true);
     auto const look = [this] {
       std::string const ended = watch_->look_for_ended();
       if (!ended.empty()) refuse("meet the others", ended);
     };
     try {
+      if (world_.rank == 0) open->set("token", detail::GuardedStore::fingerprint(world_.token));
+      watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
+                                                   world_.rank == 0 && !world_.agent_has_store,
+                                                   detail::WatchTimes{.grace = limits_.hung});
+      watch_->meets(/*begins=*/true);
       detail::meet(
           *store_, world_, limits_.join,
           [this](int rank, detail::Arrival const& one) {

@@ -141,6 +141,18 @@ TEST_CASE("a process with another token, or with none, is told so at once") {
   }
 }
 
+/// A store that takes no further connection, as one whose process has just ended.
+struct Gone final : c10d::HashStore {
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    throw std::runtime_error("connection refused");
+  }
+};
+
+TEST_CASE("a store that goes while ranks come to it is an error of frugal") {
+  CHECK_THROWS_WITH_AS(Communicator(c10::make_intrusive<Gone>(), ranks::place(1, 2)),
+                       doctest::Contains("rank 1 of 2 could not meet the others"), ClusterError);
+}
+
 /// Sends garbage to a port, as a program that takes it for another service would.
 void send_garbage(std::uint16_t port, std::mt19937& draw, std::size_t size) {
   int const socket = support::connected(port);

@@ -73,8 +73,9 @@ inline c10::intrusive_ptr<c10d::Store> store_of(World const& world, WaitLimits c
   options.timeout = limits.join;
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(world.host, options);
-    // From here on waits are GuardedStore's: this is for a value that someone removes while it is read.
-    store->setTimeout(std::chrono::minutes(1));
+    // From here on waits are GuardedStore's: this is for a value that someone removes while it is read, and
+    // for further connections.
+    store->setTimeout(std::chrono::seconds(45));
     return c10::make_intrusive<c10d::PrefixStore>("frugal/" + std::to_string(world.restart),
                                                   std::move(store));
   } catch (std::exception const& error) {
