@@ -39,7 +39,8 @@ TEST_CASE("labels of one byte, as a mask has them, are left out too") {
   CHECK(over<IgnoreIndex<255, TopK<2>>>(set).result() == 1);
   CHECK(over<IgnoreIndex<255, F1Score<Macro>>>(set).result() == doctest::Approx(1.0 / 3));
   // 255 is not -1 in one byte: it is a label, and of no class.
-  CHECK_THROWS_AS(static_cast<void>(over<IgnoreIndex<-1, Accuracy>>(set).result()), frugal::MetricError);
+  CHECK_THROWS_AS(static_cast<void>(over<IgnoreIndex<-1, Accuracy>>(set).result()),
+                  frugal::MetricError);
 }
 
 }  // namespace frugal_test::metrics_ignore_index

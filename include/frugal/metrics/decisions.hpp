@@ -229,6 +229,9 @@ class OutsideTally {
       if (!archive.holds("outside")) return;
     }
     outside_.persist(archive, "outside");
+    if constexpr (requires { archive.holds("outside_classes"); }) {
+      if (!archive.holds("outside_classes")) return;
+    }
     archive("outside_classes", classes_);
   }
 
