@@ -433,7 +433,7 @@ class Communicator {
     store_ = guarded;
     hosts_.assign(static_cast<std::size_t>(world_.size), "not here yet");
     auto const look = [this] {
-      std::string const ended = watch_->look_for_ended();
+      std::string const ended = watch_->noticed(watch_->look_for_ended());
       if (!ended.empty()) refuse("meet the others", ended);
     };
     try {
@@ -492,7 +492,7 @@ class Communicator {
     } catch (Error const&) {
       throw;  // of frugal: the backend could not be made
     } catch (std::exception const& error) {
-      verdict = watch_ ? watch_->find_ended() : std::string();
+      verdict = watch_ ? watch_->noticed(watch_->find_ended()) : std::string();
       if (verdict.empty()) throw;  // the backend's own
       verdict += " (" + detail::first_line(error) + ")";
     }
@@ -555,10 +555,8 @@ class Communicator {
     constexpr std::chrono::milliseconds slice(250);
     Looks looks;
     bool const is_sliced = watch_ && is_of_gloo(work);
-    // Of slices, and not by the clock: this process may have been stopped.
-    std::chrono::milliseconds waited(0);
-    auto const half = limits_.collective / 2;
-    auto looks_at = half;
+    detail::WaitLimit limit(limits_.collective, slice);
+    if (is_sliced) limit = watch_->limit_of(limits_.collective);
     while (is_sliced && !work.isCompleted()) {
       try {
         work.wait(slice);
@@ -570,15 +568,8 @@ class Communicator {
         throw detail::OthersHaveEnded{std::move(verdict)};
       }
       if (of_all) look_for_others(looks, what);
-      waited += slice;
-      if (waited < looks_at) continue;
-      // From the end of what a rank is busy with, half of the limit is left at least.
-      if (watch_->others_are_busy()) {
-        waited = std::chrono::milliseconds(0);
-        looks_at = half;
-      } else if (looks_at == half) {
-        looks_at = limits_.collective;
-      } else if (!work.isCompleted()) {
+      limit.pass(slice);  // not by the clock: this process may have been stopped
+      if (limit.wants_look() && limit.is_over(watch_->busy_times()) && !work.isCompleted()) {
         throw std::runtime_error("the time limit of an exchange");
       }
     }

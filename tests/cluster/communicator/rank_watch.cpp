@@ -139,36 +139,50 @@ TEST_CASE("a rank whose process the system knows to be dead is not waited for") 
   CHECK(one.look_for_ended().starts_with("rank 1 (two) has ended"));
 }
 
-TEST_CASE("while a rank is busy the others wait for it longer than for any other") {
+TEST_CASE("what a rank is busy with is in its total, whoever looks, and however seldom") {
   Ranks ranks;
-  CHECK(!ranks.all[1]->others_are_busy());
+  auto const total = [&](std::size_t rank) { return ranks.all[1]->busy_times()[rank].total; };
+  CHECK(total(0) == 0);
+  {
+    auto const busy = ranks.all[0]->busy();
+    CHECK(ranks.all[1]->busy_times()[0].now);
+    CHECK_FALSE(ranks.all[1]->busy_times()[2].now);
+    std::this_thread::sleep_for(30ms);
+  }
+  CHECK_FALSE(ranks.all[1]->busy_times()[0].now);
+  std::uint64_t const first = total(0);
+  CHECK(first >= 30'000);
   auto busy = ranks.all[0]->busy();
-  CHECK(ranks.all[1]->others_are_busy());
   {
     auto const waits = ranks.all[0]->idle();
-    std::this_thread::sleep_for(50ms);
-    CHECK(!ranks.all[1]->others_are_busy());
+    std::uint64_t const before = total(0);
+    CHECK_FALSE(ranks.all[1]->busy_times()[0].now);
+    std::this_thread::sleep_for(100ms);
+    CHECK(total(0) == before);
   }
+  CHECK(ranks.all[1]->busy_times()[0].now);
+  std::uint64_t const before = total(0);
+  for (int i = 0; i < 500 && total(0) == before; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(total(0) > before);  // by the beats
+
   std::atomic<int> calls = 0;
-  {
-    auto const limited = ranks.all[1]->on_verdict([&] { ++calls; }, 50ms);
-    std::this_thread::sleep_for(500ms);
-    CHECK(calls == 0);
-    busy.reset();
-    for (int i = 0; i < 500 && calls == 0; ++i) std::this_thread::sleep_for(10ms);
-    CHECK(calls == 1);
-  }
+  auto const limited = ranks.all[1]->on_verdict([&] { ++calls; }, 400ms);
+  std::this_thread::sleep_for(1500ms);
+  CHECK(calls == 0);
+  busy.reset();
+  for (int i = 0; i < 500 && calls == 0; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(calls == 1);
 }
 
 TEST_CASE("nothing that a stranger says of a rank is taken for a number or printed as it is") {
   Ranks ranks;
-  for (std::string const text : {"", "x", "7 99 0 0 0 0 0 0 0 here", "1 1 0"}) {
+  for (std::string const text : {"", "x", "7 99 0 0 0 0 0 0 0 0 here", "1 1 0"}) {
     CAPTURE(text);
     ranks.all[2].reset();
     ranks.store->set("watch/2", text);
     CHECK(ranks.all[0]->find().find("what a rank says of itself is damaged (rank 2)") == 0);
   }
-  ranks.store->set("watch/2", std::string("1 3 0 0 7 0 0 0 0 gone\x1b[2J"));
+  ranks.store->set("watch/2", std::string("1 3 0 0 7 0 0 0 0 0 gone\x1b[2J"));
   CHECK(ranks.all[0]->find() == "rank 2 (three) failed at step 7: gone [2J");
 }
 
@@ -214,7 +228,13 @@ void unlike_others(std::string const& name) {
   if (name == "never comes" && world.rank == 3) return rank_processes::answer("away");
   std::thread dies;
   if (name == "never comes" && world.rank == 2) {
-    dies = std::thread([] { std::this_thread::sleep_for(1s), std::raise(SIGKILL); });
+    dies = std::thread([world] {
+      auto const store = fr::detail::store_of(world, {});
+      c10d::PrefixStore open(fr::detail::GuardedStore::fingerprint(""), store);
+      while (!open.check({"here/0", "here/1", "here/2"})) std::this_thread::sleep_for(10ms);
+      std::this_thread::sleep_for(1s);  // beats say so, too
+      std::raise(SIGKILL);
+    });
   }
   try {
     auto const all = fr::Communicator::join(world, {.join = 40s, .collective = 60s, .hung = 1s});

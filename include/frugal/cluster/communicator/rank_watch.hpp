@@ -25,6 +25,7 @@
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
+#include <frugal/cluster/communicator/wait_limit.hpp>
 
 namespace frugal::detail {
 
@@ -87,19 +88,18 @@ class RankWatch {
   [[nodiscard]] std::shared_ptr<void> busy() { return busier(1); }
   /// While the result lives, one that is busy waits for another one, so that the limit counts.
   [[nodiscard]] std::shared_ptr<void> idle() { return busier(-1); }
-  /// For one that has waited for long: whether a rank that is alive is busy.
-  bool others_are_busy() {
+  /// Of each rank, for a WaitLimit; empty if the store does not answer: the wait has no reason to go on.
+  std::vector<BusyTime> busy_times() {
     try {
-      std::vector<Place> const before = read();
-      for (int i = 0; i < enough_beats; ++i) {
-        std::this_thread::sleep_for(times_.beat);
-        if (any_busy(before, read())) return true;
-      }
-      return false;
+      std::vector<BusyTime> all;
+      for (Place const& each : read()) all.push_back({each.busy_time, each.busy != 0});
+      return all;
     } catch (std::exception const&) {
-      return false;  // the store is gone: the wait has no reason to go on
+      return {};
     }
   }
+  /// Of a wait for the others.
+  WaitLimit limit_of(std::chrono::milliseconds limit) const { return {limit, times_.beat}; }
 
   /// An exchange of this rank has failed. The others may be in the same one, so that a next one of this
   /// rank would be taken for it.
@@ -159,18 +159,16 @@ class RankWatch {
   void leave() {
     change([this] { here_.waits = false; });
   }
-  /// While the result lives, `then` is called if there is a verdict or `limit` has passed and no rank is
-  /// busy, by the thread of the beats, or at once.
+  /// While the result lives, `then` is called if there is a verdict or `limit` (WaitLimit) is over, by the
+  /// thread of the beats, or at once.
   [[nodiscard]] auto on_verdict(std::function<void()> then, std::chrono::milliseconds limit) {
     bool is_over = false;
     {
       std::scoped_lock const lock(waiting_mutex_, mutex_);
       is_over = !verdict_.empty();
       if (!is_over) waiting_ = std::move(then);
-      waits_until_ = Clock::now() + limit / 2;
-      is_half_ = true;
-      wait_limit_ = limit;
-      seen_.clear();
+      wait_limit_ = limit_of(limit);
+      passed_ = Clock::now();
     }
     if (is_over) then();
     struct Ends {
@@ -194,7 +192,10 @@ class RankWatch {
         here_.what = line;
       });
       write();
-      agree(name(rank_) + " failed at step " + std::to_string(here_.step) + ": " + line);
+      std::string const found =
+          agree(name(rank_) + " failed at step " + std::to_string(here_.step) + ": " + line);
+      std::scoped_lock const lock(mutex_);
+      if (verdict_.empty()) verdict_ = found;  // leave_run() waits until the others have it
     } catch (std::exception const&) {
       // Its beats will stop.
     }
@@ -222,9 +223,10 @@ class RankWatch {
   /// a rank has ended if the system of this machine says so, or if it has been silent for long, in the
   /// eyes of a process that has not been stopped itself.
   std::vector<bool> ended_ranks() { return ended_in(read()); }
-  /// For one that waits for the others, and calls it again and again: a verdict if one has ended, failed
-  /// or left, and otherwise nothing.
+  /// For one that waits for the others, and calls it again and again: a verdict if there is one, or if one
+  /// has ended, failed or left, and otherwise nothing.
   std::string look_for_ended() {
+    if (std::string found = seen_verdict(); !found.empty()) return found;
     try {
       std::vector<Place> const now = read();
       std::vector<bool> const ended = ended_in(now);
@@ -258,6 +260,15 @@ class RankWatch {
       return why(error);
     }
   }
+  /// This rank ends with a verdict that such a look has found. Not before it has: the process that serves
+  /// the store may end then.
+  std::string noticed(std::string verdict) {
+    if (verdict.empty()) return verdict;
+    change([this] { here_.noticed = true; });
+    write();
+    linger();
+    return verdict;
+  }
   /// Finds one, after an exchange has failed here.
   std::string find() {
     change([this] { here_.looks = true; });
@@ -265,12 +276,7 @@ class RankWatch {
     try {
       std::vector<Place> const before = read();
       std::this_thread::sleep_for(times_.beat * 5 / 2);
-      std::string const found = agree(judge(before, read()));
-      // Not before: the process that serves the store may end then.
-      change([this] { here_.noticed = true; });
-      write();
-      linger();
-      return found;
+      return noticed(agree(judge(before, read())));
     } catch (std::exception const& error) {
       return why(error);
     }
@@ -279,7 +285,12 @@ class RankWatch {
  private:
   std::shared_ptr<void> busier(int by) {
     auto const add = [this](int more) {
-      change([&] { here_.busy += more; });
+      change([&] {
+        auto const now = Clock::now();
+        if (here_.busy > 0) busy_before_ += now - busy_since_;
+        busy_since_ = now;
+        here_.busy += more;
+      });
       write();
     };
     add(by);
@@ -287,8 +298,7 @@ class RankWatch {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr int enough_beats = 5;  ///< to see whether a rank beats
-  static constexpr int most_busy = 30;    ///< times the grace of one that is not
+  static constexpr int most_busy = 30;  ///< times the grace of one that is not
   enum class State { joined, runs, left, failed, gone };
   static constexpr std::string_view no_store =
       "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
@@ -310,6 +320,7 @@ class RankWatch {
     bool waits = false;           ///< in the last one of them
     std::uint64_t since = 0;      ///< milliseconds in which it has neither begun nor left one
     int busy = 0;                 ///< with how many checkpoints
+    std::uint64_t busy_time = 0;  ///< microseconds so far
     std::string what{};           ///< the last exchange, or the error
   };
 
@@ -361,9 +372,12 @@ class RankWatch {
       if (store_is_gone_) return;
       auto const since =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_);
+      auto const busy = busy_before_ + (here_.busy > 0 ? Clock::now() - busy_since_ : busy_none);
+      auto const busy_time = std::chrono::duration_cast<std::chrono::microseconds>(busy);
       text << ++here_.beats << ' ' << static_cast<int>(here_.state) << ' ' << here_.noticed << ' '
            << here_.looks << ' ' << here_.step << ' ' << here_.exchanges << ' ' << here_.waits
-           << ' ' << since.count() << ' ' << std::max(here_.busy, 0) << ' ' << here_.what;
+           << ' ' << since.count() << ' ' << std::max(here_.busy, 0) << ' ' << busy_time.count()
+           << ' ' << here_.what;
     }
     try {
       store_->set(key(rank_), text.str());
@@ -377,20 +391,38 @@ class RankWatch {
     if (verdict_.empty()) verdict_ = reason;
     found_ = Clock::now();
   }
-  /// The process that serves the store ends last: the others must be able to read the verdict.
+  /// The process that serves the store ends last: the others must be able to read the verdict. Those that
+  /// wait notice it soon; one that hangs, and one that was killed, do not.
   void linger() {
     if (!serves_) return;
     auto const begun = Clock::now();
+    bool meets = false;
+    auto until = begun + 20 * times_.beat;
+    {
+      std::scoped_lock const lock(mutex_);
+      meets = !has_met_.load() || connects_;
+      if (lingers_until_ == Clock::time_point()) lingers_until_ = until;
+      until = lingers_until_;
+    }
     try {
+      std::vector<Place> const first = read();
+      std::vector<Place> all = first;
+      auto const is_awaited = [&](std::size_t rank) {
+        Place const& each = all[rank];
+        bool const is_here =
+            each.state == State::runs || (each.state == State::joined && each.beats != 0);
+        if (static_cast<int>(rank) == rank_ || each.noticed || !is_here) return false;
+        auto const now = Clock::now();
+        if (each.beats == first[rank].beats && now > begun + 5 * times_.beat) return false;
+        bool const waits = each.waits || each.looks || (meets && each.state == State::joined);
+        return now < (waits ? until : begun + 2 * times_.beat);
+      };
       while (true) {
-        std::vector<Place> const all = read();
-        bool const over = std::ranges::all_of(
-            all, [](Place const& each) { return each.noticed || each.state != State::runs; });
-        // A look takes two beats and a half. A rank that was killed notices nothing.
-        bool const looks =
-            std::ranges::any_of(all, [](Place const& each) { return each.looks && !each.noticed; });
-        if (over || Clock::now() > begun + (looks ? 5 : 2) * times_.beat) return;
+        bool any = false;
+        for (std::size_t rank = 0; rank < all.size(); ++rank) any = any || is_awaited(rank);
+        if (!any) return;
         std::this_thread::sleep_for(times_.beat / 5);
+        all = read();
       }
     } catch (std::exception const&) {
       return;
@@ -404,7 +436,7 @@ class RankWatch {
     text.imbue(std::locale::classic());
     int state = 0;
     text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
-        place.waits >> place.since >> place.busy;
+        place.waits >> place.since >> place.busy >> place.busy_time;
     if (!text || state < 0 || state > static_cast<int>(State::gone)) {
       throw ClusterError({.what = "what a rank says of itself is damaged",
                           .where = "rank " + std::to_string(rank),
@@ -451,37 +483,14 @@ class RankWatch {
       std::scoped_lock const lock(mutex_);
       is_over = !verdict_.empty();
     }
-    if (!is_over && Clock::now() < waits_until_) return;
-    if (!is_over && may_wait_on()) return;
+    if (!is_over) {
+      auto const now = Clock::now();
+      auto const passed = std::min<Clock::duration>(now - passed_, 2 * times_.beat);
+      passed_ = now;
+      wait_limit_->pass(std::chrono::duration_cast<std::chrono::milliseconds>(passed));
+      if (!wait_limit_->wants_look() || !wait_limit_->is_over(busy_times())) return;
+    }
     std::exchange(waiting_, nullptr)();
-  }
-  /// After the limit of a wait: whether a rank is busy, or that is not known yet. Looks at each beat,
-  /// because this thread must beat meanwhile.
-  bool may_wait_on() {
-    try {
-      std::vector<Place> now = read();
-      if (seen_.empty()) {
-        seen_ = std::move(now);
-        looks_ = 0;
-        return true;
-      }
-      bool const busy = any_busy(seen_, now);
-      if (!busy && ++looks_ < enough_beats) return true;
-      seen_.clear();
-      if (!busy && !is_half_) return false;
-      // From the end of what a rank is busy with, half of the limit is left at least.
-      is_half_ = busy;
-      waits_until_ = Clock::now() + wait_limit_ / 2;
-      return true;
-    } catch (std::exception const&) {
-      return false;
-    }
-  }
-  static bool any_busy(std::vector<Place> const& before, std::vector<Place> const& now) {
-    for (std::size_t rank = 0; rank < now.size(); ++rank) {
-      if (now[rank].busy != 0 && now[rank].beats != before[rank].beats) return true;
-    }
-    return false;
   }
   /// Whether there is a verdict in the store.
   void look() {
@@ -565,18 +574,19 @@ class RankWatch {
   std::mutex mutex_;
   Place here_;
   Clock::time_point moved_ = Clock::now();
+  Clock::time_point busy_since_{};
+  static constexpr Clock::duration busy_none{};
+  Clock::duration busy_before_{};  ///< until then
   std::string verdict_;
   Clock::time_point found_{};
+  Clock::time_point lingers_until_{};  ///< at most
   bool store_is_gone_ = false;
   bool connects_ = false;
   std::string broken_{};
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless
-  Clock::time_point waits_until_{};
-  std::chrono::milliseconds wait_limit_{};
-  std::vector<Place> seen_{};               ///< where all were, after that limit
-  bool is_half_ = true;                     ///< of the limit
-  int looks_ = 0;                           ///< since then
+  std::optional<WaitLimit> wait_limit_{};
+  Clock::time_point passed_{};              ///< of that limit, up to here
   std::unique_ptr<PeriodicThread> thread_;  // last: it uses the members above
 };
 

@@ -32,8 +32,8 @@ class StoreBoard final : public SaveBoard {
     using Clock = std::chrono::steady_clock;
     auto const waits = watch_->idle();
     auto const begun = Clock::now();
-    auto looked = begun, limited = begun;
-    bool has_looked = false;  // at half of the limit, whether one is busy
+    auto looked = begun, passed = begun;
+    WaitLimit limit = watch_->limit_of(limit_);
     std::chrono::milliseconds pause(1);
     while (!is_there(key)) {
       if (std::string const verdict = watch_->seen_verdict(); !verdict.empty()) refuse(verdict);
@@ -46,12 +46,12 @@ class StoreBoard final : public SaveBoard {
         if (!ended.empty()) refuse(ended);
         looked = Clock::now();
       }
-      if (Clock::now() - limited > (has_looked ? limit_ : limit_ / 2)) {
-        bool const busy = watch_->others_are_busy();
-        if (busy) limited = Clock::now();
-        bool const is_last = has_looked && !busy;
-        has_looked = !busy;
-        if (!is_last || is_there(key)) continue;
+      auto const now = Clock::now();
+      // Not more: this process may have been stopped.
+      auto const more = std::chrono::duration_cast<std::chrono::milliseconds>(now - passed);
+      passed += more;
+      limit.pass(std::min<std::chrono::milliseconds>(more, std::chrono::seconds(2)));
+      if (limit.wants_look() && limit.is_over(watch_->busy_times()) && !is_there(key)) {
         refuse(watch_->accuse(
             static_cast<int>(rank),
             "written its part of a checkpoint for " +
