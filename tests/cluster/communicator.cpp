@@ -15,7 +15,10 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <locale>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -112,6 +115,201 @@ TEST_CASE("ranks at different exchanges are told so, all of them, with both plac
         "0, step 0 in a verdict");
 }
 
+TEST_CASE("what two ranks exchange under one name and of one size is told from other things") {
+  using Frame = frugal::detail::ControlFrame;
+  auto const head = [](std::string const& what, at::Tensor const& message, std::uint64_t tensors) {
+    return Frame::head(what, 3, message, {}, tensors);
+  };
+  auto const difference = [](Frame::Head const& other, Frame::Head const& mine) {
+    return Frame::difference(other, "rank 1", mine, "rank 0");
+  };
+  at::Tensor const six = at::zeros({2, 3});
+  std::string const name = "a message whose name is longer than the room for it";
+  Frame::Head const mine = head(name, six, 4);
+  CHECK(difference(head(name, six.clone(), 4), mine).empty());
+  CHECK(difference(head(name + " here", six, 4), mine) ==
+        "rank 1 is in another exchange, and rank 0 in one whose name begins with a message whose "
+        "name is longer  (epoch 0, position 0, step 0)");
+  std::string const other_kind =
+      "rank 1 sends a tensor of another type or shape, and rank 0 one of as many bytes for ";
+  CHECK(difference(head(name, six.view({3, 2}), 4), mine).starts_with(other_kind));
+  CHECK(difference(head(name, six.to(at::kInt), 4), mine).starts_with(other_kind));
+  CHECK(difference(head(name, six, 5), mine)
+            .starts_with("rank 1 has begun 5 exchanges of tensors, and rank 0 4 before "));
+}
+
+TEST_CASE("ranks that have begun different numbers of sums are told so before they add up others") {
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    at::Tensor sum = at::ones({3}), more = at::ones({3});
+    all->complete(all->start_sum(sum), "a sum");
+    static_cast<void>(all->gather(at::ones({1}), "the losses of a step", /*after_tensors=*/true));
+    // It never comes about, and a message goes another way.
+    auto const work = all->rank() == 2 ? all->start_sum(more) : nullptr;
+    static_cast<void>(all->gather(at::ones({1}), "a message at another place"));
+    static_cast<void>(all->gather(at::ones({1}), "the losses of a step", /*after_tensors=*/true));
+  });
+  for (std::string const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find("rank 2 has begun 2 exchanges of tensors, and rank 0 1 before the losses of a "
+                     "step (epoch 0, position 0, step 0)") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that would send messages in frames of different sizes are told so") {
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
+    all->set_message_room(5000);
+    at::Tensor const rows = all->gather(at::full({600}, all->rank(), at::kLong), "numbers");
+    if (!rows.select(1, 599).equal(at::arange(3))) throw std::runtime_error("wrong numbers");
+    all->reset_message_room();
+    all->set_message_room(all->rank() == 1 ? 4000 : 5000);
+  });
+  for (std::string const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find("rank 1 sends up to 4000 bytes in a message, and rank 0 5000") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a group keeps what it needs of its world, and has each of its ranks once") {
+  std::vector<std::int64_t> sums(3);
+  auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator>& all) {
+    int const rank = all->rank();
+    for (std::vector<int> const& bad :
+         std::vector<std::vector<int>>{{}, {rank, rank}, {rank, 3}, {-1, rank}, {(rank + 1) % 3}}) {
+      CHECK_THROWS_AS(all->group(bad, "bad"), frugal::SettingsError);
+    }
+    // The second one of a name has its own connections.
+    for (int i = 0; i < 2; ++i) {
+      auto const group = all->group({0, 1, 2}, "same name");
+      CHECK(group->gather(at::ones({1}), "ones").sum().item<double>() == 3);
+    }
+    auto const group = all->group({2, 1, 0}, "turned");
+    all.reset();
+    // Its first tensor connects: it waits in the store, and looks for ranks that have ended.
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    at::Tensor sum = at::full({1}, rank + 1, at::kLong);
+    group->complete(group->start_sum(sum), "a sum");
+    sums[static_cast<std::size_t>(rank)] = sum.item<std::int64_t>();
+  });
+  CAPTURE(errors.front());
+  CHECK(ranks::none(errors));
+  CHECK(sums == std::vector<std::int64_t>(3, 6));
+}
+
+/// Digits in groups with a space between, as in France.
+struct Spaces : std::numpunct<char> {
+  char do_thousands_sep() const override { return ' '; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST_CASE("what a rank says of itself does not depend on the program's locale") {
+  using frugal::detail::RankPlace;
+  std::locale const before = std::locale::global(std::locale(std::locale::classic(), new Spaces));
+  frugal::detail::BegunExchanges const begun{
+      .look = 1, .messages = 200, .tensors = 300, .awaited = 12345, .what = "a sum"};
+  auto const read = frugal::detail::BegunExchanges::parse(begun.text());
+  RankPlace const place{.beats = 1, .step = 12345, .exchanges = 300, .what = "a sum"};
+  auto const there = RankPlace::parse(place.text());
+  std::locale::global(before);
+  CHECK(begun.text() == "1 200 300 12345 a sum");
+  CHECK(read.text() == begun.text());
+  REQUIRE(there);
+  CHECK(there->text() == "1 0 0 0 12345 300 0 0 0 0 a sum");
+  CHECK_FALSE(RankPlace::parse("1 0 0"));
+}
+
+/// A store that does not answer.
+struct Silent final : c10d::HashStore {
+  using c10d::HashStore::set;
+  void set(std::string const&, std::vector<std::uint8_t> const&) override {
+    throw std::runtime_error("no answer");
+  }
+};
+
+TEST_CASE("a look at the others refuses what is not of this run, and waits without an answer") {
+  using frugal::detail::BegunExchanges;
+  using frugal::detail::BlockedLook;
+  using frugal::detail::GuardedStore;
+  auto const open = c10::make_intrusive<c10d::HashStore>();
+  GuardedStore one(open, "a token of the run"), two(open, "a token of the run");
+  BegunExchanges mine{.messages = 4, .tensors = 3, .awaited = 3, .what = "a sum"};
+  BegunExchanges other{.look = 1, .messages = 5, .tensors = 2, .what = "a message"};
+  BlockedLook looks(std::chrono::milliseconds(0));
+  CHECK(looks.is_due());
+  two.set("begun/1", other.text());
+  CHECK_FALSE(looks.look(one, 0, 2, mine));
+  CHECK_FALSE(looks.look(one, 0, 2, mine));  // it has not said so again
+  ++other.look;
+  two.set("begun/1", other.text());
+  auto const found = looks.look(one, 0, 2, mine);
+  REQUIRE(found);
+  CHECK(found->rank == 1);
+  CHECK(found->waits_in == "a message");
+  open->set("begun/1", std::vector<std::uint8_t>{'3', ' ', '5'});
+  CHECK_THROWS_WITH_AS(looks.look(one, 0, 2, mine), doctest::Contains("is not of this run"),
+                       ClusterError);
+
+  BlockedLook later(std::chrono::hours(1));
+  Silent silent;
+  CHECK_FALSE(later.look(silent, 0, 2, mine));
+  CHECK_FALSE(later.is_due());
+}
+
+TEST_CASE("a value that is not of this run ends a wait for the others, and all hear of it") {
+  auto const store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Communicator all(store, ranks::place(rank, 2), ranks::short_limits);
+        all.enter_run();
+        if (rank == 1) {
+          store->set("none/begun/1", std::vector<std::uint8_t>{'x'});
+          for (std::uint64_t i = 0; i < 3000; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            all.at_step(i);
+          }
+        } else {
+          static_cast<void>(all.gather(at::ones({1}), "a message"));
+        }
+      } catch (std::exception const& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (std::string const& error : errors) {
+    CAPTURE(error);
+    CHECK(error.find(") ends: a value in the store is not of this run ('begun/1', 1 bytes)") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("the text of the first rank is awaited, by both ends, until the limit of an exchange") {
+  using frugal::detail::FirstWord;
+  using frugal::detail::RankWatch;
+  auto const store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::string> const hosts{"one", "two"};
+  frugal::detail::WatchTimes const quick{.beat = std::chrono::milliseconds(20)};
+  RankWatch first(store, 0, hosts, false, quick), second(store, 1, hosts, false, quick);
+  std::chrono::milliseconds const limit(400);
+  frugal::World const one = ranks::place(0, 2), two = ranks::place(1, 2);
+  FirstWord says(*store, first, one, 0, limit), hears(*store, second, two, 0, limit);
+  auto const same = [](int rank) { return rank; };
+  std::string why;
+
+  std::thread other([&] { says.say("a", "saved", same); });
+  auto const heard = hears.hear("a", why);
+  CHECK((heard && *heard == "saved"));
+  other.join();
+  says.say("b", "saved", same);  // nobody reads it
+  CHECK((hears.hear("b", why) == std::optional<std::string>("saved")));
+  // It beats, and says nothing.
+  CHECK_FALSE(hears.hear("c", why));
+  CHECK(why == "rank 0 (one) has not said what it has saved for 0 s");
+}
+
 TEST_CASE("a rank that waits for a message while the others add up is named, and does not hang") {
   auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
     all->enter_run();
@@ -170,26 +368,36 @@ TEST_CASE("ranks that have read other samples in a window are told so") {
 TEST_CASE("an address of loopback is an error if a rank is on another machine") {
   using frugal::detail::require_reachable;
   std::vector<std::string> const hosts{"a, process 1", "b, process 2"};
-  CHECK_NOTHROW(require_reachable({"10.0.0.1", "10.0.0.2"}, hosts, ""));
-  CHECK_NOTHROW(require_reachable({"eth0", "eth1"}, hosts, ""));
-  CHECK_NOTHROW(
-      require_reachable({"127.0.0.1", "127.0.0.1"}, hosts, ""));  // containers of one machine
+  auto const check = [&](std::string const& one, std::string const& other,
+                         std::string const& network = "", std::string const& its = "") {
+    require_reachable({{one, network}, {other, its}}, hosts, "");
+  };
+  CHECK_NOTHROW(check("10.0.0.1", "10.0.0.2"));
+  CHECK_NOTHROW(check("eth0", "eth1"));
+  CHECK_NOTHROW(check("127.0.0.1", "127.0.0.1"));  // containers of one machine
   for (std::string const bad : {"127.0.1.1", "::1", "lo", "::ffff:127.0.0.1"}) {
-    CHECK_THROWS_WITH_AS(
-        require_reachable({bad, "10.0.0.2"}, hosts, ""),
-        doctest::Contains(
-            ("rank 0 (a, process 1) would give the others the address " + bad).c_str()),
-        ClusterError);
-    CHECK_THROWS_WITH_AS(require_reachable({"10.0.0.2", bad}, hosts, ""),
+    CAPTURE(bad);
+    auto const refused = doctest::Contains(
+        ("rank 0 (a, process 1) would give the others the address " + bad).c_str());
+    CHECK_THROWS_WITH_AS(check(bad, "10.0.0.2"), refused, ClusterError);
+    CHECK_THROWS_WITH_AS(check(bad, "10.0.0.2", "boot net", "boot net of another"), refused,
+                         ClusterError);
+    CHECK_THROWS_WITH_AS(check("10.0.0.2", bad),
                          doctest::Contains("Set GLOO_SOCKET_IFNAME on each machine"), ClusterError);
+    // One machine under two names.
+    CHECK_NOTHROW(check(bad, "10.0.0.2", "boot net", "boot net"));
+    CHECK_THROWS_WITH_AS(require_reachable({{bad, "one"}, {"10.0.0.2", "one"}, {"10.0.0.3", "two"}},
+                                           {"a", "b", "c"}, ""),
+                         doctest::Contains("rank 2 (c) is on another machine"), ClusterError);
   }
   auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
     auto const store = c10::make_intrusive<c10d::HashStore>();
     frugal::World world = all->world();
     world.size = 1, world.rank = 0;
-    std::vector<std::string> const found =
-        frugal::detail::exchange_addresses(*store, world, std::chrono::seconds(5));
-    if (found != std::vector<std::string>{"127.0.0.1"}) throw std::runtime_error(found.front());
+    auto const found = frugal::detail::exchange_addresses(*store, world, std::chrono::seconds(5));
+    if (found.size() != 1 || found.front().address != "127.0.0.1" ||
+        found.front().network != frugal::detail::this_network())
+      throw std::runtime_error(found.front().address);
   });
   CHECK(ranks::none(errors));
 }

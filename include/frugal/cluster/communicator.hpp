@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -18,11 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/cluster/communicator/backends.hpp>
 #include <frugal/cluster/communicator/begun_exchanges.hpp>
+#include <frugal/cluster/communicator/blocked_look.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>
+#include <frugal/cluster/communicator/first_word.hpp>
 #include <frugal/cluster/communicator/guarded_store.hpp>
-#include <frugal/cluster/communicator/local_address.hpp>
+#include <frugal/cluster/communicator/meeting.hpp>
 #include <frugal/cluster/communicator/no_pipe_signal.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
@@ -42,17 +45,6 @@ enum class Transport {
 
 namespace detail {
 
-#ifdef USE_C10D_NCCL
-inline c10::intrusive_ptr<c10d::Backend> nccl_group(c10::intrusive_ptr<c10d::Store> store, int rank,
-                                                    int size, WaitLimits const& limits) {
-  auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = limits.collective;
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(
-      c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(store)), rank, size,
-      std::move(options));
-}
-#endif
-
 /// Thrown out of a wait that would not end.
 struct OthersHaveEnded {
   std::string verdict{};
@@ -70,7 +62,7 @@ struct OthersHaveEnded {
 ///          WaitLimits::collective. NCCL's exchanges are awaited by the GPU: there its own watch ends
 ///          the process after that time, if no exchange by Gloo has noticed before. After an error the
 ///          communicator cannot be used any more.
-class Communicator {
+class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// Waits until all processes have come.
   static std::shared_ptr<Communicator> join(World const& world, WaitLimits const& limits = {},
@@ -87,7 +79,8 @@ class Communicator {
       hosts_ = {detail::this_process()};
       return;
     }
-    meet(std::move(store));
+    detail::Meeting met = detail::Meeting::of(std::move(store), world_, limits_);
+    store_ = std::move(met.store), watch_ = std::move(met.watch), hosts_ = std::move(met.hosts);
     control_ = gloo("control");
   }
 
@@ -106,7 +99,8 @@ class Communicator {
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
   /// watch. `name` is theirs alone. `counts`: whether all ranks of the world make as many exchanges in
-  /// groups of this kind, so that fewer of them mean a rank that hangs.
+  /// groups of this kind, so that fewer of them mean a rank that hangs. SettingsError if `ranks` has not
+  /// this rank, one twice, or one that is not there.
   std::shared_ptr<Communicator> group(std::vector<int> const& ranks, std::string const& name,
                                       bool counts = true) {
     return std::shared_ptr<Communicator>(new Communicator(*this, ranks, name, counts));
@@ -144,14 +138,15 @@ class Communicator {
 
   /// `mine` of each rank, row by row: [size, ...]. In host memory; carried beside the exchanges of
   /// gradients. ClusterError, in all ranks, if they are not at the same exchange (ControlFrame).
-  at::Tensor gather(at::Tensor const& mine, char const* what) {
+  /// `after_tensors`: at a place where all have begun the same exchanges of tensors.
+  at::Tensor gather(at::Tensor const& mine, char const* what, bool after_tensors = false) {
     if (size() == 1) return mine.unsqueeze(0);
     using Frame = detail::ControlFrame;
     at::Tensor const own = mine.contiguous();
     std::int64_t const room = Frame::room(frame_);
     auto const bytes = static_cast<std::int64_t>(own.nbytes());
     Frame::Head const head =
-        Frame::head(what, gathers_++, static_cast<std::uint64_t>(bytes), *place_);
+        Frame::head(what, gathers_++, own, *place_, after_tensors ? begun_.tensors : 0);
     at::Tensor const frames = gathered(Frame::write(head, own.const_data_ptr(), frame_), what);
     require_one_place(static_cast<char const*>(frames.const_data_ptr()));
     std::vector<std::int64_t> shape = mine.sizes().vec();
@@ -177,9 +172,24 @@ class Communicator {
     }
     return all;
   }
-  /// Messages up to so many bytes go in one exchange; 0: up to those of most steps. All ranks call it, at
-  /// one place, with the same number.
-  void set_message_room(std::int64_t bytes) { frame_ = detail::ControlFrame::size_for(bytes); }
+  /// Messages up to so many bytes go in one exchange. All ranks call it, at one place; ClusterError if they
+  /// have different numbers.
+  void set_message_room(std::int64_t bytes) {
+    at::Tensor const all =
+        gather(at::full({1}, bytes, at::kLong), "the room of a message").view(-1);
+    auto const* const rooms = all.const_data_ptr<std::int64_t>();
+    for (int rank = 1; rank < size(); ++rank) {
+      if (rooms[rank] == rooms[0]) continue;
+      detail::refuse_other_place(
+          "rank " + std::to_string(rank_in_world(rank)) + " sends up to " +
+              std::to_string(rooms[rank]) + " bytes in a message, and rank " +
+              std::to_string(rank_in_world(0)) + " " + std::to_string(rooms[0]),
+          hosts_[static_cast<std::size_t>(rank)]);
+    }
+    frame_ = detail::ControlFrame::size_for(bytes);
+  }
+  /// Likewise that of most steps. No exchange: a run may have ended by an error.
+  void reset_message_room() { frame_ = detail::ControlFrame::least; }
   /// Where the run is, for the check of gather(): of all groups of this world together.
   void set_place(PlaceInRun const& place) { *place_ = place; }
   PlaceInRun const& place() const { return *place_; }
@@ -262,7 +272,7 @@ class Communicator {
     try {
       // Gloo cannot await one in slices: the thread of the beats ends the wait, by a verdict.
       auto const ends = watch_->on_verdict([&work] { work->abort(); }, limits_.collective);
-      bool const came = work->wait(never);
+      bool const came = work->wait(detail::no_limit);
       if (came) {
         watch_->leave();
         return;
@@ -300,6 +310,8 @@ class Communicator {
       return;
     } catch (detail::OthersHaveEnded const& ended) {
       verdict = ended.verdict;
+    } catch (Error const& error) {  // a look at the store
+      verdict = watch_->noticed(watch_->ends_by(error));
     } catch (std::exception const& error) {
       verdict = detail::first_line(error);
       if (watch_) verdict = watch_->find() + " (" + verdict + ")";
@@ -358,33 +370,26 @@ class Communicator {
   /// The text of rank 0, although other ranks may have ended: what it has saved is saved. All call it.
   std::string first_says(std::string const& text) {
     if (size() == 1) return text;
+    detail::FirstWord word(*store_, *watch_, world_, rank_in_world(0), limits_.collective);
     std::string const key = "first/" + std::to_string(says_++);
-    try {
-      if (rank() == 0) {
-        store_->set(key, text);
-        wait_for_readers(key);
-        return text;
-      }
-      while (!store_->check({key})) {
-        if (watch_->ended_ranks()[static_cast<std::size_t>(rank_in_world(0))]) break;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-      if (store_->check({key})) {
-        std::string found = store_->get_to_str(key);
-        store_->set(key + "/" + std::to_string(rank()), "read");
-        return found;
-      }
-    } catch (std::exception const& error) {
-      if (rank() == 0) return text;
-      refuse("learn what rank 0 has saved", detail::first_line(error));
+    std::string why;
+    if (rank() == 0) {
+      word.say(key, text, [this](int of) { return rank_in_world(of); });
+      return text;
     }
-    refuse("learn what rank 0 has saved", watch_->find());
+    if (auto said = word.hear(key, why)) return *std::move(said);
+    refuse("learn what rank 0 has saved", why);
   }
 
  private:
-  Communicator(Communicator const& all, std::vector<int> const& ranks, std::string const& name,
+  Communicator(Communicator& all, std::vector<int> const& ranks, std::string const& name,
                bool counts)
-      : world_(all.world_), limits_(all.limits_), transport_(all.transport_), counts_(counts) {
+      : whole_(all.weak_from_this().lock()),
+        world_(all.world_),
+        limits_(all.limits_),
+        transport_(all.transport_),
+        counts_(counts) {
+    detail::require_group(ranks, all.rank(), all.size(), name);
     for (int const each : ranks) {
       ranks_.push_back(all.rank_in_world(each));
       hosts_.push_back(all.hosts_[static_cast<std::size_t>(each)]);
@@ -395,7 +400,10 @@ class Communicator {
     watch_ = all.watch_;
     place_ = all.place_;
     if (size() == 1) return;
-    store_ = c10::make_intrusive<c10d::PrefixStore>(name, all.store_);
+    // A second group of the name has its own addresses.
+    unsigned const before = all.groups_[name]++;
+    store_ = c10::make_intrusive<c10d::PrefixStore>(
+        before == 0 ? name : name + "/again " + std::to_string(before), all.store_);
     control_ = gloo("control");
   }
 
@@ -424,64 +432,6 @@ class Communicator {
     }
   }
 
-  /// The beats begin before the others are waited for: one that is killed meanwhile is named.
-  void meet(c10::intrusive_ptr<c10d::Store> open) {
-    auto const guarded = c10::make_intrusive<detail::GuardedStore>(
-        c10::make_intrusive<c10d::PrefixStore>(detail::GuardedStore::fingerprint(world_.token),
-                                               open),
-        world_.token.empty() ? "" : world_.token + "/" + std::to_string(world_.restart));
-    store_ = guarded;
-    hosts_.assign(static_cast<std::size_t>(world_.size), "not here yet");
-    auto const look = [this] {
-      std::string const ended = watch_->noticed(watch_->look_for_ended());
-      if (!ended.empty()) refuse("meet the others", ended);
-    };
-    try {
-      if (world_.rank == 0) open->set("token", detail::GuardedStore::fingerprint(world_.token));
-      watch_ = std::make_shared<detail::RankWatch>(store_->clone(), world_.rank, hosts_,
-                                                   world_.rank == 0 && !world_.agent_has_store,
-                                                   detail::WatchTimes{.grace = limits_.hung});
-      watch_->meets(/*begins=*/true);
-      detail::meet(
-          *store_, world_, limits_.join,
-          [this](int rank, detail::Arrival const& one) {
-            hosts_[static_cast<std::size_t>(rank)] = one.host;
-            watch_->arrived(rank, one.host, one.owner);
-          },
-          [&] {
-            detail::require_token(*open, world_);
-            look();
-          });
-    } catch (Error const&) {
-      throw;
-    } catch (std::exception const& error) {
-      refuse("meet the others",
-             "the store at " + world_.host + ":" + std::to_string(world_.port) +
-                 " does not answer any more: rank 0, or the launcher, has ended (" +
-                 detail::first_line(error) + ")");
-    }
-    watch_->meets(/*begins=*/false);
-    // A connection waits in the store for the addresses of all.
-    guarded->in_waits(look);
-    if (machines() > 1) {
-      detail::require_reachable(detail::exchange_addresses(*store_, world_, limits_.join), hosts_,
-                                world_.text());
-    }
-  }
-
-  /// The process that serves the store may end at once.
-  void wait_for_readers(std::string const& key) {
-    auto const is_read = [&](int rank) {
-      return store_->check({key + "/" + std::to_string(rank)});
-    };
-    for (int rank = 1; rank < size(); ++rank) {
-      while (!is_read(rank) &&
-             !watch_->ended_ranks()[static_cast<std::size_t>(rank_in_world(rank))]) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-    }
-  }
-
   /// Calls `starts`, which begins an exchange: the backend throws at once if a connection has broken.
   template <class Starts>
   c10::intrusive_ptr<c10d::Work> begin(std::string const& what, Starts&& starts) {
@@ -502,39 +452,14 @@ class Communicator {
   [[noreturn]] void refuse(std::string const& what, std::string const& why) const {
     if (watch_) watch_->broke(why);
     int const all = size_of_world_ == 0 ? size() : size_of_world_;
-    throw ClusterError({.what = "rank " + std::to_string(rank_in_world(rank())) + " of " +
-                                std::to_string(all) + " could not " + what,
-                        .where = hosts_[static_cast<std::size_t>(rank())],
-                        .why = why,
-                        .fix = "Read the output of the rank that is named, and start all again."});
+    detail::refuse_rank(rank_in_world(rank()), all, hosts_[static_cast<std::size_t>(rank())], what,
+                        why);
   }
-
-  /// Connects to all others, within the time that they have to come.
   c10::intrusive_ptr<c10d::Backend> gloo(char const* name) {
-    auto options = c10d::ProcessGroupGloo::Options::create();
-    // Of one connection. Addresses are awaited in the store, which has its own limit.
-    options->timeout = std::min(limits_.join, connects);
-    // Python's variable, for machines with several networks. Otherwise that which leads to rank 0.
-    char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-    options->devices.push_back(interface != nullptr
-                                   ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
-                                   : c10d::ProcessGroupGloo::createDeviceForHostname(
-                                         detail::local_address_towards(world_.host, world_.port)));
     auto const begun = std::chrono::steady_clock::now();
-    struct Connects {
-      detail::RankWatch& watch;
-      explicit Connects(detail::RankWatch& of) : watch(of) { watch.connects(true); }
-      Connects(Connects const&) = delete;
-      Connects& operator=(Connects const&) = delete;
-      ~Connects() { watch.connects(false); }
-    };
     try {
-      Connects const connecting(*watch_);
-      auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-          c10::make_intrusive<c10d::PrefixStore>(name, store_), rank(), size(), std::move(options));
-      // wait() has the limit, which does not run while a rank is busy.
-      group->setTimeout(never);
-      return group;
+      return detail::gloo_backend(c10::make_intrusive<c10d::PrefixStore>(name, store_), world_,
+                                  *watch_, limits_.join);
     } catch (Error const&) {
       throw;
     } catch (std::exception const& error) {
@@ -553,7 +478,7 @@ class Communicator {
   /// streams, and does not wait.
   void wait(c10d::Work& work, char const* what, bool of_all) {
     constexpr std::chrono::milliseconds slice(250);
-    Looks looks;
+    detail::BlockedLook looks;
     bool const is_sliced = watch_ && is_of_gloo(work);
     detail::WaitLimit limit(limits_.collective, slice);
     if (is_sliced) limit = watch_->limit_of(limits_.collective);
@@ -575,50 +500,21 @@ class Communicator {
     }
     work.wait();
   }
-  /// What a wait that takes long has seen of the others.
-  struct Looks {
-    std::chrono::milliseconds pause = std::chrono::seconds(1);
-    std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + pause;
-    std::vector<detail::BegunExchanges> before{};
-  };
-  /// Ends a wait that cannot end, because a rank is at another place of the run. It must have said so again
-  /// since this rank has looked: what it has said before may be of an earlier wait.
-  void look_for_others(Looks& looks, char const* what) {
-    if (std::chrono::steady_clock::now() < looks.next) return;
-    looks.before.resize(static_cast<std::size_t>(size()));
-    std::vector<detail::BegunExchanges> now = looks.before;
+  /// Ends a wait that cannot end, because a rank is at another place of the run.
+  void look_for_others(detail::BlockedLook& looks, char const* what) {
+    if (!looks.is_due()) return;
     ++begun_.look;
     detail::BegunExchanges mine = begun_;
     mine.awaited = awaits_message_ ? 0 : completed_tensors_ + 1;
     mine.what = what;
-    auto const key = [](int rank) { return "begun/" + std::to_string(rank); };
-    try {
-      store_->set(key(rank()), mine.text());
-      for (int other = 0; other < size(); ++other) {
-        if (other == rank() || !store_->check({key(other)})) continue;
-        now[static_cast<std::size_t>(other)] =
-            detail::BegunExchanges::parse(store_->get_to_str(key(other)));
-      }
-    } catch (std::exception const&) {
-      return;  // the watch sees that too
-    }
-    for (int other = 0; other < size(); ++other) {
-      detail::BegunExchanges const& there = now[static_cast<std::size_t>(other)];
-      detail::BegunExchanges& before = looks.before[static_cast<std::size_t>(other)];
-      bool const stays = before.look != 0 && there.still(before);
-      if (!stays) before = there;
-      if (!stays || !mine.blocks(there)) continue;
-      throw detail::OthersHaveEnded{watch_->accuse(
-          rank_in_world(other), "begun " + mine.what + ", for which rank " +
-                                    std::to_string(rank_in_world(rank())) +
-                                    " waits, and waits for the others in " + there.what +
-                                    ": the processes are at different places of the run")};
-    }
-    looks.next = std::chrono::steady_clock::now() + looks.pause;
-    looks.pause = std::min<std::chrono::milliseconds>(2 * looks.pause, std::chrono::seconds(30));
+    auto const found = looks.look(*store_, rank(), size(), mine);
+    if (!found) return;
+    throw detail::OthersHaveEnded{watch_->noticed(watch_->accuse(
+        rank_in_world(found->rank), "begun " + mine.what + ", for which rank " +
+                                        std::to_string(rank_in_world(rank())) +
+                                        " waits, and waits for the others in " + found->waits_in +
+                                        ": the processes are at different places of the run"))};
   }
-  static constexpr std::chrono::milliseconds connects = std::chrono::seconds(45);
-  static constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365);
   static bool is_of_gloo(c10d::Work& work) {
     return dynamic_cast<c10d::ProcessGroupGloo::AsyncWork*>(&work) != nullptr;
   }
@@ -642,6 +538,7 @@ class Communicator {
   }
 
   detail::NoPipeSignal no_pipe_signal_;  // first: connections close before it
+  std::shared_ptr<Communicator> whole_;  ///< of a group: whose ranks it has
   c10::intrusive_ptr<c10d::Store> store_;
   World world_;
   WaitLimits limits_;
@@ -652,7 +549,8 @@ class Communicator {
   std::vector<int> ranks_;  ///< of a group: those of the world
   int size_of_world_ = 0;   ///< of a group: of the world
   bool counts_ = true;
-  unsigned save_boards_ = 0;  ///< made so far
+  unsigned save_boards_ = 0;                  ///< made so far
+  std::map<std::string, unsigned> groups_{};  ///< likewise, of each name
   detail::BegunExchanges begun_;
   std::uint64_t completed_tensors_ = 0;
   bool awaits_message_ = false;

@@ -46,6 +46,7 @@ TEST_CASE("only what was written with the token under the same key is read") {
   ours.set("one", std::string("first"));
   CHECK(ours.get_to_str("one") == "first");
   CHECK(ours.clone()->get_to_str("one") == "first");
+  CHECK(ours.clone()->getTimeout() == 50ms);
   ours.set("nothing", std::string());
   CHECK(ours.get_to_str("nothing").empty());
   CHECK_THROWS_WITH_AS(

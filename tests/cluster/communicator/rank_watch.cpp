@@ -174,6 +174,29 @@ TEST_CASE("what a rank is busy with is in its total, whoever looks, and however 
   CHECK(calls == 1);
 }
 
+TEST_CASE("the process that serves the store ends after those that wait have read the verdict") {
+  auto const store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::string> const hosts{"one", "two", "three"};
+  fr::detail::WatchTimes const times{.beat = 100ms, .grace = 10s};
+  RankWatch serves(store, 0, hosts, /*serves=*/true, times);
+  serves.meets(true);
+  RankWatch second(store, 1, hosts, false, times);
+  second.meets(true);
+  std::atomic<bool> has_read = false;
+  std::thread reads([&] {
+    std::this_thread::sleep_for(500ms);
+    has_read = true;
+    CHECK(second.noticed(second.look_for_ended()) == "rank 2 (three) has not come");
+  });
+  CHECK(serves.noticed(serves.accuse(2, "come")) == "rank 2 (three) has not come");
+  CHECK(has_read);
+  reads.join();
+  // Those that have read it, and one that never came, keep nobody.
+  auto const begun = std::chrono::steady_clock::now();
+  CHECK(!serves.verdict().empty());
+  CHECK(std::chrono::steady_clock::now() - begun < 1s);
+}
+
 TEST_CASE("nothing that a stranger says of a rank is taken for a number or printed as it is") {
   Ranks ranks;
   for (std::string const text : {"", "x", "7 99 0 0 0 0 0 0 0 0 here", "1 1 0"}) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -24,6 +25,7 @@ struct BegunExchanges {
   }
   static BegunExchanges parse(std::string const& text) {
     std::istringstream in(text);
+    in.imbue(std::locale::classic());  // the program's may group digits
     BegunExchanges begun;
     in >> begun.look >> begun.messages >> begun.tensors >> begun.awaited;
     in.get();

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {
@@ -38,14 +40,19 @@ namespace detail {
 /// It says which message it is, and where the process is; then comes the message, as far as it fits.
 class ControlFrame {
  public:
-  static constexpr std::int64_t least = 384;  ///< bytes: most messages fit
+  static constexpr std::int64_t least = 408;  ///< bytes: most messages fit
   /// Of one sender.
   struct Head {
     std::uint64_t mark = the_mark;
-    std::uint64_t number = 0;  ///< of the exchange, among those of these processes
-    std::uint64_t bytes = 0;   ///< of the message
+    std::uint64_t number = 0;     ///< of the exchange, among those of these processes
+    std::uint64_t bytes = 0;      ///< of the message
+    std::uint64_t name_hash = 0;  ///< of its whole name
+    std::uint64_t kind = 0;       ///< a hash of the type of its elements, and of its sizes
+    /// Exchanges of tensors begun before; 0 where processes may have begun different numbers. They say
+    /// nothing of themselves, so that others would be added up.
+    std::uint64_t tensors = 0;
     PlaceInRun at{};
-    std::array<char, 32> what{};  ///< its name, cut
+    std::array<char, 32> what{};  ///< the name, cut
 
     std::string name() const {
       return std::string(what.data(), ::strnlen(what.data(), what.size() - 1));
@@ -61,9 +68,16 @@ class ControlFrame {
     return std::max(least, bytes + static_cast<std::int64_t>(sizeof(Head)));
   }
 
-  static Head head(std::string_view what, std::uint64_t number, std::uint64_t bytes,
-                   PlaceInRun const& at) {
-    Head made{.number = number, .bytes = bytes, .at = at};
+  static Head head(std::string_view what, std::uint64_t number, at::Tensor const& message,
+                   PlaceInRun const& at, std::uint64_t tensors = 0) {
+    std::vector<std::int64_t> kind = message.sizes().vec();
+    kind.push_back(static_cast<std::int64_t>(message.scalar_type()));
+    Head made{.number = number,
+              .bytes = static_cast<std::uint64_t>(message.nbytes()),
+              .name_hash = Hash::of(std::as_bytes(std::span(what))),
+              .kind = Hash::of(std::as_bytes(std::span(kind))),
+              .tensors = tensors,
+              .at = at};
     what.copy(made.what.data(), made.what.size() - 1);
     return made;
   }
@@ -103,18 +117,31 @@ class ControlFrame {
     if (other_head.what != my_head.what) {
       return both("is in " + other_head.name(), "in " + my_head.name()) + at;
     }
+    if (other_head.name_hash != my_head.name_hash) {
+      return both("is in another exchange", "in one") + " whose name begins with " +
+             my_head.name() + at;
+    }
     if (other_head.bytes != my_head.bytes) {
       return both("sends " + std::to_string(other_head.bytes) + " bytes",
                   std::to_string(my_head.bytes)) +
              " for " + my_head.name() + at;
     }
-    return both("is in exchange " + std::to_string(other_head.number),
-                std::to_string(my_head.number)) +
-           at;
+    if (other_head.kind != my_head.kind) {
+      return both("sends a tensor of another type or shape", "one of as many bytes") + " for " +
+             my_head.name() + at;
+    }
+    if (other_head.number != my_head.number) {
+      return both("is in exchange " + std::to_string(other_head.number),
+                  std::to_string(my_head.number)) +
+             at;
+    }
+    return both("has begun " + std::to_string(other_head.tensors) + " exchanges of tensors",
+                std::to_string(my_head.tensors)) +
+           " before " + my_head.name() + at;
   }
 
  private:
-  static constexpr std::uint64_t the_mark = 0x66727567616c3031;  // "frugal01"
+  static constexpr std::uint64_t the_mark = 0x66727567616c3032;  // "frugal02"
 };
 static_assert(ControlFrame::room() > 0);
 

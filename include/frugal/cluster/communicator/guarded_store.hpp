@@ -47,8 +47,11 @@ class GuardedStore final : public c10d::Store {
 
   /// Without what is called in a wait.
   c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<GuardedStore>(store_->clone(), key_);
+    auto copy = c10::make_intrusive<GuardedStore>(store_->clone(), key_);
+    copy->setTimeout(timeout_);
+    return copy;
   }
+  // setTimeout() is not that of the store below, which others share: all waits are in wait() here.
   /// Called from time to time while a value is awaited; may throw.
   void in_waits(std::function<void()> look) { look_ = std::move(look); }
 

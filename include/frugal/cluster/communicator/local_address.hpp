@@ -11,11 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/error.hpp>
 
@@ -56,20 +60,41 @@ inline bool is_loopback(std::string const& address) {
          address == "lo";
 }
 
+/// What a rank says of its address.
+struct RankAddress {
+  std::string address{};  ///< or the name of an interface
+  std::string network{};  ///< which loopback it has; empty: not known
+};
+/// Processes with the same one reach each other by loopback, whatever their machine is called.
+inline std::string this_network() {
+  std::error_code failed;
+  std::string const space = std::filesystem::read_symlink("/proc/self/ns/net", failed).string();
+  std::string const boot = LockOwner::here().boot;
+  return failed || boot.empty() ? std::string() : boot + ' ' + space;
+}
+
 /// ClusterError if a rank gives the others an address that leads each of them to itself: they would wait for
-/// it, and none would know why. `addresses`: of the ranks, or the name of an interface; `hosts`: where they
-/// run. All are at such addresses where they are on one machine under several names.
-inline void require_reachable(std::vector<std::string> const& addresses,
+/// it, and none would know why. `hosts`: where they run. All are at such addresses where they are on one
+/// machine under several names.
+inline void require_reachable(std::vector<RankAddress> const& all,
                               std::vector<std::string> const& hosts, std::string const& where) {
-  auto const bad = std::ranges::find_if(addresses, is_loopback);
-  auto const good = std::ranges::find_if_not(addresses, is_loopback);
-  if (bad == addresses.end() || good == addresses.end()) return;
+  auto const loops = [](RankAddress const& each) { return is_loopback(each.address); };
+  // A rank that does not find it there.
+  auto const good_for = [&](RankAddress const& bad) {
+    return std::ranges::find_if(all, [&](RankAddress const& other) {
+      return !loops(other) && (bad.network.empty() || other.network != bad.network);
+    });
+  };
+  auto const bad = std::ranges::find_if(
+      all, [&](RankAddress const& each) { return loops(each) && good_for(each) != all.end(); });
+  if (bad == all.end()) return;
+  auto const good = good_for(*bad);
   auto const named = [&](auto at) {
-    auto const rank = static_cast<std::size_t>(at - addresses.begin());
+    auto const rank = static_cast<std::size_t>(at - all.begin());
     return "rank " + std::to_string(rank) + " (" + hosts[rank] + ")";
   };
   throw ClusterError(
-      {.what = named(bad) + " would give the others the address " + *bad +
+      {.what = named(bad) + " would give the others the address " + bad->address +
                ", which leads each machine to itself",
        .where = where,
        .why = "there the name in MASTER_ADDR is one of loopback (Debian's /etc/hosts has 127.0.1.1 "
@@ -82,17 +107,22 @@ inline void require_reachable(std::vector<std::string> const& addresses,
 }
 
 /// The address that each rank gives the others; all call it. `store`: at which all have met.
-inline std::vector<std::string> exchange_addresses(c10d::Store& store, World const& world,
+inline std::vector<RankAddress> exchange_addresses(c10d::Store& store, World const& world,
                                                    std::chrono::milliseconds limit) {
   auto const key = [](int rank) { return "address/" + std::to_string(rank); };
   auto const read = [](int rank) { return "address read/" + std::to_string(rank); };
   char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-  store.set(key(world.rank), interface != nullptr ? std::string(interface)
-                                                  : local_address_towards(world.host, world.port));
-  std::vector<std::string> all, readers;
+  std::string const own =
+      interface != nullptr ? std::string(interface) : local_address_towards(world.host, world.port);
+  store.set(key(world.rank), own + '\n' + this_network());
+  std::vector<RankAddress> all;
+  std::vector<std::string> readers;
   for (int rank = 0; rank < world.size; ++rank) {
     store.wait({key(rank)}, limit);
-    all.push_back(store.get_to_str(key(rank)));
+    std::string const text = store.get_to_str(key(rank));
+    std::size_t const line = std::min(text.find('\n'), text.size());
+    all.push_back({.address = printable(text.substr(0, line), 300),
+                   .network = text.substr(std::min(line + 1, text.size()))});
     readers.push_back(read(rank));
   }
   store.set(read(world.rank), std::string("1"));

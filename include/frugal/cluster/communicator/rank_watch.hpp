@@ -10,11 +10,9 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
-#include <locale>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,6 +22,7 @@
 #include <frugal/base/periodic_thread.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
+#include <frugal/cluster/communicator/rank_place.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/communicator/wait_limit.hpp>
 
@@ -252,6 +251,14 @@ class RankWatch {
       return why(error);
     }
   }
+  /// In such a thread: gives all the verdict that this rank ends because of an error of the store's.
+  std::string ends_by(std::exception const& error) {
+    try {
+      return agree(name(rank_) + " ends: " + why(error));
+    } catch (std::exception const&) {
+      return why(error);
+    }
+  }
   /// In such a thread: gives all the verdict that a rank has not done `what` for so long.
   std::string accuse(int rank, std::string const& what) {
     try {
@@ -282,6 +289,14 @@ class RankWatch {
     }
   }
 
+  /// Of what a look at the store has thrown.
+  static std::string why(std::exception const& error) {
+    auto const* known = dynamic_cast<Error const*>(&error);
+    if (known == nullptr) return std::string(no_store);
+    Fault const& fault = known->fault();
+    return fault.what + " (" + fault.where + "): " + fault.why;
+  }
+
  private:
   std::shared_ptr<void> busier(int by) {
     auto const add = [this](int more) {
@@ -298,32 +313,11 @@ class RankWatch {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr int most_busy = 30;  ///< times the grace of one that is not
-  enum class State { joined, runs, left, failed, gone };
   static constexpr std::string_view no_store =
       "the store does not answer: the process that serves it has ended (rank 0, or the launcher)";
-  /// Of what a look at the store has thrown.
-  static std::string why(std::exception const& error) {
-    auto const* known = dynamic_cast<Error const*>(&error);
-    if (known == nullptr) return std::string(no_store);
-    Fault const& fault = known->fault();
-    return fault.what + " (" + fault.where + "): " + fault.why;
-  }
-
-  struct Place {
-    std::uint64_t beats = 0;
-    State state = State::joined;  ///< no run has begun
-    bool looks = false;           ///< for a verdict, after an exchange has failed
-    bool noticed = false;         ///< that the run is over: it has the verdict
-    std::uint64_t step = 0;
-    std::uint64_t exchanges = 0;  ///< begun
-    bool waits = false;           ///< in the last one of them
-    std::uint64_t since = 0;      ///< milliseconds in which it has neither begun nor left one
-    int busy = 0;                 ///< with how many checkpoints
-    std::uint64_t busy_time = 0;  ///< microseconds so far
-    std::string what{};           ///< the last exchange, or the error
-  };
-
+  static constexpr int most_busy = 30;  ///< times the grace of one that is not
+  using Place = RankPlace;
+  using State = RankPlace::State;
   std::vector<bool> ended_in(std::vector<Place> const& now) {
     std::vector<bool> ended;
     std::scoped_lock const lock(hosts_mutex_);
@@ -364,23 +358,22 @@ class RankWatch {
   }
   /// Without the lock: the store may be far away.
   void write() {
-    std::ostringstream text;
-    text.imbue(
-        std::locale::classic());  // the program's may group digits, and another process reads them
+    std::string text;
     {
       std::scoped_lock const lock(mutex_);
       if (store_is_gone_) return;
-      auto const since =
-          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved_);
-      auto const busy = busy_before_ + (here_.busy > 0 ? Clock::now() - busy_since_ : busy_none);
-      auto const busy_time = std::chrono::duration_cast<std::chrono::microseconds>(busy);
-      text << ++here_.beats << ' ' << static_cast<int>(here_.state) << ' ' << here_.noticed << ' '
-           << here_.looks << ' ' << here_.step << ' ' << here_.exchanges << ' ' << here_.waits
-           << ' ' << since.count() << ' ' << std::max(here_.busy, 0) << ' ' << busy_time.count()
-           << ' ' << here_.what;
+      auto const now = Clock::now();
+      auto const in = [](Clock::duration time) {
+        return static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+      };
+      here_.since = in(now - moved_) / 1000;
+      here_.busy_time = in(busy_before_ + (here_.busy > 0 ? now - busy_since_ : now - now));
+      ++here_.beats;
+      text = here_.text();
     }
     try {
-      store_->set(key(rank_), text.str());
+      store_->set(key(rank_), text);
     } catch (std::exception const& error) {
       lose_store(why(error));
     }
@@ -432,22 +425,12 @@ class RankWatch {
     Place place;
     // Before all have come.
     if (!has_met_.load() && !store_->check({key(rank)})) return place;
-    std::istringstream text(store_->get_to_str(key(rank)));
-    text.imbue(std::locale::classic());
-    int state = 0;
-    text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
-        place.waits >> place.since >> place.busy >> place.busy_time;
-    if (!text || state < 0 || state > static_cast<int>(State::gone)) {
-      throw ClusterError({.what = "what a rank says of itself is damaged",
-                          .where = "rank " + std::to_string(rank),
-                          .why = "it is not of this version of frugal",
-                          .fix = "Use one version of frugal in all processes."});
-    }
-    place.state = static_cast<State>(state);
-    text.get();
-    std::getline(text, place.what);
-    place.what = printable(std::move(place.what), 300);
-    return place;
+    std::optional<Place> const said = Place::parse(store_->get_to_str(key(rank)));
+    if (said) return *said;
+    throw ClusterError({.what = "what a rank says of itself is damaged",
+                        .where = "rank " + std::to_string(rank),
+                        .why = "it is not of this version of frugal",
+                        .fix = "Use one version of frugal in all processes."});
   }
   std::vector<Place> read() {
     std::vector<Place> all;
@@ -514,10 +497,6 @@ class RankWatch {
     return printable(store_->compareSet("verdict", std::string(), text));
   }
 
-  static std::string where(Place const& place) {
-    return "at step " + std::to_string(place.step) + (place.waits ? " in " : " after ") +
-           (place.what.empty() ? "its start" : place.what);
-  }
   /// Which ranks have failed, ended or left; empty without.
   std::string ended_of(std::vector<Place> const& before, std::vector<Place> const& now) const {
     State const own = now[static_cast<std::size_t>(rank_)].state;
@@ -532,7 +511,7 @@ class RankWatch {
         left += (left.empty() ? "" : ", ") + name(static_cast<int>(rank));
       } else if (place.beats == before[rank].beats) {
         ended += (ended.empty() ? "" : "; ") + name(static_cast<int>(rank)) +
-                 " has ended; last seen " + where(place);
+                 " has ended; last seen " + place.where();
       }
     }
     if (!ended.empty() || left.empty()) return ended;
@@ -555,7 +534,7 @@ class RankWatch {
     for (std::size_t rank = 0; rank < now.size(); ++rank) {
       if (!(any_works ? works(now[rank]) : is_behind(now[rank]))) continue;
       behind += (behind.empty() ? "" : "; ") + name(static_cast<int>(rank)) + " hangs " +
-                where(now[rank]) + ", for " + std::to_string(now[rank].since / 1000) + " s";
+                now[rank].where() + ", for " + std::to_string(now[rank].since / 1000) + " s";
     }
     if (!behind.empty()) return behind;
     return "no rank is behind: the network does not carry " + now.front().what;
@@ -575,7 +554,6 @@ class RankWatch {
   Place here_;
   Clock::time_point moved_ = Clock::now();
   Clock::time_point busy_since_{};
-  static constexpr Clock::duration busy_none{};
   Clock::duration busy_before_{};  ///< until then
   std::string verdict_;
   Clock::time_point found_{};

@@ -31,7 +31,7 @@ class LocalGradients {
   void begin_rest() { own_.begin_rest(); }
   /// The one message of a step: gradients stay here.
   at::Tensor exchange(at::Tensor const& message) {
-    return all_.gather(message, "the losses of a step");
+    return all_.gather(message, "the losses of a step", /*after_tensors=*/true);
   }
   std::vector<bool> const& has() const { return own_.has(); }
 

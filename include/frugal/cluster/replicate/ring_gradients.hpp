@@ -100,7 +100,7 @@ class RingGradients {
   /// A message to all processes: [processes, n]. In host memory it travels in the last bucket, where a
   /// process has numbers and the others zeros, so that a step has no exchange for it alone.
   at::Tensor exchange(at::Tensor const& message) {
-    if (!message_) return all_.gather(message, "the losses of a step");
+    if (!message_) return all_.gather(message, "the losses of a step", /*after_tensors=*/true);
     at::NoGradGuard const no_gradients;
     message_->write(message, all_.rank());
     start(buckets_[next_++]);

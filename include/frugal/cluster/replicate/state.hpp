@@ -122,7 +122,7 @@ class ReplicateState {
           if (sharded_) sharded_->give_back();
         },
         [&] {
-          all_.set_message_room(0);
+          all_.reset_message_room();
           unshard(phase);
         });
   }

@@ -123,12 +123,13 @@ class ScatteredGradients {
   }
   /// A message to all processes, while gradients travel: [processes, n].
   at::Tensor exchange(at::Tensor const& message) {
-    if (!has_layers()) return all_.gather(message, "the losses of a step");
+    if (!has_layers()) return all_.gather(message, "the losses of a step", /*after_tensors=*/true);
     // Processes that have collected other weights at the same time have computed with wrong ones.
     at::Tensor const order =
         at::full({1}, static_cast<std::int64_t>(Hash::of(std::as_bytes(std::span(window_order_)))),
                  message.options());
-    at::Tensor const rows = all_.gather(at::cat({message, order}), "the losses of a step");
+    at::Tensor const rows =
+        all_.gather(at::cat({message, order}), "the losses of a step", /*after_tensors=*/true);
     at::Tensor const orders = rows.select(1, message.numel());
     if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();
     return rows.narrow(1, 0, message.numel()).contiguous();

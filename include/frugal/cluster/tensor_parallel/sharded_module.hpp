@@ -135,7 +135,7 @@ class ShardedModule {
     values[0] = mine.preempts ? 1 : 0;
     values[1] = mine.fails ? 1 : 0;
     values[2] = mine.loss;
-    at::Tensor const rows = group_.gather(own, "the verdicts of a step");
+    at::Tensor const rows = group_.gather(own, "the verdicts of a step", /*after_tensors=*/true);
     auto const* const all = rows.const_data_ptr<double>();
     Verdict verdict{.loss = all[2]};
     for (int rank = 0; rank < group_.size(); ++rank) {

@@ -68,7 +68,7 @@ class ExactGradients {
   }
   /// A message to all processes, while gradients travel: [processes, n].
   at::Tensor exchange(at::Tensor const& message) {
-    return all_.gather(message, "the losses of a step");
+    return all_.gather(message, "the losses of a step", /*after_tensors=*/true);
   }
 
   /// The sums of this process, between begin_rest() and sum(); empty if it has none.
