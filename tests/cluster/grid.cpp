@@ -139,7 +139,7 @@ TEST_CASE("a rank that hangs in one dimension is named by its rank in the world"
                      throw;
                    }
                  },
-                 {.join = std::chrono::seconds(60), .collective = std::chrono::seconds(2)});
+                 {.join = std::chrono::seconds(60), .collective = std::chrono::seconds(3)});
   for (std::size_t const rank : {0U, 1U, 2U}) {
     CAPTURE(errors[rank]);
     CHECK(errors[rank].starts_with("frugal: rank " + std::to_string(rank) +

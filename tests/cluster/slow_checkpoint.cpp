@@ -50,7 +50,7 @@ struct Slow {
     void persist(Archive& archive) {
       std::uint64_t nothing = 0;
       archive("nothing", nothing);
-      if (Archive::loading && reads_slowly) std::this_thread::sleep_for(9s);
+      if (Archive::loading && reads_slowly) std::this_thread::sleep_for(7s);
     }
     bool reads_slowly, dies;
   };
@@ -59,7 +59,7 @@ struct Slow {
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   auto const with = fr::Communicator::join(fr::World::from_environment(),
-                                           {.join = 60s, .collective = 4s, .hung = 2s});
+                                           {.join = 60s, .collective = 5s, .hung = 2s});
   torch::manual_seed(1);
   torch::nn::Linear net(64, 80);
   fr::TensorDataset train(torch::randn({96, 64}), torch::randint(0, 3, {96}), {.batch = 4});

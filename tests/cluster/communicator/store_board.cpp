@@ -7,6 +7,7 @@
 
 #include "support/ranks.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -64,14 +65,22 @@ TEST_CASE("who waits for a process that is gone names it, although nobody exchan
 }
 
 TEST_CASE("who waits too long accuses the process that it waits for, and the others hear of it") {
+  std::atomic<int> accused = 0;
   auto const errors = ranks::run(3,
-                                 [](std::shared_ptr<Communicator> const& all) {
+                                 [&](std::shared_ptr<Communicator> const& all) {
                                    std::shared_ptr<SaveBoard> const board = all->save_board();
                                    all->enter_run();
-                                   if (all->rank() == 2) std::this_thread::sleep_for(seconds(8));
-                                   board->await(all->rank() == 2 ? 0 : 2, "never");
+                                   // It writes nothing, and then waits itself.
+                                   for (int i = 0; all->rank() == 2 && i < 6000 && accused < 2; ++i)
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                                   try {
+                                     board->await(all->rank() == 2 ? 0 : 2, "never");
+                                   } catch (...) {
+                                     ++accused;
+                                     throw;
+                                   }
                                  },
-                                 {.join = seconds(60), .collective = seconds(4)});
+                                 {.join = seconds(60), .collective = seconds(2)});
   for (std::string const& error : errors) {
     CAPTURE(error);
     CHECK(error.find(" has not written its part of a checkpoint for ") != std::string::npos);

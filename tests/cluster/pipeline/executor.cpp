@@ -121,7 +121,7 @@ void hang() { std::this_thread::sleep_for(60s); }
 
 std::string train_and_fail(std::string const& name) {
   auto const with = fr::Communicator::join(fr::World::from_environment(),
-                                           {.join = 60s, .collective = 3s, .hung = 2s});
+                                           {.join = 60s, .collective = 4s, .hung = 2s});
   torch::manual_seed(1);
   torch::nn::Sequential net;
   for (int i = 0; i < 4; ++i) {

@@ -24,7 +24,8 @@ namespace frugal::detail {
 /// everything else by a tag of its key and value under the run's token.
 ///
 /// LibTorch's store has no authentication, and lists all keys to anyone. The token never travels; who
-/// listens can repeat what a process has said under the same key, or remove it, and can say nothing new.
+/// listens can repeat what a process has said under the same key, also in an earlier run with the same
+/// token, or remove it, and can say nothing new.
 ///
 /// Errors  ClusterError for a value without the tag, one that is too long, and one that does not come.
 class GuardedStore final : public c10d::Store {
