@@ -558,10 +558,7 @@ TEST_CASE("adapters that are merged one after the other are unmerged to the base
     torch::nn::init::normal_(each.adapter->b());
   at::Tensor const both = net->forward(input);
   for (auto const& order : {std::vector<std::string>{"first", "second"}, {"second", "first"}}) {
-    for (std::string const& name : order) {
-      use_adapter(net, name);
-      merge(net);
-    }
+    for (std::string const& name : order) merge(net, name);
     CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
     CHECK_FALSE(at::allclose(weight, base));
     unmerge(net);
@@ -569,6 +566,109 @@ TEST_CASE("adapters that are merged one after the other are unmerged to the base
     unmerge(net);
     CHECK(at::equal(weight, base));
   }
+}
+
+/// Two linear layers with an adapter in the first, whose product is `number` everywhere.
+torch::nn::Sequential with_product(double number, at::ScalarType type = at::kFloat) {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(8, 8), torch::nn::Linear(8, 8));
+  net->to(type);
+  adapt(net, First{});
+  at::NoGradGuard const no_gradients;
+  for (auto const& each : frugal::detail::find_adapters(*net)) {
+    each.adapter->a().fill_(number);
+    each.adapter->b().fill_(0.5);
+  }
+  return net;
+}
+
+TEST_CASE("a merged weight that was trained or written to is not unmerged, nor merged into") {
+  torch::nn::Sequential net = with_product(1);
+  at::NoGradGuard const no_gradients;
+  at::Tensor const weight = net->named_parameters()["0.weight"];
+  at::Tensor const base = weight.clone();
+  merge(net);
+  weight.add_(1);
+  adapt(net, Second{});
+  at::Tensor const written = weight.clone();
+  CHECK_THROWS_WITH_AS(unmerge(net), doctest::Contains("'0' was changed after its adapter"),
+                       StateError);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'0' was changed"), StateError);
+  CHECK(at::equal(weight, written));
+  weight.copy_(base + 1);  // the same numbers again, written anew
+  net->to(at::kDouble);
+  net->to(at::kFloat);
+  unmerge(net);
+  CHECK(at::equal(weight, base));
+}
+
+TEST_CASE("weights are not loaded into a module with merged adapters") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = with_product(1);
+  WeightRules const rules{.allow_missing = {"*.lora.*"}, .allow_unexpected = {"*.lora.*"}};
+  save_weights(net, folder.path());
+  merge(net);
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  CHECK_THROWS_WITH_AS(load_weights(net, folder.path(), rules),
+                       doctest::Contains("includes the adapter 'first', which is merged"),
+                       StateError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+  unmerge(net);
+  CHECK(load_weights(net, folder.path()).missing.empty());
+  merge(net);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+}
+
+TEST_CASE("a merge beyond the numbers of the weight's type changes no weight") {
+  at::NoGradGuard const no_gradients;
+  torch::nn::Sequential net = with_product(1, at::kHalf);
+  at::Tensor const base = net->named_parameters()["0.weight"].clone();
+  adapt(net, Lora<Rank<2>, On<"*">, AdapterName<"second">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net, "second"))
+    each.adapter->b().fill_(each.layer.name == "1" ? 1e6 : 1);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'second' of '1' cannot be merged"),
+                       WeightRangeError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], base));
+  merge(net, "first");
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  CHECK_FALSE(at::equal(merged, base));
+  CHECK_THROWS_AS(merge(net), WeightRangeError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+  unmerge(net);
+  CHECK(at::equal(net->named_parameters()["0.weight"], base));
+}
+
+TEST_CASE("an adapter that is merged is not left out by choosing another") {
+  torch::nn::Sequential net = with_product(1);
+  adapt(net, Second{});
+  merge(net, "first");
+  CHECK_THROWS_WITH_AS(use_adapter(net, "second"), doctest::Contains("'first' of '0' is merged"),
+                       SettingsError);
+  CHECK_THROWS_AS(use_adapter(net, ""), SettingsError);
+  use_adapter(net, "first");
+  unmerge(net);
+  use_adapter(net, "second");
+}
+
+TEST_CASE("what was not trained before it was adapted is not trained without its adapters") {
+  torch::nn::Sequential net(torch::nn::Linear(8, 8));
+  net[0]->register_parameter("positions", torch::zeros(8), false);
+  net[0]->register_parameter("table", torch::arange(8), false);
+  adapt(net, First{});
+  remove_adapters(net);
+  for (auto const& item : net->named_parameters()) {
+    CAPTURE(item.key());
+    CHECK_FALSE(is_fixed(item.value()));
+    CHECK(item.value().requires_grad() == (item.key() == "0.weight" || item.key() == "0.bias"));
+  }
+}
+
+TEST_CASE("an adapted embedding of 16 bits gives 16 bits") {
+  torch::nn::Sequential net(torch::nn::Embedding(10, 6));
+  net->to(at::kBFloat16);
+  adapt(net, First{});
+  bool const same = net->forward(at::arange(3)).scalar_type() == at::kBFloat16;
+  CHECK(same);
 }
 
 TEST_CASE("a weight that was quantised after a merge is not unmerged, and neither are others") {

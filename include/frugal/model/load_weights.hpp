@@ -24,6 +24,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/lora/layers.hpp>
 #include <frugal/model/stored_weights.hpp>
 #include <frugal/model/weight_files.hpp>
 #include <frugal/model/weight_rules.hpp>
@@ -52,6 +53,7 @@ class WeightPlan {
     require_rules(rules, names);
     for (auto const& [name, tensor] : tensors_) find(name, tensor);
     report();
+    require_unmerged(module);
   }
 
   /// Cost  memory for one tensor at a time, next to the module.
@@ -110,6 +112,22 @@ class WeightPlan {
          .where = stored_.place(),
          .why = "the fixed weights have the hash " + stored_.fixed + " there and " + here + " here",
          .fix = "Load the base that the run began with into the module first."});
+  }
+
+  /// Whether the file has the weight with the adapter or without it cannot be known.
+  FRUGAL_INLINE void require_unmerged(torch::nn::Module const& module) const {
+    for (FoundAdapter const& each : find_adapters(module)) {
+      bool const replaced = filled_.contains(each.layer.weight.unsafeGetTensorImpl());
+      if (!replaced || !each.adapter->is_merged()) continue;
+      throw StateError({.what = "the weight of '" + each.layer.name + "' includes the adapter '" +
+                                each.adapter->settings().name + "', which is merged",
+                        .where = stored_.place(),
+                        .why =
+                            "the file would replace both, and the module would count the adapter "
+                            "as merged still",
+                        .fix = "Call unmerge(module) before you load a base, or "
+                               "remove_adapters(module) before you load merged weights."});
+    }
   }
 
   static bool same(Copy const& a, Copy const& b) {
