@@ -166,18 +166,6 @@ class WeightPlan {
     return {};
   }
 
-  /// Floating-point types are rounded to each other; integers only become wider. Numbers of 8 bits are
-  /// meant to be multiplied by scales, which are tensors of their own.
-  static bool convertible(at::ScalarType from, at::ScalarType to) {
-    if (from == to) return true;
-    if (from == at::ScalarType::Undefined) return false;
-    if (at::isFloat8Type(from) || at::isFloat8Type(to)) return false;
-    if (at::isFloatingType(from)) return at::isFloatingType(to);
-    return at::isIntegralType(from, false) && at::isIntegralType(to, false) &&
-           !at::isBarebonesUnsignedType(from) && !at::isBarebonesUnsignedType(to) &&
-           at::promoteTypes(from, to) == to;
-  }
-
   /// Errors that the rules do not allow, and the names of the result.
   FRUGAL_INLINE void report() {
     std::vector<std::string> missing, unexpected;
