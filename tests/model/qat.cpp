@@ -272,6 +272,26 @@ TEST_CASE("every call of a trainer adapts the module, so a fresh process loads w
                        frugal::SettingsError);
 }
 
+TEST_CASE(
+    "ranges do not begin with an input that is not finite, and are not converted if diverged") {
+  double const infinite = std::numeric_limits<double>::infinity();
+  Sequential net(Linear(8, 8));
+  frugal::adapt(net, Qat<INT8, Learned>{});
+  net->forward(at::full({2, 8}, infinite));
+  CHECK_THROWS_WITH_AS(frugal::convert(net), doctest::Contains("no range"), frugal::StateError);
+  at::Tensor const rows = torch::randn({2, 8});
+  CHECK(net->forward(rows).isfinite().all().item<bool>());
+  at::NoGradGuard const no_gradients;
+  net->named_parameters()["0.fake_quantised.weight_scale"][0] = infinite;
+  CHECK_THROWS_WITH_AS(frugal::convert(net), doctest::Contains("scales of layer '0'"),
+                       frugal::StateError);
+  Sequential moving(Linear(8, 8));
+  frugal::adapt(moving, Qat<INT8>{});
+  moving->forward(at::cat({rows, at::full({2, 8}, infinite)}));
+  CHECK_THROWS_WITH_AS(frugal::convert(moving), doctest::Contains("not finite"),
+                       frugal::StateError);
+}
+
 TEST_CASE("a weight that outlives its module has no ranges any more") {
   at::Tensor weight;
   {

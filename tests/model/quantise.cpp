@@ -290,6 +290,22 @@ TEST_CASE("an input that is not finite gives outputs that are not") {
   }
 }
 
+TEST_CASE("a weight that is not finite is an error, and no layer is quantised") {
+  for (double const bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    torch::nn::Sequential net(Linear(64, 64), Linear(64, 64));
+    {
+      at::NoGradGuard const no_gradients;
+      net->named_parameters()["1.weight"][3][4] = bad;
+    }
+    auto const names = [&] { return net->named_buffers().size() + net->parameters().size(); };
+    CHECK_THROWS_WITH_AS(quantise<INT8>(net), doctest::Contains("'1' is"), frugal::ModuleError);
+    CHECK_THROWS_WITH_AS(quantise<INT4>(net), doctest::Contains("at [3, 4]"), frugal::ModuleError);
+    CHECK_THROWS_AS(quantise<INT8>(net, std::vector<at::Tensor>{rows()}), frugal::ModuleError);
+    CHECK(names() == 4);
+  }
+}
+
 TEST_CASE("a source that does not reach a layer, is empty or not finite is an error") {
   struct Half : torch::nn::Module {
     Linear used = register_module("used", Linear(64, 64));

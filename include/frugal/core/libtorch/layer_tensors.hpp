@@ -267,7 +267,16 @@ struct KeepsTypes {
   virtual ~KeepsTypes() = default;
 };
 
-/// The tensors of such modules.
+/// A module that derives from it has its layer compute with kernels that write to memory themselves: no
+/// tracer sees them.
+struct ComputesUnseen {
+  ComputesUnseen() = default;
+  ComputesUnseen(ComputesUnseen const&) = default;
+  ComputesUnseen& operator=(ComputesUnseen const&) = default;
+  virtual ~ComputesUnseen() = default;
+};
+
+/// The tensors of modules that keep their types.
 FRUGAL_INLINE std::unordered_set<at::TensorImpl const*> tensors_that_keep_types(
     torch::nn::Module const& module) {
   std::unordered_set<at::TensorImpl const*> all;

@@ -65,7 +65,7 @@ struct InputGrid {
 /// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products
 /// are those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored:
 /// others keep the weight a second time, in a layout of their own.
-class Int8Weight final : public QuantisedWeight {
+class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
  public:
   /// Without a grid the scales of inputs follow their numbers.
   FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
