@@ -501,6 +501,74 @@ struct TiedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Tied);
 
+using First = Lora<Rank<2>, On<"0">, AdapterName<"first">>;
+using Second = Lora<Rank<2>, On<"0">, AdapterName<"second">>;
+
+/// A head with a BatchNorm that has no parameters.
+std::shared_ptr<torch::nn::Module> with_plain_norm() {
+  auto const body = std::make_shared<torch::nn::Module>();
+  auto const head = body->register_module("head", std::make_shared<torch::nn::Module>());
+  body->register_module("query", torch::nn::Linear(6, 8));
+  head->register_module("norm",
+                        torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(8).affine(false)));
+  head->register_module("out", torch::nn::Linear(8, 3));
+  return body;
+}
+
+TEST_CASE("AlsoTrain trains statistics that were fixed before, and those of another policy") {
+  auto const body = with_plain_norm();
+  at::Tensor const mean = body->named_buffers()["head.norm.running_mean"];
+  using Alone = Lora<Rank<2>, On<"query">, AdapterName<"alone">>;
+  using Whole = Lora<Rank<2>, On<"query">, AlsoTrain<"head.*">>;
+  adapt(body, Alone{});
+  CHECK(is_fixed(mean));
+  adapt(body, Whole{});
+  CHECK_FALSE(is_fixed(mean));
+  adapt(body, Alone{});
+  CHECK(is_fixed(mean));
+  frugal::detail::Adaptation both(*body);
+  Whole::adapt(*body, both);
+  Alone::adapt(*body, both);
+  both.keep();
+  CHECK_FALSE(is_fixed(mean));
+}
+
+TEST_CASE("an adapter that is loaded leaves the statistics of another adapter's head") {
+  TemporaryFolder const folder;
+  auto const first = with_plain_norm();
+  adapt(first, Lora<Rank<2>, On<"query">>{});
+  save_adapter(first, folder.path());
+  auto const body = with_plain_norm();
+  adapt(body, Lora<Rank<2>, On<"query">, AlsoTrain<"head.*">>{});
+  load_adapter(body, folder.path(), "second");
+  CHECK_FALSE(is_fixed(body->named_buffers()["head.norm.running_mean"]));
+  CHECK(body->named_parameters()["head.out.weight"].requires_grad());
+  auto const alone = with_plain_norm();
+  load_adapter(alone, folder.path());
+  CHECK(is_fixed(alone->named_buffers()["head.norm.running_mean"]));
+}
+
+TEST_CASE("a recipe whose later policy refuses the module leaves none of its adapters") {
+  torch::nn::Sequential net(torch::nn::Linear(8, 8));
+  adapt(net, First{});
+  {
+    frugal::detail::Adaptation refused(*net);
+    Second::adapt(*net, refused);
+    CHECK(frugal::detail::find_adapters(*net).size() == 2);
+  }
+  auto const left = frugal::detail::find_adapters(*net);
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].adapter->settings().name == "first");
+  CHECK(frugal::detail::Interceptions::all().of(net->named_parameters()["0.weight"])->size() == 1);
+  torch::nn::Sequential other(torch::nn::Linear(8, 8));
+  {
+    frugal::detail::Adaptation refused(*other);
+    First::adapt(*other, refused);
+  }
+  CHECK(other->modules().size() == 2);
+  CHECK(trained_tensors(*other) == 2);
+}
+
 TEST_CASE("an adapter acts in its layer alone, although the weight is tied to another operator") {
   torch::manual_seed(1);
   Tied net;
@@ -541,9 +609,6 @@ TEST_CASE("adapters over a quantised layer are not merged, and none of the other
   CHECK_THROWS_WITH_AS(adapt(net, Lora<Rank<2>, Dora, On<"1">, AdapterName<"second">>{}),
                        doctest::Contains("no weight in floating point"), SettingsError);
 }
-
-using First = Lora<Rank<2>, On<"0">, AdapterName<"first">>;
-using Second = Lora<Rank<2>, On<"0">, AdapterName<"second">>;
 
 TEST_CASE("adapters that are merged one after the other are unmerged to the base's bits") {
   torch::manual_seed(1);

@@ -201,15 +201,7 @@ template <class Module>
 void remove_adapters(Module& module) {
   torch::nn::Module& root = base_module(module);
   for (detail::FoundAdapter const& each : detail::require_adapters(root, {}, "remove_adapters")) {
-    if (auto const hooks = detail::Interceptions::all().of(each.layer.weight)) {
-      for (auto const& hook : *hooks) {
-        auto const* const lora = dynamic_cast<detail::LoraHook const*>(hook.get());
-        if (lora != nullptr && lora->is_of(*each.adapter)) release(each.layer.weight, *hook);
-      }
-    }
-    if (detail::adapters_of(*each.layer.module)) {
-      each.layer.module->unregister_module(detail::adapters_child);
-    }
+    detail::detach_adapter(each);
   }
   for (at::Tensor const& tensor : root.parameters()) {
     if (tensor.defined()) detail::restore_fixed(tensor);
