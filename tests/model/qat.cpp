@@ -11,13 +11,16 @@
 #include <frugal/model/qat.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/reference.hpp"
@@ -290,6 +293,25 @@ TEST_CASE(
   moving->forward(at::cat({rows, at::full({2, 8}, infinite)}));
   CHECK_THROWS_WITH_AS(frugal::convert(moving), doctest::Contains("not finite"),
                        frugal::StateError);
+}
+
+TEST_CASE("a window that is skipped leaves no range, also if it is the first") {
+  std::vector<frugal::Batch> rows{{torch::randn({4, 8}), torch::randn({4, 8})},
+                                  {torch::randn({4, 8}), torch::randn({4, 8})}};
+  rows[0].data[0][0] = std::numeric_limits<float>::quiet_NaN();
+  for (bool const first_is_bad : {true, false}) {
+    if (!first_is_bad) std::swap(rows[0], rows[1]);
+    frugal::Trainer trainer{Sequential(Linear(8, 8)),
+                            frugal::MeanSquaredError{},
+                            frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.1},
+                            Qat<INT8>{},
+                            frugal::SkipNonFinite{}};
+    auto const report = trainer.fit(rows);
+    CHECK(report.steps == 2);
+    CHECK(trainer.module()->named_buffers()["0.fake_quantised.least"].item<double>() ==
+          doctest::Approx(rows[first_is_bad ? 1 : 0].data.min().item<double>()));
+  }
 }
 
 TEST_CASE("a weight that outlives its module has no ranges any more") {
