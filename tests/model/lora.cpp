@@ -782,6 +782,24 @@ TEST_CASE("the magnitude of DoRA scales the weight's output, and not that of ano
   }
 }
 
+TEST_CASE("a magnitude is that of the plain weight, and not of one with a merged adapter") {
+  using Scaled = Lora<Rank<2>, Dora, On<"0">, AdapterName<"scaled">>;
+  torch::nn::Sequential net = with_product(1);
+  merge(net);
+  CHECK_THROWS_WITH_AS(adapt(net, Scaled{}), doctest::Contains("includes the adapter 'first'"),
+                       SettingsError);
+  unmerge(net);
+  adapt(net, Scaled{});
+  at::Tensor const input = torch::randn({4, 8});
+  at::NoGradGuard const no_gradients;
+  at::Tensor const both = net->forward(input);
+  CHECK_THROWS_WITH_AS(merge(net, "first"), doctest::Contains("'scaled' uses Dora"), SettingsError);
+  merge(net, "scaled");
+  CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
+  merge(net);
+  CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
+}
+
 TEST_CASE("a merge of doubles is as exact as they are") {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(64, 64));

@@ -92,6 +92,16 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                    "Call unmerge(module) first.");
   }
   if (adapter) return;
+  if (auto const others = adapters_of(*layer.module); others && settings.dora) {
+    for (auto const& child : others->children()) {
+      auto const other = std::dynamic_pointer_cast<LoraAdapter>(child);
+      if (!other || !other->is_merged()) continue;
+      refuse_adapter("Dora cannot adapt '" + layer.name + "'", "Lora",
+                     "its weight includes the adapter '" + other->settings().name +
+                         "', which is merged, and the magnitudes would be those of the sum",
+                     "Call unmerge(module) first, or remove_adapters(module) to keep the sum.");
+    }
+  }
   if (settings.pissa && layer.op != LayerCall::Operator::linear) {
     refuse_adapter("Pissa cannot adapt '" + layer.name + "'", "Lora",
                    "it is a convolution or an embedding, and Pissa adapts Linear layers alone",

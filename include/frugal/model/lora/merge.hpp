@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <memory>
 #include <ranges>
 #include <string>
@@ -105,7 +106,7 @@ struct LayerMerge {
 /// module computes without them, at the speed of the base. They stay, and keep the weights' bits for unmerge(): the memory of
 /// the adapted weights once more. Merged adapters are not trained, and save_weights() leaves them out.
 /// SettingsError for a quantised base, in 4 bits or 8, and for a weight that another layer has as
-/// well; WeightRangeError for a sum beyond the numbers of the weight's type; StateError for a weight that
+/// well, and for a part of a layer's adapters while one with Dora stays active; WeightRangeError for a sum beyond the numbers of the weight's type; StateError for a weight that
 /// was changed since an earlier merge. Then nothing has changed.
 template <class Module>
 void merge(Module& module, std::string_view name = {}) {
@@ -120,6 +121,19 @@ void merge(Module& module, std::string_view name = {}) {
   };
   for (detail::FoundAdapter const& each : all) {
     if (merges(each)) detail::require_mergeable(each, layers);
+  }
+  for (detail::FoundAdapter const& each : all) {
+    LoraSettings const& left = each.adapter->settings();
+    if (merges(each) || each.adapter->is_merged() || !each.adapter->active || !left.dora) continue;
+    auto const beside = [&](detail::FoundAdapter const& other) {
+      return merges(other) && other.layer.module == each.layer.module;
+    };
+    if (std::ranges::none_of(all, beside)) continue;
+    throw SettingsError({.what = "an adapter of '" + each.layer.name + "' cannot be merged alone",
+                         .where = "merge",
+                         .why = "the adapter '" + left.name +
+                                "' uses Dora, and would scale the other one with the weight",
+                         .fix = "Merge all at once, or choose one with use_adapter first."});
   }
   detail::require_merged(all, "merge");
   at::NoGradGuard const no_gradients;
