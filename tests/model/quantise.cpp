@@ -264,6 +264,20 @@ TEST_CASE("whoever reads the weight in another way gets no numbers") {
   CHECK(at::linear(torch::randn({2, 64}), layer->weight.clone()).isnan().all().item<bool>());
 }
 
+TEST_CASE("inputs that a layer cannot take are refused as the layer refused them") {
+  at::NoGradGuard const no_gradients;
+  for (std::int64_t const stride : {1, 2, 3}) {
+    CAPTURE(stride);
+    Conv2d layer(Conv2dOptions(3, 8, 3).stride(stride));
+    quantise<INT8>(layer);
+    CHECK_THROWS_WITH(layer->forward(torch::randn({1, 3, 2, 2})),
+                      doctest::Contains("greater than actual input size"));
+    CHECK_THROWS_WITH(layer->forward(torch::randn({1, 4, 8, 8})),
+                      doctest::Contains("to have 3 channels"));
+    CHECK_THROWS_WITH(layer->forward(torch::randn({8, 8})), doctest::Contains("unbatched"));
+  }
+}
+
 TEST_CASE("an input that is not finite gives outputs that are not") {
   torch::manual_seed(14);
   at::NoGradGuard const no_gradients;
