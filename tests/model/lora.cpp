@@ -715,6 +715,41 @@ TEST_CASE("an adapter that is merged is not left out by choosing another") {
   use_adapter(net, "second");
 }
 
+TEST_CASE("a merge does not change a layer that has the weight's numbers") {
+  torch::nn::Sequential net = with_product(1);
+  at::NoGradGuard const no_gradients;
+  net->named_parameters()["1.weight"].set_data(net->named_parameters()["0.weight"].detach());
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'1' has the same weight"), SettingsError);
+}
+
+TEST_CASE("norms of DoRA are those of FP32 in a module of 16 bits") {
+  torch::manual_seed(3);
+  at::NoGradGuard const no_gradients;
+  torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(64, 8).bias(false)));
+  net->named_parameters()["0.weight"].fill_(1.0 / 8192);  // its square is zero in FP16
+  adapt(net, Lora<Rank<2>, Dora, On<"0">>{});
+  at::Tensor const input = torch::ones({1, 64});
+  at::Tensor const whole = net->forward(input);
+  net->to(at::kHalf);
+  CHECK(at::allclose(net->forward(input.to(at::kHalf)).to(at::kFloat), whole, 1e-3, 0));
+}
+
+TEST_CASE("the file of an adapter has a head that was that of one which is gone") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net(torch::nn::Linear(8, 8), torch::nn::Linear(8, 3));
+  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"1.*">, AdapterName<"gone">>{});
+  remove_adapters(net);
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  for (char const* name : {"1.weight", "1.bias"}) {
+    at::Tensor const each = net->named_parameters()[name];
+    unfix_tensor(each);
+    each.set_requires_grad(true);
+  }
+  save_adapter(net, folder.path());
+  Safetensors const file = Safetensors::open(folder / "adapter_model.safetensors");
+  CHECK(file.find("base_model.model.1.weight").has_value());
+}
+
 TEST_CASE("what was not trained before it was adapted is not trained without its adapters") {
   torch::nn::Sequential net(torch::nn::Linear(8, 8));
   net[0]->register_parameter("positions", torch::zeros(8), false);

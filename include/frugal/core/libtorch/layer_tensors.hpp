@@ -205,6 +205,13 @@ class TensorPlaceCounts {
   }
   bool shared(at::Tensor const& tensor) const { return of(tensor) > 1; }
 
+  /// Whether two tensors are one, or have numbers in common.
+  FRUGAL_INLINE static bool overlap(at::Tensor const& one, at::Tensor const& other) {
+    if (!one.defined() || !other.defined() || key_of(one) != key_of(other)) return false;
+    Range const a = range_of(one), b = range_of(other);
+    return a.begin < b.end && b.begin < a.end;
+  }
+
  private:
   /// Bytes of a storage, from the first to the last element.
   struct Range {

@@ -256,12 +256,14 @@ class LoraAdapter : public torch::nn::Module {
   /// mixed term is B (A W^T), and the adapter's own B (A A^T) B^T.
   FRUGAL_INLINE at::Tensor norms_of_sum(at::Tensor const& weight) const {
     at::NoGradGuard const no_gradients;
-    at::Tensor const flat = as_rows(weight).to(a_.scalar_type());
-    at::Tensor a = a_.detach().flatten(1);
-    at::Tensor b = b_.detach().flatten(1);
+    // Squares of small numbers of 16 bits are zero.
+    at::ScalarType const type = at::promote_types(a_.scalar_type(), at::kFloat);
+    at::Tensor const flat = as_rows(weight).to(type);
+    at::Tensor a = a_.detach().flatten(1).to(type);
+    at::Tensor b = b_.detach().flatten(1).to(type);
     if (first_a_.defined()) {  // B A - B0 A0, as one product
-      a = at::cat({a, first_a_}, 0);
-      b = at::cat({b, -first_b_}, 1);
+      a = at::cat({a, first_a_.to(type)}, 0);
+      b = at::cat({b, -first_b_.to(type)}, 1);
     }
     at::Tensor const own = flat.square().sum(1);
     at::Tensor const mixed = (flat.mm(a.t()) * b).sum(1);

@@ -22,6 +22,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/nf4.hpp>
 
@@ -56,8 +57,10 @@ FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
            "Save the adapter, and load and merge it on the base in floating point.");
   }
   for (AdaptableLayer const& other : layers) {
-    if (other.module == adapted.layer.module || !other.weight.is_same(adapted.layer.weight))
+    if (other.module == adapted.layer.module ||
+        !TensorPlaceCounts::overlap(other.weight, adapted.layer.weight)) {
       continue;
+    }
     refuse("'" + other.name + "' has the same weight, and would be changed",
            "Use the module with its adapters, or give the layers a weight each.");
   }
@@ -218,7 +221,11 @@ void remove_adapters(Module& module) {
     detail::detach_adapter(each);
   }
   for (at::Tensor const& tensor : root.parameters()) {
-    if (tensor.defined()) detail::restore_fixed(tensor);
+    if (!tensor.defined()) continue;
+    detail::restore_fixed(tensor);
+    // Else the file of a later adapter would not have what is trained beside it.
+    bool const is_head = !detail::heads().find(tensor).empty();
+    if (is_head) detail::heads().change(tensor, [](std::string& owner) { owner.clear(); });
   }
   for (detail::StatisticsLayer const& each : detail::statistics_layers(root)) {
     for (at::Tensor const& tensor : each.statistics) unfix_tensor(tensor);
