@@ -12,6 +12,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/script.h>
 
+#include <frugal/model/lora.hpp>
+#include <frugal/model/quantise.hpp>
+
 #include <memory>
 #include <sstream>
 #include <string>
@@ -126,6 +129,18 @@ struct Two : torch::nn::Module {
   }
   torch::nn::Linear line;
 };
+
+TEST_CASE("weights in INT8 and NF4 are refused: no trace has their kernels") {
+  at::Tensor const rows = torch::randn({4, 64});
+  torch::nn::Sequential packed(torch::nn::Linear(64, 64));
+  adapt(packed, Lora<Rank<2>, On<"0">, Base<NF4>>{});
+  CHECK_THROWS_WITH_AS(export_torchscript(packed, rows), doctest::Contains("kernel of frugal"),
+                       ModuleError);
+  torch::nn::Sequential integers(torch::nn::Linear(64, 64));
+  quantise<INT8>(integers);
+  CHECK_THROWS_WITH_AS(export_torchscript(integers, rows), doctest::Contains("'0.quantised'"),
+                       ModuleError);
+}
 
 TEST_CASE("modules of several inputs and outputs") {
   Two module;

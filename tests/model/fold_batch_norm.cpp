@@ -93,6 +93,50 @@ TEST_CASE("a weight stays if another layer was given it, or has its numbers") {
   CHECK(frugal::fold_batch_norm(other) == 0);
 }
 
+/// A layer of a program, which computes something else than Linear.
+struct WithReluImpl : torch::nn::LinearImpl {
+  using LinearImpl::LinearImpl;
+  at::Tensor forward(at::Tensor const& x) { return LinearImpl::forward(x).relu(); }
+};
+TORCH_MODULE(WithRelu);
+
+TEST_CASE("a class that derives from a layer stays as it is") {
+  torch::manual_seed(32);
+  at::NoGradGuard const no_gradients;
+  Sequential net(WithRelu(5, 6), BatchNorm1d(6));
+  net[1]->as<BatchNorm1d>()->running_mean.normal_();
+  net->eval();
+  at::Tensor const rows = torch::randn({4, 5});
+  at::Tensor const before = net->forward(rows).clone();
+  CHECK(frugal::fold_batch_norm(net) == 0);
+  CHECK(at::equal(net->forward(rows), before));
+}
+
+TEST_CASE("layers of 16 bits are folded as exactly as they are, and not beyond their numbers") {
+  torch::manual_seed(33);
+  at::NoGradGuard const no_gradients;
+  Sequential net(Linear(5, 6), BatchNorm1d(6));
+  // Of outputs as small as these the variance has two digits of FP16.
+  net[0]->as<Linear>()->weight.mul_(0.001);
+  net[0]->as<Linear>()->bias.zero_();
+  net[1]->as<BatchNorm1d>()->running_var.fill_(1.3e-6);
+  net->eval();
+  net->to(at::kHalf);
+  at::Tensor const rows = torch::randn({64, 5}).to(at::kHalf);
+  at::Tensor const before = net->forward(rows).to(at::kFloat);
+  CHECK(frugal::fold_batch_norm(net) == 1);
+  CHECK(distance(net->forward(rows).to(at::kFloat), before) <=
+        2e-3 * before.abs().max().item<double>());
+  CHECK((net[0]->as<Linear>()->bias.scalar_type() == at::kHalf));
+  Sequential large(Linear(torch::nn::LinearOptions(5, 6).bias(false)), BatchNorm1d(6));
+  large[0]->as<Linear>()->weight.fill_(1000);
+  large[1]->as<BatchNorm1d>()->running_var.fill_(1e-5);
+  large->to(at::kHalf);
+  CHECK(frugal::fold_batch_norm(large) == 0);
+  CHECK_FALSE(large->named_parameters().contains("0.bias"));
+  CHECK(large[0]->as<Linear>()->weight[0][0].item<double>() == 1000);
+}
+
 TEST_CASE(
     "a folded Linear refuses positions, which its BatchNorm normalised instead of its outputs") {
   torch::manual_seed(31);

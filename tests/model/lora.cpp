@@ -501,6 +501,74 @@ struct TiedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Tied);
 
+using First = Lora<Rank<2>, On<"0">, AdapterName<"first">>;
+using Second = Lora<Rank<2>, On<"0">, AdapterName<"second">>;
+
+/// A head with a BatchNorm that has no parameters.
+std::shared_ptr<torch::nn::Module> with_plain_norm() {
+  auto const body = std::make_shared<torch::nn::Module>();
+  auto const head = body->register_module("head", std::make_shared<torch::nn::Module>());
+  body->register_module("query", torch::nn::Linear(6, 8));
+  head->register_module("norm",
+                        torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(8).affine(false)));
+  head->register_module("out", torch::nn::Linear(8, 3));
+  return body;
+}
+
+TEST_CASE("AlsoTrain trains statistics that were fixed before, and those of another policy") {
+  auto const body = with_plain_norm();
+  at::Tensor const mean = body->named_buffers()["head.norm.running_mean"];
+  using Alone = Lora<Rank<2>, On<"query">, AdapterName<"alone">>;
+  using Whole = Lora<Rank<2>, On<"query">, AlsoTrain<"head.*">>;
+  adapt(body, Alone{});
+  CHECK(is_fixed(mean));
+  adapt(body, Whole{});
+  CHECK_FALSE(is_fixed(mean));
+  adapt(body, Alone{});
+  CHECK(is_fixed(mean));
+  frugal::detail::Adaptation both(*body);
+  Whole::adapt(*body, both);
+  Alone::adapt(*body, both);
+  both.keep();
+  CHECK_FALSE(is_fixed(mean));
+}
+
+TEST_CASE("an adapter that is loaded leaves the statistics of another adapter's head") {
+  TemporaryFolder const folder;
+  auto const first = with_plain_norm();
+  adapt(first, Lora<Rank<2>, On<"query">>{});
+  save_adapter(first, folder.path());
+  auto const body = with_plain_norm();
+  adapt(body, Lora<Rank<2>, On<"query">, AlsoTrain<"head.*">>{});
+  load_adapter(body, folder.path(), "second");
+  CHECK_FALSE(is_fixed(body->named_buffers()["head.norm.running_mean"]));
+  CHECK(body->named_parameters()["head.out.weight"].requires_grad());
+  auto const alone = with_plain_norm();
+  load_adapter(alone, folder.path());
+  CHECK(is_fixed(alone->named_buffers()["head.norm.running_mean"]));
+}
+
+TEST_CASE("a recipe whose later policy refuses the module leaves none of its adapters") {
+  torch::nn::Sequential net(torch::nn::Linear(8, 8));
+  adapt(net, First{});
+  {
+    frugal::detail::Adaptation refused(*net);
+    Second::adapt(*net, refused);
+    CHECK(frugal::detail::find_adapters(*net).size() == 2);
+  }
+  auto const left = frugal::detail::find_adapters(*net);
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].adapter->settings().name == "first");
+  CHECK(frugal::detail::Interceptions::all().of(net->named_parameters()["0.weight"])->size() == 1);
+  torch::nn::Sequential other(torch::nn::Linear(8, 8));
+  {
+    frugal::detail::Adaptation refused(*other);
+    First::adapt(*other, refused);
+  }
+  CHECK(other->modules().size() == 2);
+  CHECK(trained_tensors(*other) == 2);
+}
+
 TEST_CASE("an adapter acts in its layer alone, although the weight is tied to another operator") {
   torch::manual_seed(1);
   Tied net;
@@ -542,9 +610,6 @@ TEST_CASE("adapters over a quantised layer are not merged, and none of the other
                        doctest::Contains("no weight in floating point"), SettingsError);
 }
 
-using First = Lora<Rank<2>, On<"0">, AdapterName<"first">>;
-using Second = Lora<Rank<2>, On<"0">, AdapterName<"second">>;
-
 TEST_CASE("adapters that are merged one after the other are unmerged to the base's bits") {
   torch::manual_seed(1);
   at::NoGradGuard const no_gradients;
@@ -558,10 +623,7 @@ TEST_CASE("adapters that are merged one after the other are unmerged to the base
     torch::nn::init::normal_(each.adapter->b());
   at::Tensor const both = net->forward(input);
   for (auto const& order : {std::vector<std::string>{"first", "second"}, {"second", "first"}}) {
-    for (std::string const& name : order) {
-      use_adapter(net, name);
-      merge(net);
-    }
+    for (std::string const& name : order) merge(net, name);
     CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
     CHECK_FALSE(at::allclose(weight, base));
     unmerge(net);
@@ -569,6 +631,144 @@ TEST_CASE("adapters that are merged one after the other are unmerged to the base
     unmerge(net);
     CHECK(at::equal(weight, base));
   }
+}
+
+/// Two linear layers with an adapter in the first, whose product is `number` everywhere.
+torch::nn::Sequential with_product(double number, at::ScalarType type = at::kFloat) {
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(8, 8), torch::nn::Linear(8, 8));
+  net->to(type);
+  adapt(net, First{});
+  at::NoGradGuard const no_gradients;
+  for (auto const& each : frugal::detail::find_adapters(*net)) {
+    each.adapter->a().fill_(number);
+    each.adapter->b().fill_(0.5);
+  }
+  return net;
+}
+
+TEST_CASE("a merged weight that was trained or written to is not unmerged, nor merged into") {
+  torch::nn::Sequential net = with_product(1);
+  at::NoGradGuard const no_gradients;
+  at::Tensor const weight = net->named_parameters()["0.weight"];
+  at::Tensor const base = weight.clone();
+  merge(net);
+  weight.add_(1);
+  adapt(net, Second{});
+  at::Tensor const written = weight.clone();
+  CHECK_THROWS_WITH_AS(unmerge(net), doctest::Contains("'0' was changed after its adapter"),
+                       StateError);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'0' was changed"), StateError);
+  CHECK(at::equal(weight, written));
+  weight.copy_(base + 1);  // the same numbers again, written anew
+  net->to(at::kDouble);
+  net->to(at::kFloat);
+  unmerge(net);
+  CHECK(at::equal(weight, base));
+}
+
+TEST_CASE("weights are not loaded into a module with merged adapters") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = with_product(1);
+  WeightRules const rules{.allow_missing = {"*.lora.*"}, .allow_unexpected = {"*.lora.*"}};
+  save_weights(net, folder.path());
+  merge(net);
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  CHECK_THROWS_WITH_AS(load_weights(net, folder.path(), rules),
+                       doctest::Contains("includes the adapter 'first', which is merged"),
+                       StateError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+  unmerge(net);
+  CHECK(load_weights(net, folder.path()).missing.empty());
+  merge(net);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+}
+
+TEST_CASE("a merge beyond the numbers of the weight's type changes no weight") {
+  at::NoGradGuard const no_gradients;
+  torch::nn::Sequential net = with_product(1, at::kHalf);
+  at::Tensor const base = net->named_parameters()["0.weight"].clone();
+  adapt(net, Lora<Rank<2>, On<"*">, AdapterName<"second">>{});
+  for (auto const& each : frugal::detail::find_adapters(*net, "second"))
+    each.adapter->b().fill_(each.layer.name == "1" ? 1e6 : 1);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'second' of '1' cannot be merged"),
+                       WeightRangeError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], base));
+  merge(net, "first");
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  CHECK_FALSE(at::equal(merged, base));
+  CHECK_THROWS_AS(merge(net), WeightRangeError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+  unmerge(net);
+  CHECK(at::equal(net->named_parameters()["0.weight"], base));
+}
+
+TEST_CASE("an adapter that is merged is not left out by choosing another") {
+  torch::nn::Sequential net = with_product(1);
+  adapt(net, Second{});
+  merge(net, "first");
+  CHECK_THROWS_WITH_AS(use_adapter(net, "second"), doctest::Contains("'first' of '0' is merged"),
+                       SettingsError);
+  CHECK_THROWS_AS(use_adapter(net, ""), SettingsError);
+  use_adapter(net, "first");
+  unmerge(net);
+  use_adapter(net, "second");
+}
+
+TEST_CASE("a merge does not change a layer that has the weight's numbers") {
+  torch::nn::Sequential net = with_product(1);
+  at::NoGradGuard const no_gradients;
+  net->named_parameters()["1.weight"].set_data(net->named_parameters()["0.weight"].detach());
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'1' has the same weight"), SettingsError);
+}
+
+TEST_CASE("norms of DoRA are those of FP32 in a module of 16 bits") {
+  torch::manual_seed(3);
+  at::NoGradGuard const no_gradients;
+  torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(64, 8).bias(false)));
+  net->named_parameters()["0.weight"].fill_(1.0 / 8192);  // its square is zero in FP16
+  adapt(net, Lora<Rank<2>, Dora, On<"0">>{});
+  at::Tensor const input = torch::ones({1, 64});
+  at::Tensor const whole = net->forward(input);
+  net->to(at::kHalf);
+  CHECK(at::allclose(net->forward(input.to(at::kHalf)).to(at::kFloat), whole, 1e-3, 0));
+}
+
+TEST_CASE("the file of an adapter has a head that was that of one which is gone") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net(torch::nn::Linear(8, 8), torch::nn::Linear(8, 3));
+  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"1.*">, AdapterName<"gone">>{});
+  remove_adapters(net);
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  for (char const* name : {"1.weight", "1.bias"}) {
+    at::Tensor const each = net->named_parameters()[name];
+    unfix_tensor(each);
+    each.set_requires_grad(true);
+  }
+  save_adapter(net, folder.path());
+  Safetensors const file = Safetensors::open(folder / "adapter_model.safetensors");
+  CHECK(file.find("base_model.model.1.weight").has_value());
+}
+
+TEST_CASE("what was not trained before it was adapted is not trained without its adapters") {
+  torch::nn::Sequential net(torch::nn::Linear(8, 8));
+  net[0]->register_parameter("positions", torch::zeros(8), false);
+  net[0]->register_parameter("table", torch::arange(8), false);
+  adapt(net, First{});
+  remove_adapters(net);
+  for (auto const& item : net->named_parameters()) {
+    CAPTURE(item.key());
+    CHECK_FALSE(is_fixed(item.value()));
+    CHECK(item.value().requires_grad() == (item.key() == "0.weight" || item.key() == "0.bias"));
+  }
+}
+
+TEST_CASE("an adapted embedding of 16 bits gives 16 bits") {
+  torch::nn::Sequential net(torch::nn::Embedding(10, 6));
+  net->to(at::kBFloat16);
+  adapt(net, First{});
+  bool const same = net->forward(at::arange(3)).scalar_type() == at::kBFloat16;
+  CHECK(same);
 }
 
 TEST_CASE("a weight that was quantised after a merge is not unmerged, and neither are others") {
@@ -615,6 +815,24 @@ TEST_CASE("the magnitude of DoRA scales the weight's output, and not that of ano
     unmerge(net);
     CHECK(at::allclose(net->forward(input), expected, 1e-4, 1e-5));
   }
+}
+
+TEST_CASE("a magnitude is that of the plain weight, and not of one with a merged adapter") {
+  using Scaled = Lora<Rank<2>, Dora, On<"0">, AdapterName<"scaled">>;
+  torch::nn::Sequential net = with_product(1);
+  merge(net);
+  CHECK_THROWS_WITH_AS(adapt(net, Scaled{}), doctest::Contains("includes the adapter 'first'"),
+                       SettingsError);
+  unmerge(net);
+  adapt(net, Scaled{});
+  at::Tensor const input = torch::randn({4, 8});
+  at::NoGradGuard const no_gradients;
+  at::Tensor const both = net->forward(input);
+  CHECK_THROWS_WITH_AS(merge(net, "first"), doctest::Contains("'scaled' uses Dora"), SettingsError);
+  merge(net, "scaled");
+  CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
+  merge(net);
+  CHECK(at::allclose(net->forward(input), both, 1e-5, 1e-5));
 }
 
 TEST_CASE("a merge of doubles is as exact as they are") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <torch/nn/init.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
@@ -252,6 +253,28 @@ TEST_CASE("a window that is skipped has no part in the scores of movement") {
   at::Tensor const& score = after_step.at(4).run.tensors.at("policies/Prune/scores/0.weight");
   CHECK(at::isfinite(score).all().item<bool>());
   CHECK(score.abs().max().item<double>() > 0);
+}
+
+/// A loss whose gradient is the batch.
+struct AlongBatch {
+  template <class Module>
+  at::Tensor operator()(Module& module, at::Tensor const& batch) const {
+    return (module->weight * batch.to(module->weight.scalar_type())).sum();
+  }
+};
+
+TEST_CASE("movements of 16-bit weights are summed in FP32: small steps count") {
+  torch::nn::Linear layer(torch::nn::LinearOptions(2, 1).bias(false));
+  layer->to(at::kBFloat16);
+  torch::nn::init::ones_(layer->weight);
+  // The first weight moves by 1 and back by 0.6, in steps of less than half of a last bit of 1.
+  std::vector<at::Tensor> batches(601, at::tensor({-0.001, 0.0}).view({1, 2}));
+  batches.front() = at::tensor({1.0, 0.5}).view({1, 2});
+  frugal::Trainer trainer{layer, AlongBatch{}, Optimize<frugal::Nothing>{},
+                          Prune<Movement, Sparsity<0.5_r>, From<601>>{}};
+  trainer.fit(batches);
+  at::Tensor const mask = trainer.policy<k::prune>().result().masks.at("weight");
+  CHECK(at::equal(mask, at::tensor({1, 0}).view({1, 2}).to(at::kBool)));
 }
 
 TEST_CASE("the cubic schedule: sparsity by step, and what is pruned stays so") {

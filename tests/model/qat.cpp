@@ -11,13 +11,16 @@
 #include <frugal/model/qat.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/recompute.hpp>
+#include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/reference.hpp"
@@ -270,6 +273,45 @@ TEST_CASE("every call of a trainer adapts the module, so a fresh process loads w
         doctest::Approx(trained.evaluate(rows)["loss"]).epsilon(1e-4));
   CHECK_THROWS_WITH_AS(fresh.fit(rows), doctest::Contains("quantised already"),
                        frugal::SettingsError);
+}
+
+TEST_CASE(
+    "ranges do not begin with an input that is not finite, and are not converted if diverged") {
+  double const infinite = std::numeric_limits<double>::infinity();
+  Sequential net(Linear(8, 8));
+  frugal::adapt(net, Qat<INT8, Learned>{});
+  net->forward(at::full({2, 8}, infinite));
+  CHECK_THROWS_WITH_AS(frugal::convert(net), doctest::Contains("no range"), frugal::StateError);
+  at::Tensor const rows = torch::randn({2, 8});
+  CHECK(net->forward(rows).isfinite().all().item<bool>());
+  at::NoGradGuard const no_gradients;
+  net->named_parameters()["0.fake_quantised.weight_scale"][0] = infinite;
+  CHECK_THROWS_WITH_AS(frugal::convert(net), doctest::Contains("scales of layer '0'"),
+                       frugal::StateError);
+  Sequential moving(Linear(8, 8));
+  frugal::adapt(moving, Qat<INT8>{});
+  moving->forward(at::cat({rows, at::full({2, 8}, infinite)}));
+  CHECK_THROWS_WITH_AS(frugal::convert(moving), doctest::Contains("not finite"),
+                       frugal::StateError);
+}
+
+TEST_CASE("a window that is skipped leaves no range, also if it is the first") {
+  std::vector<frugal::Batch> rows{{torch::randn({4, 8}), torch::randn({4, 8})},
+                                  {torch::randn({4, 8}), torch::randn({4, 8})}};
+  rows[0].data[0][0] = std::numeric_limits<float>::quiet_NaN();
+  for (bool const first_is_bad : {true, false}) {
+    if (!first_is_bad) std::swap(rows[0], rows[1]);
+    frugal::Trainer trainer{Sequential(Linear(8, 8)),
+                            frugal::MeanSquaredError{},
+                            frugal::Settings{.epochs = 2},
+                            Optimize<SGD>{.lr = 0.1},
+                            Qat<INT8>{},
+                            frugal::SkipNonFinite{}};
+    auto const report = trainer.fit(rows);
+    CHECK(report.steps == 2);
+    CHECK(trainer.module()->named_buffers()["0.fake_quantised.least"].item<double>() ==
+          doctest::Approx(rows[first_is_bad ? 1 : 0].data.min().item<double>()));
+  }
 }
 
 TEST_CASE("a weight that outlives its module has no ranges any more") {

@@ -264,6 +264,20 @@ TEST_CASE("whoever reads the weight in another way gets no numbers") {
   CHECK(at::linear(torch::randn({2, 64}), layer->weight.clone()).isnan().all().item<bool>());
 }
 
+TEST_CASE("inputs that a layer cannot take are refused as the layer refused them") {
+  at::NoGradGuard const no_gradients;
+  for (std::int64_t const stride : {1, 2, 3}) {
+    CAPTURE(stride);
+    Conv2d layer(Conv2dOptions(3, 8, 3).stride(stride));
+    quantise<INT8>(layer);
+    CHECK_THROWS_WITH(layer->forward(torch::randn({1, 3, 2, 2})),
+                      doctest::Contains("greater than actual input size"));
+    CHECK_THROWS_WITH(layer->forward(torch::randn({1, 4, 8, 8})),
+                      doctest::Contains("to have 3 channels"));
+    CHECK_THROWS_WITH(layer->forward(torch::randn({8, 8})), doctest::Contains("unbatched"));
+  }
+}
+
 TEST_CASE("an input that is not finite gives outputs that are not") {
   torch::manual_seed(14);
   at::NoGradGuard const no_gradients;
@@ -287,6 +301,22 @@ TEST_CASE("an input that is not finite gives outputs that are not") {
     CHECK(layer->forward(input)[0].isfinite().all().item<bool>());
     CHECK(convolution->forward(images)[0].isnan().any().item<bool>());
     CHECK(convolution->forward(images)[1].isfinite().all().item<bool>());
+  }
+}
+
+TEST_CASE("a weight that is not finite is an error, and no layer is quantised") {
+  for (double const bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    torch::nn::Sequential net(Linear(64, 64), Linear(64, 64));
+    {
+      at::NoGradGuard const no_gradients;
+      net->named_parameters()["1.weight"][3][4] = bad;
+    }
+    auto const names = [&] { return net->named_buffers().size() + net->parameters().size(); };
+    CHECK_THROWS_WITH_AS(quantise<INT8>(net), doctest::Contains("'1' is"), frugal::ModuleError);
+    CHECK_THROWS_WITH_AS(quantise<INT4>(net), doctest::Contains("at [3, 4]"), frugal::ModuleError);
+    CHECK_THROWS_AS(quantise<INT8>(net, std::vector<at::Tensor>{rows()}), frugal::ModuleError);
+    CHECK(names() == 4);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <memory>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -352,6 +353,11 @@ TEST_CASE("a group that cannot be traced stays whole, and the report says why") 
   CHECK(why([](at::Tensor const& x) {
           return x.view({3, 8}) * 2;
         }).starts_with("without them the forward pass fails: "));
+  // A forward pass that checks it itself.
+  CHECK(why([](at::Tensor const& x) {
+          if (x.size(1) != 8) throw std::invalid_argument("8 columns are needed");
+          return x;
+        }) == "without them the forward pass fails: 8 columns are needed");
   CHECK(why([](at::Tensor const& x) { return x.size(1) == 8 ? x : x * 2; }) ==
         "without them the output is not that of the masked module");
 }

@@ -509,6 +509,28 @@ TEST_CASE("update_batch_norm restores modes and momenta, and after an error the 
   CHECK_FALSE(module.norm->is_training());
 }
 
+TEST_CASE("update_batch_norm keeps the statistics of layers that it cannot compute") {
+  torch::nn::Sequential net(torch::nn::Linear(4, 3), torch::nn::BatchNorm1d(3),
+                            torch::nn::BatchNorm1d(3));
+  auto& held = *net[1]->as<torch::nn::BatchNorm1d>();
+  auto& unused = *net[2]->as<torch::nn::BatchNorm1d>();
+  at::NoGradGuard const no_gradients;
+  for (auto* const each : {&held, &unused}) each->running_mean.fill_(7);
+  held.eval();  // as programs freeze it by hand
+  auto const first_two = [&](auto&, at::Tensor const& rows) {
+    held.forward(net[0]->as<torch::nn::Linear>()->forward(rows));
+  };
+  std::vector<at::Tensor> const batches{torch::randn({8, 4})};
+  frugal::update_batch_norm(net, batches, first_two);
+  CHECK((held.running_mean == 7).all().item<bool>());
+  CHECK((unused.running_mean == 7).all().item<bool>());
+  CHECK(unused.options.momentum() == 0.1);
+  net->train();
+  frugal::update_batch_norm(net, batches, first_two);
+  CHECK_FALSE((held.running_mean == 7).any().item<bool>());
+  CHECK((unused.running_mean == 7).all().item<bool>());
+}
+
 /// One parameter in BF16, which each step moves by the last bit of 1.
 struct Growing : torch::nn::Module {
   at::Tensor weight{register_parameter("weight", at::ones({2}).to(at::kBFloat16))};

@@ -122,6 +122,19 @@ FRUGAL_INLINE torch::jit::Module scripted_like(
                      .fix = std::move(fix)});
 }
 
+/// Weights in INT8 and NF4 are multiplied by kernels of frugal: a trace would have their memory in place
+/// of their results, and a check may find there what the last call has left.
+FRUGAL_INLINE void require_seen_by_tracer(torch::nn::Module const& root) {
+  for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
+    if (dynamic_cast<ComputesUnseen const*>(item.value().get()) == nullptr) continue;
+    refuse_export(
+        "the layer of '" + item.key() + "' computes with a kernel of frugal",
+        "it is quantised (quantise<INT8>, convert, Base<NF4>), and TorchScript has no such "
+        "operator",
+        "Export the module before it is quantised, or quantise in Python.");
+  }
+}
+
 /// All tensors of an output.
 FRUGAL_INLINE std::vector<at::Tensor> tensors_in(c10::IValue const& value) {
   if (value.isTensor()) return {value.toTensor()};
@@ -278,8 +291,8 @@ c10::IValue as_ivalue(Output output) {
 ///
 /// Cost    the module's tensors once more, and four forward passes.
 /// Errors  ModuleError if the trace depends on the example's data, or on the size of its batch
-///         (TorchscriptOptions::dynamic_batch), or cannot be made, and for a module of which other
-///         processes have a part.
+///         (TorchscriptOptions::dynamic_batch), or cannot be made, for weights in INT8 or NF4, and for a
+///         module of which other processes have a part.
 ///
 ///     export_torchscript(net, torch::rand({1, 1, 28, 28})).save("net.pt");
 ///     export_torchscript(bert, std::tuple{ids, mask}).save("bert.pt");
@@ -290,6 +303,7 @@ torch::jit::Module export_torchscript(Module& module, std::tuple<Inputs...> cons
   torch::nn::Module& root = base_module(module);
   detail::require_one_process(root, "export_torchscript");
   detail::register_members(root);
+  detail::require_seen_by_tracer(root);
   detail::EvaluationMode const mode(root);
   at::NoGradGuard const no_gradients;
   auto const run = [&module]<std::size_t... I>(std::index_sequence<I...>,

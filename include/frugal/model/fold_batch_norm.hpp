@@ -14,9 +14,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <frugal/core/libtorch/layer_tensors.hpp>
+#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
@@ -28,16 +30,17 @@ namespace frugal {
 
 namespace detail {
 
-/// What a BatchNorm does to each channel in evaluation mode.
+/// What a BatchNorm does to each channel in evaluation mode, in FP32 at least, as LibTorch computes it.
 struct ChannelMap {
   at::Tensor factor, shift;
 };
 
 template <class Norm>
 ChannelMap map_of(Norm const& norm) {
-  at::Tensor factor = norm.running_var.add(norm.options.eps()).rsqrt();
+  at::ScalarType const type = at::promote_types(norm.running_var.scalar_type(), at::kFloat);
+  at::Tensor factor = norm.running_var.to(type).add(norm.options.eps()).rsqrt();
   if (norm.weight.defined()) factor.mul_(norm.weight);
-  at::Tensor shift = norm.running_mean.mul(factor).neg_();
+  at::Tensor shift = norm.running_mean.to(type).mul(factor).neg_();
   if (norm.bias.defined()) shift.add_(norm.bias);
   return {factor, shift};
 }
@@ -63,11 +66,15 @@ class FoldedIntoRows : public torch::nn::IdentityImpl {
 };
 
 /// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it
-/// too, or an adapter adds to the outputs.
+/// too, an adapter adds to the outputs, or its type ends before the product.
 template <class Layer>
 bool fold_into(Layer& layer, ChannelMap const& map, TensorPlaceCounts const& places) {
   bool const fits = layer.weight.size(0) == map.factor.size(0);
   if (!fits || places.shared(layer.weight) || places.shared(layer.bias)) return false;
+  at::ScalarType const type = layer.weight.scalar_type();
+  at::Tensor const bias =
+      layer.bias.defined() ? layer.bias.mul(map.factor).add_(map.shift) : map.shift;
+  if (beyond_range(bias, type)) return false;
   auto const children = layer.children();
   if (!children.empty()) {
     auto const quantised = std::dynamic_pointer_cast<Int8Weight>(children.front());
@@ -76,12 +83,15 @@ bool fold_into(Layer& layer, ChannelMap const& map, TensorPlaceCounts const& pla
   } else {
     std::vector<std::int64_t> along(static_cast<std::size_t>(layer.weight.dim()), 1);
     along[0] = -1;
-    layer.weight.mul_(map.factor.view(along));
+    at::Tensor const weight = layer.weight.mul(map.factor.view(along));
+    if (beyond_range(weight, type)) return false;
+    layer.weight.copy_(weight);
   }
   if (layer.bias.defined()) {
-    layer.bias.mul_(map.factor).add_(map.shift);
+    layer.bias.copy_(bias);
   } else {
-    layer.bias = map.shift.detach().clone().set_requires_grad(layer.weight.requires_grad());
+    layer.bias = bias.detach().to(type, /*non_blocking=*/false, /*copy=*/true);
+    layer.bias.set_requires_grad(layer.weight.requires_grad());
     own_parameters(layer)["bias"] = layer.bias;
     layer.options.bias(true);
   }
@@ -91,6 +101,8 @@ bool fold_into(Layer& layer, ChannelMap const& map, TensorPlaceCounts const& pla
 template <class Layer, class Norm>
 bool fold_pair(torch::nn::Module& first, torch::nn::Module& second,
                TensorPlaceCounts const& places) {
+  // A class that derives from one of them may compute something else.
+  if (typeid(first) != typeid(Layer) || typeid(second) != typeid(Norm)) return false;
   auto* const layer = first.as<Layer>();
   auto* const norm = second.as<Norm>();
   if (layer == nullptr || norm == nullptr || !norm->running_mean.defined()) return false;
@@ -131,7 +143,8 @@ FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers,
 /// Folds each BatchNorm that follows a Conv2d, or a Linear on rows, in a Sequential into that
 /// layer: its running statistics become part of weight and bias, and an Identity takes its place.
 /// For inference: the module computes in training mode what it computes in evaluation mode. Returns
-/// how many it has folded. A layer whose weight or bias another one has as well stays as it is. A
+/// how many it has folded. A layer whose weight or bias another one has as well stays as it is, and so do
+/// classes that derive from a layer, and layers of 16 bits whose type ends before the folded weight. A
 /// folded Linear takes rows [B, K] alone: its forward pass throws ShapeError for [B, T, K], of which
 /// BatchNorm1d normalises the positions T.
 template <class Module>

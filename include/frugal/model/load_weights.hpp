@@ -24,6 +24,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/lora/layers.hpp>
 #include <frugal/model/stored_weights.hpp>
 #include <frugal/model/weight_files.hpp>
 #include <frugal/model/weight_rules.hpp>
@@ -52,6 +53,7 @@ class WeightPlan {
     require_rules(rules, names);
     for (auto const& [name, tensor] : tensors_) find(name, tensor);
     report();
+    require_unmerged(module);
   }
 
   /// Cost  memory for one tensor at a time, next to the module.
@@ -112,6 +114,22 @@ class WeightPlan {
          .fix = "Load the base that the run began with into the module first."});
   }
 
+  /// Whether the file has the weight with the adapter or without it cannot be known.
+  FRUGAL_INLINE void require_unmerged(torch::nn::Module const& module) const {
+    for (FoundAdapter const& each : find_adapters(module)) {
+      bool const replaced = filled_.contains(each.layer.weight.unsafeGetTensorImpl());
+      if (!replaced || !each.adapter->is_merged()) continue;
+      throw StateError({.what = "the weight of '" + each.layer.name + "' includes the adapter '" +
+                                each.adapter->settings().name + "', which is merged",
+                        .where = stored_.place(),
+                        .why =
+                            "the file would replace both, and the module would count the adapter "
+                            "as merged still",
+                        .fix = "Call unmerge(module) before you load a base, or "
+                               "remove_adapters(module) before you load merged weights."});
+    }
+  }
+
   static bool same(Copy const& a, Copy const& b) {
     if (a.from == b.from && a.transposed == b.transposed) return true;
     bool const alike = a.from->type == b.from->type && a.from->sizes == b.from->sizes &&
@@ -146,18 +164,6 @@ class WeightPlan {
       return both + ", a type that is not converted";
     }
     return {};
-  }
-
-  /// Floating-point types are rounded to each other; integers only become wider. Numbers of 8 bits are
-  /// meant to be multiplied by scales, which are tensors of their own.
-  static bool convertible(at::ScalarType from, at::ScalarType to) {
-    if (from == to) return true;
-    if (from == at::ScalarType::Undefined) return false;
-    if (at::isFloat8Type(from) || at::isFloat8Type(to)) return false;
-    if (at::isFloatingType(from)) return at::isFloatingType(to);
-    return at::isIntegralType(from, false) && at::isIntegralType(to, false) &&
-           !at::isBarebonesUnsignedType(from) && !at::isBarebonesUnsignedType(to) &&
-           at::promoteTypes(from, to) == to;
   }
 
   /// Errors that the rules do not allow, and the names of the result.

@@ -92,6 +92,16 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                    "Call unmerge(module) first.");
   }
   if (adapter) return;
+  if (auto const others = adapters_of(*layer.module); others && settings.dora) {
+    for (auto const& child : others->children()) {
+      auto const other = std::dynamic_pointer_cast<LoraAdapter>(child);
+      if (!other || !other->is_merged()) continue;
+      refuse_adapter("Dora cannot adapt '" + layer.name + "'", "Lora",
+                     "its weight includes the adapter '" + other->settings().name +
+                         "', which is merged, and the magnitudes would be those of the sum",
+                     "Call unmerge(module) first, or remove_adapters(module) to keep the sum.");
+    }
+  }
   if (settings.pissa && layer.op != LayerCall::Operator::linear) {
     refuse_adapter("Pissa cannot adapt '" + layer.name + "'", "Lora",
                    "it is a convolution or an embedding, and Pissa adapts Linear layers alone",
@@ -161,10 +171,17 @@ FRUGAL_INLINE void fix_base(torch::nn::Module& module, Adaptation& all, std::str
   for (at::Tensor const& tensor : module.parameters()) {
     if (tensor.defined() && !all.trains(tensor)) keep_fixed(tensor);
   }
-  fix_statistics(module, [&](std::string const& key) {
+  // Of layers with parameters, these say whether the statistics are trained.
+  for (StatisticsLayer const& each : statistics_layers(module)) {
+    if (!each.parameters.empty()) continue;
+    std::string const key = running_mean_of(each);
     auto const selects = [&](std::string_view pattern) { return matches_pattern(pattern, key); };
-    return std::ranges::none_of(also_trained, selects);
-  });
+    bool const trained = std::ranges::any_of(also_trained, selects);
+    for (at::Tensor const& tensor : each.statistics) {
+      if (trained) all.update(tensor);
+      if (!all.trains(tensor)) keep_fixed(tensor);
+    }
+  }
 }
 /// The same of an adapter that is loaded: those that are trained already remain so, with their heads.
 FRUGAL_INLINE void fix_base(torch::nn::Module& module,
@@ -179,6 +196,16 @@ FRUGAL_INLINE void fix_base(torch::nn::Module& module,
   }
   for (at::Tensor const& each : module.parameters()) {
     if (each.defined() && !heads().find(each).empty()) stays(each);
+  }
+  auto const is_other = [&](FoundAdapter const& each) {
+    return each.adapter->settings().name != name;
+  };
+  if (std::ranges::any_of(find_adapters(module), is_other)) {
+    for (StatisticsLayer const& each : statistics_layers(module)) {
+      for (at::Tensor const& tensor : each.statistics) {
+        if (each.parameters.empty() && !is_fixed(tensor)) all.update(tensor);
+      }
+    }
   }
   fix_base(module, all, name, also_trained);
   all.keep();
@@ -306,7 +333,13 @@ struct Lora {
     std::vector<std::string_view> const trained(Trained::patterns.begin(), Trained::patterns.end());
     detail::require_parameters(module, trained);
     detail::require_own_heads(module, trained, Name::adapter_name);
+    auto const before = detail::find_adapters(module);
     add_adapters(module, settings(), {Targets::names.begin(), Targets::names.end()}, all.seed());
+    for (detail::FoundAdapter const& each : detail::find_adapters(module, Name::adapter_name)) {
+      if (std::ranges::find(before, each.adapter, &detail::FoundAdapter::adapter) == before.end()) {
+        all.otherwise([each] { detail::detach_adapter(each); });
+      }
+    }
     detail::fix_base(module, all, Name::adapter_name, trained);
   }
   /// The seed is that of the run: Settings::seed.

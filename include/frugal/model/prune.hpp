@@ -64,7 +64,8 @@ struct PrunedWeights {
 /// Lever   bytes at rest: a pruned model compresses well, and 2 of 4 is what sparse tensor cores
 ///         multiply. On a CPU dense kernels multiply zeros as well: for speed see prune_structured.
 /// Cost    two products with the masks per step (gradients, weights), and a byte per weight;
-///         Movement one more tensor of the weights' size and two operators per step.
+///         Movement one more tensor of the weights' size, in FP32 of those of 16 bits, and two operators
+///         per step.
 /// State   the masks, as bits, and Movement's scores; they survive a resume.
 /// Errors  SettingsError for a pattern that matches nothing, a module without layers to prune, a
 ///         sparsity out of range, inputs that are no multiple of M in NofM<N, M>.
@@ -198,7 +199,10 @@ class Prune<Rule, Options...>::State {
     scores_.clear();
     if constexpr (movement) {
       for (at::Tensor const& weight : masked_.weights) {
-        scores_.push_back(at::zeros_like(weight, at::TensorOptions().requires_grad(false)));
+        // In 16 bits what a step adds to a sum is soon less than half of its last bit, and lost.
+        at::ScalarType const type = at::promote_types(weight.scalar_type(), at::kFloat);
+        scores_.push_back(
+            at::zeros_like(weight, at::TensorOptions().dtype(type).requires_grad(false)));
       }
     }
   }
@@ -217,7 +221,7 @@ class Prune<Rule, Options...>::State {
       for (std::size_t i = 0; i < scores_.size(); ++i) {
         at::Tensor const& gradient = masked_.weights[i].grad();
         if (!gradient.defined()) continue;
-        at::Tensor product = gradient * masked_.weights[i];
+        at::Tensor product = gradient.to(scores_[i].scalar_type()) * masked_.weights[i];
         // The gradients of a skipped window are not finite.
         if (overflow.defined())
           product = at::where(overflow == 0, product, at::zeros({}, product.options()));

@@ -18,6 +18,7 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/finite_weight.hpp>
 #include <frugal/model/fold_batch_norm.hpp>
 #include <frugal/model/quantise.hpp>
 #include <frugal/model/quantise/fake_layer.hpp>
@@ -90,8 +91,16 @@ FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
     if (!fake->ranged()) {
       throw StateError({.what = "layer '" + layer.name + "' has no range of its input",
                         .where = "convert",
-                        .why = "no training step has called it",
+                        .why = "no training step has called it, or its input was not finite",
                         .fix = "Train it with Qat first, or load weights that were."});
+    }
+    require_finite(layer.weight, layer.name, "convert");
+    for (at::Tensor const& scale : fake->parameters()) {
+      if (scale.isfinite().all().item<bool>()) continue;
+      throw StateError({.what = "the learned scales of layer '" + layer.name + "' are not finite",
+                        .where = "convert",
+                        .why = "training has diverged",
+                        .fix = "Return to an earlier checkpoint, and lower the learning rate."});
     }
     found.push_back({layer, std::move(fake)});
   }

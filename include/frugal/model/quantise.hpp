@@ -29,6 +29,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
+#include <frugal/model/finite_weight.hpp>
 #include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 #include <frugal/model/quantise/ranges.hpp>
@@ -115,6 +116,11 @@ FRUGAL_INLINE void refuse_fake_layers(std::vector<WeightedLayer> const& layers,
                          .why = "it would be rounded twice, and its ranges would be lost",
                          .fix = "Call convert(module)."});
   }
+}
+
+/// ModuleError for a layer whose weight is NaN or infinite: its integers would be those of no weight.
+FRUGAL_INLINE void require_finite(std::vector<WeightedLayer> const& layers, char const* where) {
+  for (WeightedLayer const& layer : layers) require_finite(layer.weight, layer.name, where);
 }
 
 /// The layers that the options name and the format can quantise; not none.
@@ -234,13 +240,15 @@ FRUGAL_INLINE void require_seen(WeightedLayer const& layer, SeenInput const& see
 /// Fits, evaluations and predictions then work as before; the weights take a quarter or an eighth
 /// of the memory, and are not trained any more.
 ///
-/// Errors  SettingsError for a module without such a layer, and for a pattern without a layer.
+/// Errors  SettingsError for a module without such a layer, and for a pattern without a layer; ModuleError
+///         for a weight that is NaN or infinite. The module is then unchanged.
 /// Source  torchao's Int8DynamicActivationInt8Weight and Int4WeightOnly configurations.
 template <class Format, class Module>
 QuantisedModule quantise(Module& module, QuantiseOptions const& options = {}) {
   torch::nn::Module& base = base_module(module);
   std::vector<detail::WeightedLayer> const layers = detail::layers_for<Format>(base, options);
   detail::refuse_fake_layers(layers);
+  detail::require_finite(layers, "quantise");
   QuantisedModule made{.layers = {}, .bytes_before = detail::stored_bytes(base)};
   for (detail::WeightedLayer const& layer : layers) {
     detail::put_in(layer, detail::quantised_weight<Format>(layer));
@@ -267,6 +275,7 @@ QuantisedModule quantise(Module& module, Data&& data, Ranges const& ranges = {},
   torch::nn::Module& base = base_module(module);
   std::vector<detail::WeightedLayer> const layers = detail::layers_for<INT8>(base, options);
   detail::refuse_fake_layers(layers);
+  detail::require_finite(layers, "quantise");
   auto&& source = as_source(std::forward<Data>(data));
   std::vector<detail::SeenInput> seen(layers.size());
   {

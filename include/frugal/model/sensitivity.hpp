@@ -47,6 +47,7 @@ Sensitivity sensitivity(Module& module, Measure&& measure, QuantiseOptions const
   std::vector<detail::WeightedLayer> const layers =
       detail::layers_for<Format>(base_module(module), options);
   detail::refuse_fake_layers(layers, "sensitivity");
+  detail::require_finite(layers, "sensitivity");
   Sensitivity found{.loss = static_cast<double>(measure())};
   for (detail::WeightedLayer const& layer : layers) {
     detail::TriedWeight const tried(layer, detail::quantised_weight<Format>(layer));

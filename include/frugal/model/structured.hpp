@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -130,10 +131,12 @@ FRUGAL_INLINE std::string try_cut(torch::nn::Module& module, CutGroup const& gro
     kept.put_back();
     sync_options(module);
     return "without them the output is not that of the masked module";
-  } catch (c10::Error const& error) {
+  } catch (std::exception const& error) {
     kept.put_back();
     sync_options(module);
-    std::string const text = error.what_without_backtrace();
+    auto const* const of_torch = dynamic_cast<c10::Error const*>(&error);
+    std::string const text =
+        of_torch == nullptr ? error.what() : of_torch->what_without_backtrace();
     return "without them the forward pass fails: " + text.substr(0, text.find('\n'));
   } catch (...) {
     kept.put_back();

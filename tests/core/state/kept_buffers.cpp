@@ -65,6 +65,35 @@ TEST_CASE("with a flag that the host does not read, likewise") {
   }
 }
 
+TEST_CASE("a range that has seen nothing is put back as others are, and a mask is never bad") {
+  struct Ranges : torch::nn::Module {
+    at::Tensor least{register_buffer("least", at::full({}, infinity))};
+    at::Tensor mask{register_buffer("mask", at::tensor({0.0, -infinity, not_a_number}))};
+  };
+  for (bool const on_device : {false, true}) {
+    Ranges module;
+    KeptBuffers kept;
+    kept.begin(module);
+    auto const back = [&] {
+      on_device ? kept.put_back(at::ones({})) : kept.put_back(kept.is_bad());
+      return module.least.item<double>();
+    };
+    kept.take();
+    module.least.fill_(not_a_number);
+    CHECK(back() == infinity);
+    kept.take();
+    module.least.fill_(-2);
+    CHECK(back() == -2);
+    kept.take();
+    for (double const bad : {not_a_number, infinity, -infinity}) {
+      module.least.fill_(bad);
+      CHECK(back() == -2);
+    }
+    CHECK(module.mask[2].isnan().item<bool>());
+    CHECK(module.mask[1].item<double>() == -infinity);
+  }
+}
+
 TEST_CASE("a module without such buffers costs nothing, and takes and puts back nothing") {
   torch::nn::Linear linear(2, 2);
   KeptBuffers kept;

@@ -4,6 +4,7 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
 #include <frugal/model/lora.hpp>
@@ -62,6 +63,84 @@ TEST_CASE("an adapter that one layer refuses changes no other layer") {
   CHECK_THROWS_WITH_AS(load_adapter(other, folder.path()), doctest::Contains("other settings"),
                        SettingsError);
   CHECK(other->named_parameters().keys() == names);
+}
+
+TEST_CASE("an adapter's file is refused where the module's type ends before its numbers") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"2.*">>{});
+  at::NoGradGuard const no_gradients;
+  net->named_parameters()["2.bias"].fill_(1e6);
+  save_adapter(net, folder.path());
+  torch::nn::Sequential half = network();
+  half->to(at::kHalf);
+  CHECK_THROWS_WITH_AS(load_adapter(half, folder.path()), doctest::Contains("'2.bias' has 1000000"),
+                       StateError);
+  CHECK(frugal::detail::find_adapters(*half).empty());
+  CHECK(half->named_parameters()["2.bias"].isfinite().all().item<bool>());
+  torch::nn::Sequential wide = network();
+  wide->to(at::kBFloat16);
+  load_adapter(wide, folder.path());
+  CHECK(wide->named_parameters()["2.bias"][0].item<float>() == doctest::Approx(1e6).epsilon(0.01));
+}
+
+TEST_CASE("an adapter's file is refused if it has numbers of another kind") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  net[2]->register_buffer("steps", torch::full({1}, 0.5));
+  adapt(net, Lora<Rank<2>, On<"0">, AlsoTrain<"2.*">>{});
+  save_adapter(net, folder.path());
+  torch::nn::Sequential other = network();
+  other[2]->register_buffer("steps", torch::ones({1}, at::kLong));
+  CHECK_THROWS_WITH_AS(load_adapter(other, folder.path()), doctest::Contains("'2.steps' is F32"),
+                       StateError);
+}
+
+TEST_CASE("an adapter is not loaded beside one of its name in a layer that the file lacks") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  save_adapter(net, folder.path());
+  torch::nn::Sequential other = network();
+  adapt(other, Lora<Rank<2>, On<"0", "2">>{});
+  at::Tensor const input = torch::randn({4, 6});
+  for (auto const& each : frugal::detail::find_adapters(*other))
+    torch::nn::init::ones_(each.adapter->b());
+  at::Tensor const before = other->forward(input);
+  CHECK_THROWS_WITH_AS(load_adapter(other, folder.path()),
+                       doctest::Contains("'2' has an adapter 'default'"), SettingsError);
+  CHECK(at::equal(other->forward(input), before));
+}
+
+/// A model whose head may be given the weight of its words.
+struct WordsImpl : torch::nn::Module {
+  torch::nn::Embedding words{register_module("words", torch::nn::Embedding(10, 6))};
+  torch::nn::Linear query{register_module("query", torch::nn::Linear(6, 6))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(6, 10))};
+};
+TORCH_MODULE(Words);
+
+TEST_CASE("a head that was given the weight of another layer is loaded, with one value") {
+  TemporaryFolder const folder;
+  at::NoGradGuard const no_gradients;
+  Words apart;
+  adapt(apart, Lora<Rank<2>, On<"query">, AlsoTrain<"head.*", "words.*">>{});
+  apart->words->weight.fill_(3);
+  apart->head->weight.fill_(4);
+  save_adapter(apart, folder.path());
+  auto const tied = [] {
+    Words made;
+    made->head->weight = made->words->weight;
+    return made;
+  };
+  Words refusing = tied();
+  CHECK_THROWS_WITH_AS(load_adapter(refusing, folder.path()), doctest::Contains("tied tensor"),
+                       StateError);
+  apart->words->weight.fill_(4);
+  save_adapter(apart, folder.path());
+  Words other = tied();
+  load_adapter(other, folder.path());
+  CHECK((other->head->weight == 4).all().item<bool>());
 }
 
 torch::nn::Sequential normalised() {

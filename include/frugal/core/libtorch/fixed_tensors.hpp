@@ -19,7 +19,11 @@ namespace detail {
 
 /// The fixed tensors of the process.
 struct FixedTensors {
-  TensorMap<bool> map{};
+  struct State {
+    bool fixed = false;
+    bool trained = false;  ///< it required a gradient before it was fixed
+  };
+  TensorMap<State> map{};
   std::atomic<bool> any = false;
 
   FRUGAL_INLINE static FixedTensors& all() {
@@ -37,9 +41,12 @@ struct FixedTensors {
 
 /// A fixed parameter has no gradient.
 FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
-  if (tensor.requires_grad()) tensor.set_requires_grad(false);
+  bool const trains = tensor.requires_grad();
+  if (trains) tensor.set_requires_grad(false);
   tensor.mutable_grad().reset();
-  detail::FixedTensors::all().map.change(tensor, [](bool& fixed) { fixed = true; });
+  detail::FixedTensors::all().map.change(tensor, [&](detail::FixedTensors::State& state) {
+    state = {.fixed = true, .trained = trains || (state.fixed && state.trained)};
+  });
   detail::FixedTensors::all().any = true;
 }
 namespace detail {
@@ -47,7 +54,7 @@ namespace detail {
 /// The same, at no cost if it is fixed.
 FRUGAL_INLINE void keep_fixed(at::Tensor const& tensor) {
   FixedTensors const& all = FixedTensors::all();
-  if (!all.any || tensor.requires_grad() || !all.map.find(tensor)) fix_tensor(tensor);
+  if (!all.any || tensor.requires_grad() || !all.map.find(tensor).fixed) fix_tensor(tensor);
 }
 
 }  // namespace detail
@@ -55,12 +62,23 @@ FRUGAL_INLINE void keep_fixed(at::Tensor const& tensor) {
 /// Runs save the tensor again, until a policy (Freeze, Lora) fixes it once more. Does not make a
 /// parameter trained: set requires_grad for that.
 FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
-  detail::FixedTensors::all().map.change(tensor, [](bool& fixed) { fixed = false; });
+  detail::FixedTensors::all().map.change(tensor, [](auto& state) { state.fixed = false; });
 }
 FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
   detail::FixedTensors const& all = detail::FixedTensors::all();
-  return all.any && all.map.find(tensor);
+  return all.any && all.map.find(tensor).fixed;
 }
+namespace detail {
+
+/// Undoes fix_tensor(): the tensor is trained again if it was.
+FRUGAL_INLINE void restore_fixed(at::Tensor const& tensor) {
+  FixedTensors::State const state = FixedTensors::all().map.find(tensor);
+  if (!state.fixed) return;
+  unfix_tensor(tensor);
+  if (state.trained) tensor.set_requires_grad(true);
+}
+
+}  // namespace detail
 
 /// The hash of a module's fixed tensors, over names, types, shapes and values, in 16 hexadecimal
 /// digits; empty if it has none. Reads all of them.

@@ -205,6 +205,13 @@ class TensorPlaceCounts {
   }
   bool shared(at::Tensor const& tensor) const { return of(tensor) > 1; }
 
+  /// Whether two tensors are one, or have numbers in common.
+  FRUGAL_INLINE static bool overlap(at::Tensor const& one, at::Tensor const& other) {
+    if (!one.defined() || !other.defined() || key_of(one) != key_of(other)) return false;
+    Range const a = range_of(one), b = range_of(other);
+    return a.begin < b.end && b.begin < a.end;
+  }
+
  private:
   /// Bytes of a storage, from the first to the last element.
   struct Range {
@@ -267,7 +274,16 @@ struct KeepsTypes {
   virtual ~KeepsTypes() = default;
 };
 
-/// The tensors of such modules.
+/// A module that derives from it has its layer compute with kernels that write to memory themselves: no
+/// tracer sees them.
+struct ComputesUnseen {
+  ComputesUnseen() = default;
+  ComputesUnseen(ComputesUnseen const&) = default;
+  ComputesUnseen& operator=(ComputesUnseen const&) = default;
+  virtual ~ComputesUnseen() = default;
+};
+
+/// The tensors of modules that keep their types.
 FRUGAL_INLINE std::unordered_set<at::TensorImpl const*> tensors_that_keep_types(
     torch::nn::Module const& module) {
   std::unordered_set<at::TensorImpl const*> all;

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -154,6 +156,7 @@ class Adaptation {
   Adaptation(Adaptation const&) = delete;
   Adaptation& operator=(Adaptation const&) = delete;
   FRUGAL_INLINE ~Adaptation() {
+    for (auto const& undo : undos_ | std::views::reverse) quietly([&] { undo(); });
     for (Before const& each : before_) {
       // What has other numbers now is another tensor: a weight that was packed trains no more.
       if (storage_of(each.tensor) != each.storage) continue;
@@ -169,13 +172,23 @@ class Adaptation {
     }
   }
   /// All have succeeded.
-  void keep() { before_.clear(); }
+  void keep() {
+    before_.clear();
+    undos_.clear();
+  }
+  /// Also undoes what is not a state of tensors, such as a new child, unless all succeed.
+  void otherwise(std::function<void()> undo) { undos_.push_back(std::move(undo)); }
 
   /// Trained and saved with runs, whatever it was.
   FRUGAL_INLINE void train(at::Tensor const& tensor) {
     trained_.insert(tensor.unsafeGetTensorImpl());
     if (is_fixed(tensor)) unfix_tensor(tensor);
     if (!tensor.requires_grad() && tensor.is_floating_point()) tensor.set_requires_grad(true);
+  }
+  /// The same of statistics, which have no gradient.
+  FRUGAL_INLINE void update(at::Tensor const& tensor) {
+    trained_.insert(tensor.unsafeGetTensorImpl());
+    unfix_tensor(tensor);
   }
   std::uint64_t seed() const { return seed_; }
   bool trains(at::Tensor const& tensor) const {
@@ -194,6 +207,7 @@ class Adaptation {
     bool fixed = false;
   };
   std::vector<Before> before_{};
+  std::vector<std::function<void()>> undos_{};
   std::unordered_set<at::TensorImpl const*> trained_{};
   std::uint64_t seed_ = 0;
 };

@@ -35,6 +35,19 @@ FRUGAL_INLINE double largest_number(at::ScalarType type) {
   }
 }
 
+/// Whether stored numbers of a type may become those of another: floating-point types are rounded to each
+/// other, integers only become wider. Numbers of 8 bits are meant to be multiplied by scales, which are
+/// tensors of their own.
+FRUGAL_INLINE bool convertible(at::ScalarType from, at::ScalarType to) {
+  if (from == to) return true;
+  if (from == at::ScalarType::Undefined) return false;
+  if (at::isFloat8Type(from) || at::isFloat8Type(to)) return false;
+  if (at::isFloatingType(from)) return at::isFloatingType(to);
+  return at::isIntegralType(from, false) && at::isIntegralType(to, false) &&
+         !at::isBarebonesUnsignedType(from) && !at::isBarebonesUnsignedType(to) &&
+         at::promoteTypes(from, to) == to;
+}
+
 /// The largest magnitude of a tensor's finite numbers, if it is beyond those of `type`, where it would
 /// become infinite. Reads the tensor only if its own type has such numbers.
 FRUGAL_INLINE std::optional<double> beyond_range(at::Tensor const& tensor, at::ScalarType type) {

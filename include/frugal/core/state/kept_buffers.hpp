@@ -5,9 +5,11 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,15 +26,16 @@ namespace frugal::detail {
 /// PyTorch: those of a window whose gradients alone overflowed.
 class KeptBuffers {
  public:
-  /// Call it when the fit begins. A constant that is not finite from the start is left out.
+  /// Call it when the fit begins. A number that is infinite or NaN from the start, such as that of a mask
+  /// or of a range that has seen nothing, is bad only if it becomes another one that is not finite.
   FRUGAL_INLINE void begin(torch::nn::Module& module) {
     buffers_.clear();
+    finite_.clear();
     groups_.clear();
     for (at::Tensor const& buffer : module.buffers()) {
-      if (numbers_of(buffer).defined() && buffer.layout() == at::kStrided &&
-          !first_non_finite({buffer})) {
-        buffers_.push_back(buffer);
-      }
+      if (!numbers_of(buffer).defined() || buffer.layout() != at::kStrided) continue;
+      buffers_.push_back(buffer);
+      finite_.push_back(!first_non_finite({buffer}));
     }
   }
   bool empty() const { return buffers_.empty(); }
@@ -51,17 +54,23 @@ class KeptBuffers {
     at::NoGradGuard const no_gradients;
     for (Group const& each : groups_) {
       at::Tensor const now = at::cat(flat(each.buffers));
-      at::Tensor const bad = at::isfinite(now).all().logical_not_().logical_and_(
-          skipped.to(now.device(), /*non_blocking=*/true));
       // The module may have moved since.
       at::Tensor const kept = each.kept.to(now.device());
+      at::Tensor const bad = each.good(now, kept).all().logical_not_().logical_and_(
+          skipped.to(now.device(), /*non_blocking=*/true));
       at::_foreach_copy_(each.buffers, parts(at::where(bad, kept, now), each.buffers));
     }
   }
-  /// Whether one is not finite. Waits for the device.
+  /// Whether one has become bad since take(). Waits for the device.
   FRUGAL_INLINE bool is_bad() const {
     at::NoGradGuard const no_gradients;
-    return first_non_finite(buffers_).has_value();
+    for (Group const& each : groups_) {
+      if (!first_non_finite(each.buffers)) continue;
+      if (each.finite) return true;
+      at::Tensor const now = at::cat(flat(each.buffers));
+      if (!each.good(now, each.kept.to(now.device())).all().item<bool>()) return true;
+    }
+    return false;
   }
   /// Puts them back if one of any process was bad.
   FRUGAL_INLINE void put_back(bool bad) {
@@ -75,16 +84,25 @@ class KeptBuffers {
  private:
   struct Group {
     std::vector<at::Tensor> buffers;
-    at::Tensor kept;  ///< [number of all elements]
+    at::Tensor kept;     ///< [number of all elements]
+    bool finite = true;  ///< all of them were when the fit began
+
+    FRUGAL_INLINE at::Tensor good(at::Tensor const& now, at::Tensor const& before) const {
+      at::Tensor const is_finite = at::isfinite(now);
+      if (finite) return is_finite;
+      return is_finite.logical_or(now == before).logical_or(before.isnan());
+    }
   };
 
   FRUGAL_INLINE void group() {
-    std::map<std::pair<at::ScalarType, std::string>, Group> groups;
-    for (at::Tensor const& buffer : buffers_) {
-      groups[{buffer.scalar_type(), buffer.device().str()}].buffers.push_back(buffer);
+    std::map<std::tuple<at::ScalarType, std::string, bool>, Group> groups;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      at::Tensor const& buffer = buffers_[i];
+      groups[{buffer.scalar_type(), buffer.device().str(), finite_[i]}].buffers.push_back(buffer);
     }
     groups_.clear();
     for (auto& [type, group] : groups) {
+      group.finite = std::get<2>(type);
       std::int64_t elements = 0;
       for (at::Tensor const& buffer : group.buffers) elements += buffer.numel();
       group.kept = at::empty({elements}, group.buffers.front().options().requires_grad(false));
@@ -111,6 +129,7 @@ class KeptBuffers {
   }
 
   std::vector<at::Tensor> buffers_;
+  std::vector<bool> finite_;   ///< when the fit began
   std::vector<Group> groups_;  ///< by type and device; once take() was called
 };
 

@@ -10,12 +10,15 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/name_hash.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/number_range.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/options.hpp>
@@ -94,12 +97,12 @@ class LoraAdapter : public torch::nn::Module {
   /// The weight's bits before the first of its adapters was merged; undefined in those that followed.
   at::Tensor const& kept() const { return kept_; }
   /// Adds it to the weight, in FP32 at least. `base`: the weight without any adapter, of which it
-  /// computes its part; undefined if no other is merged, and then the adapter keeps it.
-  FRUGAL_INLINE void merge_into(at::Tensor const& weight, at::Tensor const& base) {
+  /// computes its part; undefined if no other is merged, and then the adapter keeps it. The largest
+  /// number of the sum, if it is beyond those of the weight's type; then nothing has changed.
+  FRUGAL_INLINE std::optional<double> merge_into(at::Tensor const& weight, at::Tensor const& base) {
     at::NoGradGuard const no_gradients;
-    if (!base.defined()) kept_ = weight.detach().clone();
     at::ScalarType const type = at::promote_types(weight.scalar_type(), at::kFloat);
-    at::Tensor const plain = (base.defined() ? base : kept_).to(weight.device(), type);
+    at::Tensor const plain = (base.defined() ? base : weight.detach()).to(weight.device(), type);
     at::Tensor added = product();
     if (first_a_.defined()) added = added - product(first_a_, first_b_);
     at::Tensor sum = plain + added.to(plain.device());
@@ -108,8 +111,23 @@ class LoraAdapter : public torch::nn::Module {
       rows[op_ == Operator::embedding ? 1 : 0] = -1;
       sum *= (magnitude_.detach() / norms_of_sum(plain)).view(rows);
     }
-    weight.copy_(base.defined() ? weight.to(type) + (sum - plain) : sum);
+    if (base.defined()) sum = weight.to(type) + (sum - plain);
+    if (auto const reach = detail::beyond_range(sum, weight.scalar_type())) return reach;
+    if (!base.defined()) kept_ = weight.detach().clone();
+    weight.copy_(sum);
     merged_ = true;
+    return std::nullopt;
+  }
+  /// Of the adapter that keeps a weight: notes what the merges have made of it.
+  FRUGAL_INLINE void note_merged(at::Tensor const& weight) {
+    merged_type_ = weight.scalar_type();
+    merged_version_ = weight._version();
+    merged_values_ = values_of(weight);
+  }
+  /// Whether the weight has those numbers still. In another type only writes to it are seen.
+  FRUGAL_INLINE bool has_merged(at::Tensor const& weight) const {
+    if (weight.scalar_type() != merged_type_) return weight._version() == merged_version_;
+    return values_of(weight) == merged_values_;
   }
   /// The weight does not include it any more.
   void forget_merge() {
@@ -125,7 +143,7 @@ class LoraAdapter : public torch::nn::Module {
     if (op_ == Operator::embedding) {
       at::Tensor const base = rest(call);
       at::Tensor const added = through(call, call.input);
-      if (!settings_.dora) return base.add(added);
+      if (!settings_.dora) return base.add(added.to(base.scalar_type()));
       at::Tensor const factor = magnitude_ / norms_of_sum(call.weight);
       at::Tensor const own = rest.adapts() ? call.plain() : base;
       return (base + (factor - 1) * own + factor * added).to(base.scalar_type());
@@ -238,17 +256,25 @@ class LoraAdapter : public torch::nn::Module {
   /// mixed term is B (A W^T), and the adapter's own B (A A^T) B^T.
   FRUGAL_INLINE at::Tensor norms_of_sum(at::Tensor const& weight) const {
     at::NoGradGuard const no_gradients;
-    at::Tensor const flat = as_rows(weight).to(a_.scalar_type());
-    at::Tensor a = a_.detach().flatten(1);
-    at::Tensor b = b_.detach().flatten(1);
+    // Squares of small numbers of 16 bits are zero.
+    at::ScalarType const type = at::promote_types(a_.scalar_type(), at::kFloat);
+    at::Tensor const flat = as_rows(weight).to(type);
+    at::Tensor a = a_.detach().flatten(1).to(type);
+    at::Tensor b = b_.detach().flatten(1).to(type);
     if (first_a_.defined()) {  // B A - B0 A0, as one product
-      a = at::cat({a, first_a_}, 0);
-      b = at::cat({b, -first_b_}, 1);
+      a = at::cat({a, first_a_.to(type)}, 0);
+      b = at::cat({b, -first_b_.to(type)}, 1);
     }
     at::Tensor const own = flat.square().sum(1);
     at::Tensor const mixed = (flat.mm(a.t()) * b).sum(1);
     at::Tensor const added = (b.mm(a.mm(a.t())) * b).sum(1);
     return (own + 2 * scale() * mixed + scale() * scale() * added).clamp_min(0).sqrt();
+  }
+
+  static std::uint64_t values_of(at::Tensor const& weight) {
+    detail::TensorHash hash;
+    hash.add(weight);
+    return hash.digest();
   }
 
   LoraSettings settings_;
@@ -257,6 +283,9 @@ class LoraAdapter : public torch::nn::Module {
   at::Tensor first_a_, first_b_;  ///< PiSSA: what it began with
   bool merged_ = false;
   at::Tensor kept_;
+  at::ScalarType merged_type_ = at::ScalarType::Undefined;
+  std::int64_t merged_version_ = 0;
+  std::uint64_t merged_values_ = 0;
 };
 
 namespace detail {

@@ -87,6 +87,21 @@ FRUGAL_INLINE std::vector<FoundAdapter> find_adapters(torch::nn::Module const& r
   return found;
 }
 
+/// The layer computes without this adapter, and has it no more.
+FRUGAL_INLINE void detach_adapter(FoundAdapter const& from) {
+  if (auto const hooks = Interceptions::all().of(from.layer.weight)) {
+    for (auto const& hook : *hooks) {
+      auto const* const lora = dynamic_cast<LoraHook const*>(hook.get());
+      if (lora != nullptr && lora->is_of(*from.adapter)) release(from.layer.weight, *hook);
+    }
+  }
+  auto const all = adapters_of(*from.layer.module);
+  std::string const& name = from.adapter->settings().name;
+  if (!all || !all->named_children().contains(name)) return;
+  all->unregister_module(name);
+  if (all->children().empty()) from.layer.module->unregister_module(adapters_child);
+}
+
 /// Whether a layer's name is `target` or ends in it, as in PEFT, or fits it as a pattern.
 FRUGAL_INLINE bool is_target(std::string_view name, std::string_view target) {
   if (target.find('*') != std::string_view::npos) return matches_pattern(target, name);

@@ -23,9 +23,9 @@
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
+#include <frugal/model/finite_weight.hpp>
 
 namespace frugal {
 
@@ -88,28 +88,6 @@ struct Nf4Ratios {
   }
 };
 
-/// ModuleError for a number of a weight that is not finite. `name`: of the layer, or empty.
-FRUGAL_INLINE void require_finite(at::Tensor const& weight, std::string const& name,
-                                  char const* where) {
-  at::NoGradGuard const no_gradients;
-  at::Tensor const bad = weight.detach().isfinite().logical_not().flatten();
-  if (!bad.any().item<bool>()) return;
-  std::int64_t const first = bad.nonzero()[0].item<std::int64_t>();
-  std::string index;
-  std::int64_t rest = first, inner = bad.numel();
-  for (std::int64_t const size : weight.sizes()) {
-    inner /= size;
-    index += (index.empty() ? "" : ", ") + std::to_string(rest / inner);
-    rest %= inner;
-  }
-  double const value = weight.detach().flatten()[first].item<double>();
-  throw ModuleError({.what = "the weight of '" + (name.empty() ? "a layer" : name) + "' is " +
-                             (std::isnan(value) ? "NaN" : "infinite") + " at [" + index + "]",
-                     .where = where,
-                     .why = "it would become another number, or the layer's output NaN",
-                     .fix = "Load finite weights."});
-}
-
 }  // namespace detail
 
 /// A weight in 4 bits: blocks of 64 values with a scale each, and the scales in 8 bits, in blocks of
@@ -117,7 +95,9 @@ FRUGAL_INLINE void require_finite(at::Tensor const& weight, std::string const& n
 /// it; its buffers are fixed, and in no checkpoint. Every processor packs to the same bits.
 ///
 /// Errors  ModuleError for a weight that is NaN or infinite in FP32.
-class Nf4Weight : public torch::nn::Module, public detail::KeepsTypes {
+class Nf4Weight : public torch::nn::Module,
+                  public detail::KeepsTypes,
+                  public detail::ComputesUnseen {
  public:
   FRUGAL_INLINE explicit Nf4Weight(at::Tensor const& weight)
       : torch::nn::Module("Nf4Weight"), sizes_(weight.sizes().vec()) {

@@ -27,6 +27,7 @@
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
+#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -314,8 +315,9 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
 /// The module must have the adapted layers under the names of the file.
 ///
 /// Errors  FormatError for a file that is damaged, or for an option that frugal does not compute;
-///         StateError for a layer that the module lacks, or another shape; SettingsError for one that
-///         has an adapter of that name with other options, or cannot be adapted. The module is then as it was.
+///         StateError for a layer that the module lacks, another shape or kind of number, and numbers
+///         beyond the module's type; SettingsError for a layer that has an adapter of that name with other
+///         options, or that the file lacks, or cannot be adapted. The module is then as it was.
 template <class Module>
 void load_adapter(Module& module, std::filesystem::path const& folder,
                   std::string_view name = "default") {
@@ -328,6 +330,21 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
                       .where = file.name(),
                       .why = std::move(why),
                       .fix = "Load it into the module that it was trained on."});
+  };
+  // Everything is looked at before anything changes, but for layers whose member was assigned.
+  detail::register_members(root);
+  auto const require_fit = [&](std::string const& key, at::Tensor const& there,
+                               at::Tensor const& here) {
+    if (there.sizes() != here.sizes() ||
+        !detail::convertible(there.scalar_type(), here.scalar_type())) {
+      refuse("'" + key + "' is " + detail::type_and_shape(there) + " there and " +
+             detail::type_and_shape(here) + " here");
+    }
+    if (auto const reach = detail::beyond_range(there, here.scalar_type())) {
+      refuse("'" + key + "' has " + std::to_string(*reach) + " there, and " +
+             detail::type_and_shape(here) + " ends at " +
+             std::to_string(detail::largest_number(here.scalar_type())));
+    }
   };
   std::map<std::string, std::map<std::string, at::Tensor>> parts;  // by layer
   std::vector<std::pair<at::Tensor, at::Tensor>> others;
@@ -351,16 +368,15 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     if (own == nullptr) own = buffers.find(key);
     if (own == nullptr || !own->defined())
       refuse("it has '" + key + "', and the module has no such parameter or buffer");
-    if (own->sizes() != tensor.sizes()) {
-      refuse("'" + key + "' is " + detail::type_and_shape(tensor) + " there and " +
-             detail::type_and_shape(*own) + " here");
+    require_fit(key, tensor, *own);
+    for (auto const& [known, values] : others) {
+      if (known.is_same(*own) && !at::equal(values.to(at::kDouble), tensor.to(at::kDouble)))
+        refuse("'" + key + "' is a tied tensor here, and has several values there");
     }
     others.emplace_back(*own, tensor);
     trained.push_back(file[i].name.substr(detail::peft_prefix.size()));
   }
-  // Everything is looked at before anything changes.
   std::vector<std::pair<detail::AdaptableLayer, std::map<std::string, at::Tensor>>> adapted;
-  detail::register_members(root);
   auto const all = detail::adaptable_layers(root);
   for (auto& [layer_name, tensors] : parts) {
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
@@ -371,16 +387,21 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     for (auto const& [part, tensor] : expected) {
       auto const found = tensors.find(part);
       if (found == tensors.end()) refuse("it lacks '" + layer_name + part + "'");
-      if (found->second.sizes() != tensor.sizes()) {
-        refuse("'" + layer_name + part + "' is " + detail::type_and_shape(found->second) +
-               " there and " + detail::type_and_shape(tensor) + " here");
-      }
+      require_fit(layer_name + part, found->second, tensor);
     }
     if (tensors.size() != expected.size())
       refuse("it has more of '" + layer_name + "' than LoRA has");
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");
+  for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {
+    if (parts.contains(each.layer.name)) continue;
+    detail::refuse_adapter("'" + each.layer.name + "' has an adapter '" + std::string(name) +
+                               "', of which the file has nothing",
+                           "load_adapter",
+                           "it would go on adding to the module's outputs beside what is loaded",
+                           "Load under another name, or call remove_adapters(module) first.");
+  }
   detail::require_own_heads(root, trained, name);
   for (auto const& [layer, tensors] : adapted) detail::require_adaptable(layer, all, settings);
   at::NoGradGuard const no_gradients;

@@ -76,7 +76,9 @@ class MovingRanges final : public FakeQuantised {
                                                 weight_low, weight_high);
   }
 
-  bool ranged() const override { return std::isfinite(least_.item<double>()); }
+  bool ranged() const override {
+    return std::isfinite(least_.item<double>()) && std::isfinite(largest_.item<double>());
+  }
   Quantised integers(at::Tensor const& weight_N) const override {
     return Int8Format::rows(weight_N.detach().contiguous().flatten(1));
   }
@@ -103,10 +105,7 @@ class LearnedRanges final : public FakeQuantised {
         begun_(register_buffer("begun", at::zeros({}, weight.options().dtype(at::kBool)))) {}
 
   at::Tensor input(at::Tensor const& input) override {
-    if (!ranged()) {
-      if (!is_training()) return input;
-      begin(input);
-    }
+    if (!ranged() && !(is_training() && begin(input))) return input;
     keep_positive(scale_);
     return at::_fake_quantize_learnable_per_tensor_affine(input, scale_, zero_point_, low, high,
                                                           step(input.numel(), high));
@@ -146,13 +145,18 @@ class LearnedRanges final : public FakeQuantised {
     at::NoGradGuard const no_gradients;
     scale.variable_data().clamp_min_(smallest);
   }
-  FRUGAL_INLINE void begin(at::Tensor const& input) {
+  /// False for an input that has no range: the window is skipped, and what it began would stay.
+  FRUGAL_INLINE bool begin(at::Tensor const& input) {
+    if (input.numel() == 0) return false;
     at::NoGradGuard const no_gradients;
     auto const [least, largest] = at::aminmax(input.detach());
+    if (!std::isfinite(least.item<double>()) || !std::isfinite(largest.item<double>()))
+      return false;
     InputGrid const grid = InputGrid::of({least.item<double>(), largest.item<double>()});
     scale_.variable_data().fill_(grid.scale);
     zero_point_.variable_data().fill_(static_cast<double>(grid.zero_point));
     begun_.fill_(true);
+    return true;
   }
 
   at::Tensor weight_scale_, scale_, zero_point_, begun_;

@@ -34,7 +34,9 @@ struct PatchShape {
       shape.dilation[side] = of_side(call.dilation, side);
       std::int64_t const kernel = shape.dilation[side] * (weight[2 + side] - 1) + 1;
       std::int64_t const room = input[2 + side] + 2 * shape.padding[side] - kernel;
-      (side == 0 ? shape.out_height : shape.out_width) = room / shape.stride[side] + 1;
+      // Division rounds towards zero: a kernel that is larger than the image would still have a place.
+      (side == 0 ? shape.out_height : shape.out_width) =
+          room < 0 ? 0 : room / shape.stride[side] + 1;
     }
     return shape;
   }

@@ -65,7 +65,7 @@ struct InputGrid {
 /// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products
 /// are those of `_int_mm`, the one kernel of LibTorch that multiplies integers as they are stored:
 /// others keep the weight a second time, in a layout of their own.
-class Int8Weight final : public QuantisedWeight {
+class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
  public:
   /// Without a grid the scales of inputs follow their numbers.
   FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
@@ -113,7 +113,12 @@ class Int8Weight final : public QuantisedWeight {
  private:
   bool convolves_here(LayerCall const& call) const {
     bool const fits = values_.numel() / values_.size(0) <= Int8Format::most_terms;
-    return fits && call.input.is_cpu() && call.groups == 1 && !call.same_padding;
+    if (!fits || !call.input.is_cpu() || call.groups != 1 || call.same_padding) return false;
+    // What the operator refuses it refuses in its own words.
+    std::int64_t const dims = call.input.dim();
+    if ((dims != 3 && dims != 4) || call.input.size(dims - 3) != values_.size(1)) return false;
+    at::Tensor const input = dims == 3 ? call.input.unsqueeze(0) : call.input;
+    return PatchShape::of(call, input.sizes(), values_.sizes()).positions() > 0;
   }
   InputGrid input_grid() const {
     double const* const at = grid_.const_data_ptr<double>();

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,7 +14,6 @@
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/core/loop/measure.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/forward_batch.hpp>
@@ -27,24 +27,18 @@ namespace frugal {
 
 namespace detail {
 
-/// Calls `use(layer)` for every BatchNorm layer of a module that tracks statistics and is not frozen.
-template <class Use>
-void each_tracking_batch_norm(torch::nn::Module& module, Use&& use) {
-  each_batch_norm(module, [&](auto& layer) {
-    if (layer.running_mean.defined() && !is_frozen(statistics_of(layer))) use(layer);
-  });
-}
-
-/// For its lifetime, resets the statistics of BatchNorm layers and accumulates them as the plain
-/// mean over batches.
+/// For its lifetime, resets the statistics of the BatchNorm layers that update them, and accumulates
+/// them as the plain mean over batches. After ModuleHold::train(): a layer that is frozen, or that is in
+/// evaluation mode while the module is not, computes with those that it has.
 class [[nodiscard]] FreshStatistics {
  public:
-  FRUGAL_INLINE explicit FreshStatistics(torch::nn::Module& module) : module_(module) {
-    each_tracking_batch_norm(module_, [&](auto& layer) {
-      before_.push_back({layer.running_mean.clone(), layer.running_var.clone(),
+  FRUGAL_INLINE explicit FreshStatistics(torch::nn::Module& module) {
+    each_batch_norm(module, [&](auto& layer) {
+      if (!layer.running_mean.defined() || !layer.is_training()) return;
+      before_.push_back({&layer, layer.running_mean.clone(), layer.running_var.clone(),
                          layer.num_batches_tracked.clone(), layer.options.momentum()});
     });
-    each_tracking_batch_norm(module_, [](auto& layer) {
+    each_layer([](auto& layer, Before const&) {
       layer.reset_running_stats();
       layer.options.momentum(std::nullopt);
     });
@@ -52,29 +46,40 @@ class [[nodiscard]] FreshStatistics {
   FreshStatistics(FreshStatistics const&) = delete;
   FreshStatistics& operator=(FreshStatistics const&) = delete;
   FRUGAL_INLINE ~FreshStatistics() {
-    auto each = before_.begin();
-    each_tracking_batch_norm(module_,
-                             [&](auto& layer) { layer.options.momentum(each++->momentum); });
+    each_layer([](auto& layer, Before const& each) { layer.options.momentum(each.momentum); });
   }
   /// Restores the previous statistics; may throw, because copying to a device may.
   FRUGAL_INLINE void undo() {
-    auto each = before_.begin();
-    each_tracking_batch_norm(module_, [&](auto& layer) {
-      layer.running_mean.copy_(each->mean);
-      layer.running_var.copy_(each->variance);
-      layer.num_batches_tracked.copy_(each->batches);
-      ++each;
+    each_layer([](auto& layer, Before const& each) { restore(layer, each); });
+  }
+  /// Restores those of layers that no pass has called: nothing is known of their inputs.
+  FRUGAL_INLINE void undo_unseen() {
+    each_layer([](auto& layer, Before const& each) {
+      if (layer.num_batches_tracked.template item<std::int64_t>() == 0) restore(layer, each);
     });
   }
   bool empty() const { return before_.empty(); }
 
  private:
   struct Before {
+    torch::nn::Module* layer;
     at::Tensor mean, variance, batches;
     std::optional<double> momentum;
   };
 
-  torch::nn::Module& module_;
+  template <class Layer>
+  static void restore(Layer& layer, Before const& each) {
+    layer.running_mean.copy_(each.mean);
+    layer.running_var.copy_(each.variance);
+    layer.num_batches_tracked.copy_(each.batches);
+  }
+  template <class Use>
+  void each_layer(Use const& use) {
+    for (Before const& each : before_) {
+      each_batch_norm(*each.layer, [&](auto& layer) { use(layer, each); });
+    }
+  }
+
   std::vector<Before> before_;
 };
 
@@ -88,10 +93,11 @@ struct ForwardData {
 
 }  // namespace detail
 
-/// Recomputes the running statistics of every BatchNorm layer of a module for its current weights, but
-/// for frozen ones (Freeze), which keep theirs:
+/// Recomputes the running statistics of every BatchNorm layer of a module for its current weights:
 /// the mean over the batches of a source, in training mode and without gradients. Averaged weights
-/// need this, because averaged statistics are not the statistics of the averaged weights.
+/// need this, because averaged statistics are not the statistics of the averaged weights. Frozen layers
+/// (Freeze) keep theirs, and so do those that are in evaluation mode while the module is in training mode,
+/// and those that no pass calls.
 ///
 /// `pass(module, batch)` runs the module on a batch; an objective works too. Restores modes and
 /// momenta; if something throws, the statistics too. EmptySourceError for a source without a batch.
@@ -101,10 +107,10 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
   auto&& source = as_source(std::forward<Data>(data));
   torch::nn::Module& base = base_module(module);
   at::NoGradGuard const no_gradients;
-  detail::FreshStatistics fresh(base);
-  if (fresh.empty()) return;
   detail::ModuleHold hold(base);
   hold.train();
+  detail::FreshStatistics fresh(base);
+  if (fresh.empty()) return;
   c10::Device const device = detail::device_of_tensors(base);
   bool any = false;
   try {
@@ -115,6 +121,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
       any = true;
     }
     if (!any) detail::refuse_empty_source("batch-norm", 0);
+    fresh.undo_unseen();
   } catch (...) {
     detail::quietly([&] { fresh.undo(); });
     throw;
