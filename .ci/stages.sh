@@ -73,8 +73,7 @@ limit_units() { budget=(--most-seconds "${FRUGAL_MOST_SECONDS:-$1}" --most-mib "
 stage_clang() {
   limit_units 120
   pinned_torch 2.11.0
-  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_PARSE_BENCH=ON \
-    -DFRUGAL_TORCH_FREE_TESTS=OFF
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_TORCH_FREE_TESTS=OFF
   build "$root/build/tests"
   run_ctest "$root/build/tests"
 }
@@ -423,21 +422,23 @@ stage_package() {
     -DCONSUMER_COMPONENTS="archive;notices;recipes"
   grep -qF "LibTorch 2.11.0 in $(realpath "$state")/installed/lib/frugal/torch " "$state/log/package.log" ||
     { grep 'LibTorch' "$state/log/package.log" >&2 && return 1; }
-  # Only the way of installation differs: the faster compiler will do.
-  consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
-  # The same sources configure the same through FetchContent; compiling them again proves nothing.
-  rm -rf "$root/build/package-fetch"
-  cmake -S "$root/tests/package" -B "$root/build/package-fetch" -G Ninja -DFRUGAL_BY=FetchContent \
-    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package.log" 2>&1 ||
-    { cat "$state/log/package.log" >&2 && return 1; }
-  count 1 0
+  # The checkout itself as a part of a project: its targets are the same in both ways, and the program is
+  # the one above. --release compiles it in each way.
+  local way
+  for way in add_subdirectory FetchContent; do
+    rm -rf "$root/build/package-sources"
+    cmake -S "$root/tests/package" -B "$root/build/package-sources" -G Ninja -DFRUGAL_BY="$way" \
+      -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch" >"$state/log/package-sources.log" 2>&1 ||
+      { cat "$state/log/package-sources.log" >&2 && return 1; }
+    count 1 0
+  done
 }
 
-stage_fetch() {
+# The same, compiled: stage_sources add_subdirectory|FetchContent.
+stage_sources() {
   pinned_torch 2.11.0
-  consumer "$root/build/package-fetch" -DFRUGAL_BY=FetchContent -DFRUGAL_SOURCE_DIR="$root" \
-    -DFRUGAL_LIBTORCH="$torch"
+  consumer "$root/build/package-sources" -DCMAKE_CXX_COMPILER=clang++-19 -DFRUGAL_BY="$1" \
+    -DFRUGAL_SOURCE_DIR="$root" -DFRUGAL_LIBTORCH="$torch"
 }
 
 # All of tests/fault at full size; the page has its figures.
@@ -505,8 +506,7 @@ stage_vcpkg() {
     -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
-# The GPU programs: built, linked and started, and each reports that there is no GPU. 2.15 was built
-# with a later CUDA, which cannot run here: compiled against its headers.
+# The GPU programs: built, linked and started, and each reports that there is no GPU.
 stage_cuda() {
   # shellcheck source=tests/gpu/gpu.sh
   . "$root/tests/gpu/gpu.sh"
@@ -518,6 +518,11 @@ stage_cuda() {
     --out "$root/build/cuda-2.11.0/results" >&2 || code=$?
   # 77: every program started and found no GPU.
   if [ "$code" = 77 ] || [ "$code" = 0 ]; then count 1 0; else count 0 1; fi
+}
+# 2.15 was built with a later CUDA, which cannot run here: compiled against its headers.
+stage_cuda_objects() {
+  # shellcheck source=tests/gpu/gpu.sh
+  . "$root/tests/gpu/gpu.sh"
   cuda_flavour 2.15.0 tests "$root/build/cuda-2.15.0"
   build "$root/build/cuda-2.15.0" cuda_objects
   count 1 0
@@ -569,7 +574,7 @@ stages() {
   rm -rf "$state/counts"
   mkdir "$state/counts"
   : >"$state/stages"
-  export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-8}
+  export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-16}
   # shellcheck disable=SC2034  # ./dev reads it
   precompile_all=ON
   # The tested version is pinned, whatever LibTorch the caller's environment names.
@@ -609,8 +614,8 @@ clang_programs() {
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
-# times the resumes on changed data; every header by itself; every fault; the fuzzer for ten minutes; every way to install,
-# compiled; clang-tidy.
+# times the resumes on changed data, and the benchmarks with each; every header by itself; every fault; the fuzzer for ten
+# minutes; every way to install, compiled; clang-tidy.
 stages_of_release() {
   local preset
   stages_of_ci
@@ -623,7 +628,9 @@ stages_of_release() {
   stage "bare machine: ./dev test in Debian's minimal system" stage_bare
   stage "faults: every one" stage_faults
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: every parser, ten minutes each" stage_fuzz
-  stage "FetchContent, compiled" stage_fetch
+  stage "add_subdirectory, compiled" stage_sources add_subdirectory
+  stage "FetchContent, compiled" stage_sources FetchContent
+  stage "CUDA flavour: compiled with the newer LibTorch" stage_cuda_objects
   stage "clang-tidy" stage_tidy
 }
 
