@@ -139,6 +139,25 @@ TEST_CASE("a rank whose process the system knows to be dead is not waited for") 
   CHECK(one.look_for_ended().starts_with("rank 1 (two) has ended"));
 }
 
+TEST_CASE("a rank that beats late on a busy machine has not ended, and a stopped one hangs") {
+  auto const common = c10::make_intrusive<c10d::HashStore>();
+  auto const store = c10::make_intrusive<Frozen>(common),
+             of_second = c10::make_intrusive<Frozen>(common);
+  std::vector<std::string> const hosts{"one", "two"};
+  RankWatch one(store, 0, hosts, false, quick), two(of_second, 1, hosts, false, quick);
+  one.enter_run(), two.enter_run();
+  one.enter("a sum");
+  fr::LockOwner owner = fr::LockOwner::here();
+  one.arrived(1, "two", owner);
+  of_second->is_frozen = true;
+  CHECK(one.find_ended().empty());
+  CHECK(one.find().starts_with("rank 1 (two) hangs at step 0 after its start"));
+  ++owner.started;  // an earlier process of this number
+  one.arrived(1, "two", owner);
+  store->deleteKey("verdict");
+  CHECK(one.find() == "rank 1 (two) has ended; last seen at step 0 after its start");
+}
+
 TEST_CASE("what a rank is busy with is in its total, whoever looks, and however seldom") {
   Ranks ranks;
   auto const total = [&](std::size_t rank) { return ranks.all[1]->busy_times()[rank].total; };

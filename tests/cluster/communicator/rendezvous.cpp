@@ -58,6 +58,7 @@ TEST_CASE("ranks that do not come are named") {
   std::string error;
   std::thread other(
       [&] { CHECK_THROWS_AS(meet(*store, ranks::place(2, 4), milliseconds(400)), ClusterError); });
+  while (!store->check({"here/2"})) std::this_thread::sleep_for(milliseconds(1));
   CHECK_THROWS_WITH_AS(
       meet(*store, ranks::place(0, 4), milliseconds(400)),
       doctest::Contains("ranks 1, 3 of 4 did not come within 0 s (rank 0 of 4 (threads)"),

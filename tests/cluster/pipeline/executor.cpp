@@ -93,7 +93,7 @@ std::string idle(int size) {
   torch::manual_seed(1);
   torch::nn::Sequential net;
   for (int i = 0; i < size * Schedule::chunks; ++i) net->push_back(Sleep(stage_time));
-  fr::TensorDataset train(at::ones({3 * window, 4}), at::ones({3 * window}, at::kLong),
+  fr::TensorDataset train(at::ones({2 * window, 4}), at::ones({2 * window}, at::kLong),
                           {.batch = 1});
   fr::Trainer trainer{net,
                       fr::CrossEntropy{},

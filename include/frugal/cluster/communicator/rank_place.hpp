@@ -36,26 +36,26 @@ struct RankPlace {
   }
 
   std::string text() const {
-    std::ostringstream text;
+    std::ostringstream out;
     // The program's may group digits, and another process reads them.
-    text.imbue(std::locale::classic());
-    text << beats << ' ' << static_cast<int>(state) << ' ' << noticed << ' ' << looks << ' ' << step
-         << ' ' << exchanges << ' ' << waits << ' ' << since << ' ' << std::max(busy, 0) << ' '
-         << busy_time << ' ' << what;
-    return text.str();
+    out.imbue(std::locale::classic());
+    out << beats << ' ' << static_cast<int>(state) << ' ' << noticed << ' ' << looks << ' ' << step
+        << ' ' << exchanges << ' ' << waits << ' ' << since << ' ' << std::max(busy, 0) << ' '
+        << busy_time << ' ' << what;
+    return out.str();
   }
   /// Null if it is not of this form.
   static std::optional<RankPlace> parse(std::string const& said) {
     RankPlace place;
-    std::istringstream text(said);
-    text.imbue(std::locale::classic());
+    std::istringstream in(said);
+    in.imbue(std::locale::classic());
     int state = 0;
-    text >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
+    in >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
         place.waits >> place.since >> place.busy >> place.busy_time;
-    if (!text || state < 0 || state > static_cast<int>(State::gone)) return std::nullopt;
+    if (!in || state < 0 || state > static_cast<int>(State::gone)) return std::nullopt;
     place.state = static_cast<State>(state);
-    text.get();
-    std::getline(text, place.what);
+    in.get();
+    std::getline(in, place.what);
     place.what = printable(std::move(place.what), 300);
     return place;
   }
