@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <c10/core/InferenceMode.h>
 #include <doctest/doctest.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -748,6 +749,18 @@ TEST_CASE("the file of an adapter has a head that was that of one which is gone"
   save_adapter(net, folder.path());
   Safetensors const file = Safetensors::open(folder / "adapter_model.safetensors");
   CHECK(file.find("base_model.model.1.weight").has_value());
+}
+
+TEST_CASE("adapters take part in calls in InferenceMode, of a module that was made outside of it") {
+  torch::nn::Sequential net = with_product(1);
+  at::Tensor const input = torch::randn({4, 8});
+  at::Tensor const adapted = net->forward(input).detach();
+  at::Tensor const positions = net->forward(input.view({2, 2, 8})).detach();
+  c10::InferenceMode const inference;
+  CHECK(at::equal(net->forward(input), adapted));
+  CHECK(at::equal(net->forward(input.view({2, 2, 8})), positions));
+  torch::nn::Sequential other(torch::nn::Linear(8, 8));
+  CHECK_THROWS_WITH_AS(adapt(other, First{}), doctest::Contains("InferenceMode"), SettingsError);
 }
 
 TEST_CASE("what was not trained before it was adapted is not trained without its adapters") {

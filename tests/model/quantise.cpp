@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <c10/core/InferenceMode.h>
 #include <doctest/doctest.h>
 #include <torch/autograd.h>
 #include <torch/nn/modules/activation.h>
@@ -262,6 +263,23 @@ TEST_CASE("whoever reads the weight in another way gets no numbers") {
   quantise<INT8>(layer);
   CHECK((layer->weight.sizes() == at::IntArrayRef{64, 64}));
   CHECK(at::linear(torch::randn({2, 64}), layer->weight.clone()).isnan().all().item<bool>());
+}
+
+TEST_CASE("a layer whose calls are not seen, since it was made in InferenceMode, is an error") {
+  c10::InferenceMode const inference;
+  Linear layer(64, 64);
+  CHECK_THROWS_WITH_AS(quantise<INT8>(layer), doctest::Contains("InferenceMode"),
+                       frugal::SettingsError);
+  CHECK(layer->weight.isfinite().all().item<bool>());
+}
+
+TEST_CASE("a layer whose calls are not seen, since its weight is a view, is an error") {
+  Linear layer(64, 64);
+  at::Tensor const flat = torch::randn({64 * 64});
+  layer->weight = flat.view({64, 64}).set_requires_grad(true);
+  frugal::detail::own_parameters(*layer)["weight"] = layer->weight;
+  CHECK_THROWS_WITH_AS(quantise<INT8>(layer), doctest::Contains("view of another"),
+                       frugal::SettingsError);
 }
 
 TEST_CASE("inputs that a layer cannot take are refused as the layer refused them") {

@@ -68,6 +68,13 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                    "it is a convolution with groups, whose weight is no single matrix",
                    "Name the layers more closely: On<...> selects this one.");
   }
+  if (layer.op == LayerCall::Operator::linear && !shows_products(layer.weight)) {
+    refuse_adapter("Lora cannot adapt '" + layer.name + "'", "Lora",
+                   "its weight is a view of another tensor or was made in c10::InferenceMode, and "
+                   "the calls of such a Linear are not seen",
+                   "Give the layer a weight of its own, and make the module outside of "
+                   "InferenceMode; it may be called inside.");
+  }
   if (settings.nf4 && layer.op != LayerCall::Operator::linear) {
     refuse_adapter("Base<NF4> cannot pack '" + layer.name + "'", "Lora",
                    "it is a convolution or an embedding, and only linear layers are packed",

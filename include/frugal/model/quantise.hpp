@@ -137,6 +137,15 @@ std::vector<WeightedLayer> layers_for(torch::nn::Module& module, QuantiseOptions
   } else {
     require_layers(layers, Format::name, "linear layers and 2-D convolutions of one group");
   }
+  for (WeightedLayer const& layer : layers) {
+    if (layer.weight.dim() != 2 || shows_products(layer.weight)) continue;
+    throw SettingsError({.what = "layer '" + layer.name + "' cannot be quantised",
+                         .where = "quantise<" + std::string(Format::name) + ">",
+                         .why = "its weight is a view of another tensor or was made in "
+                                "c10::InferenceMode, and the calls of such a Linear are not seen",
+                         .fix = "Give the layer a weight of its own, and make the module outside "
+                                "of InferenceMode; it may be called inside."});
+  }
   return layers;
 }
 

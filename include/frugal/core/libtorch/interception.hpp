@@ -343,6 +343,13 @@ inline void intercept(at::Tensor const& weight, std::shared_ptr<LayerHook> hook)
   detail::Interceptions::all().add(weight, std::move(hook));
 }
 
+/// Whether the calls of a linear layer with this weight are seen. torch::nn::Linear multiplies by a view
+/// of its weight. A view of a view knows the first tensor alone, and one of a tensor that was made in
+/// c10::InferenceMode knows none.
+inline bool shows_products(at::Tensor const& weight) {
+  return !weight.is_inference() && !weight.is_view();
+}
+
 /// Ends what intercept() began.
 inline void release(at::Tensor const& weight, LayerHook const& hook) {
   detail::Interceptions::all().remove(weight, hook);
