@@ -196,6 +196,46 @@ TEST_CASE("a resume refuses another split: seed, shares and the other part") {
   CHECK(train.identity().starts_with("numbers, "));
 }
 
+TEST_CASE("a part of a part names both divisions") {
+  auto const inner = [](std::uint64_t outer_seed, std::uint64_t inner_seed) {
+    auto const parts = frugal::split(Numbers{}, {0.5, 0.5}, {.seed = outer_seed});
+    auto const part = frugal::split(parts[0], {0.5, 0.5}, {.seed = inner_seed})[0];
+    for (std::uint64_t i = 0; i < part.size(); ++i) {
+      CHECK(part.get(i) == parts[0].indices()[part.indices()[i]]);
+    }
+    return frugal::detail::data_identity_of(frugal::loader(part, {.batch = 5})).values();
+  };
+  auto const one = inner(1, 2);
+  CHECK(one.contains("split"));
+  CHECK(one.contains("split 2"));
+  CHECK(one == inner(1, 2));
+  CHECK(one != inner(1, 3));
+  CHECK(one != inner(3, 2));
+}
+
+TEST_CASE("each class keeps its share of what the parts after it have left") {
+  // 300 samples of 7 classes in 10 parts: at most the bound that the header states.
+  std::vector<std::int64_t> labels;
+  for (int i = 0; i < 300; ++i) labels.push_back(i * i % 7 + (i % 11 == 0 ? 7 : 0));
+  std::map<std::int64_t, double> sizes;
+  for (std::int64_t const each : labels) ++sizes[each];
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto const parts =
+        frugal::split(Numbers{300}, {30, 30, 30, 30, 30, 30, 30, 30, 30, 30}, {seed, labels});
+    std::map<std::int64_t, double> left = sizes;
+    double samples = 300;
+    for (std::size_t p = parts.size(); p-- > 0;) {
+      std::map<std::int64_t, double> here;
+      for (std::uint64_t const i : parts[p].indices()) ++here[labels[i]];
+      for (auto const& [label, count] : left) {
+        CHECK(std::abs(here[label] - count * 30 / samples) < 1);
+      }
+      for (auto const& [label, count] : here) left[label] -= count;
+      samples -= 30;
+    }
+  }
+}
+
 TEST_CASE("shares that are not those of the set are refused") {
   using frugal::SettingsError;
   Numbers const set{100};

@@ -51,7 +51,8 @@ struct SplitIndices {
 }
 
 /// Samples of each part: the bounds between parts are rounded, so that a part differs from its
-/// share by less than one sample. No sum of a product, which some compilers round once and others twice.
+/// share by less than one sample, and the last one also by what the fractions leave of 1, at most a
+/// millionth of the set. No sum of a product, which some compilers round once and others twice.
 FRUGAL_INLINE std::vector<std::uint64_t> split_counts(std::span<double const> fractions,
                                                       std::uint64_t samples) {
   double sum = 0;
@@ -141,8 +142,9 @@ FRUGAL_INLINE std::vector<SplitIndices> split_indices(std::vector<std::uint64_t>
       part.assign(first, order.end());
       order.erase(first, order.end());
     } else {
-      // Every (size / count)-th of the samples that are left, which are sorted by class: of each
-      // class its share, rounded up or down.
+      // Every (size / count)-th of the samples that are left, which are sorted by class: of what is
+      // left of each class the share, rounded up or down. With two parts that is the share of the
+      // class; with more, what the parts chosen before have rounded adds to it.
       std::uint64_t const size = order.size();
       std::uint64_t due = 0;
       std::size_t kept = 0;

@@ -52,13 +52,19 @@ constexpr bool decides_results() {
 /// The members of an object; those that the space varies have the same value in all searches.
 template <class... Vs, class T>
 std::string fixed_members(std::tuple<Vs...> const& settings, T object) {
+  static_assert(tells_members<T>(),
+                "frugal: a search compares the members of the objective, of policies and of the "
+                "architecture between its workers, and cannot see those of this struct: it or a "
+                "member has a base class, an array of C, a reference, or more than 20 members. Use "
+                "std::array and a member in place of a base, or write `std::string settings() "
+                "const` with all that its results depend on.");
   std::apply([&](auto const&... each) { (each.set(object, value_at(each.values, 0)), ...); },
              settings);
   return member_text(object);
 }
 
-/// "3 tensors, 1234 numbers, hash 0123456789abcdef" of names, types and shapes. Values may differ in their last bits
-/// from machine to machine.
+/// "3 tensors, 1234 numbers, hash 0123456789abcdef" of names, types and shapes. Not of values: a CPU and a GPU, and two
+/// CPUs, draw initial weights that differ in their last bits, and a hash of them would refuse workers of the same job.
 inline std::string module_text(torch::nn::Module& module) {
   std::string all;
   std::uint64_t tensors = 0, numbers = 0;

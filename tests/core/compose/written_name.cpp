@@ -146,4 +146,20 @@ TEST_CASE("other mixtures of arguments, functions and lambdas have names too") {
   CHECK(written_name<WrittenPack<decltype(twice)>>() == "WrittenPack<lambda>");
 }
 
+struct HasNameless {
+  struct {
+    int member = 1;
+  } nameless{};
+  enum { first } nameless_enum{};
+};
+
+TEST_CASE("a type without a name is not called by its file and line") {
+  CHECK(written_name<decltype(HasNameless::nameless)>() == "unnamed");
+  CHECK(written_name<decltype(HasNameless::nameless_enum)>() == "unnamed");
+  CHECK(written_name<WrittenPack<decltype(HasNameless::nameless), int>>() ==
+        "WrittenPack<unnamed, int>");
+  auto const lambda = [] {};
+  CHECK(written_name<WrittenPack<decltype(lambda)>>() == "WrittenPack<lambda>");
+}
+
 }  // namespace frugal_test::compose_written_name

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,8 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -22,6 +25,7 @@ namespace frugal_test::member_text_tests {
 using frugal::detail::count_members;
 using frugal::detail::has_visible_members;
 using frugal::detail::member_text;
+using frugal::detail::tells_members;
 
 enum class Mode { one, two };
 struct Inner {
@@ -114,6 +118,74 @@ TEST_CASE("an objective's class weights and tensors are part of it") {
   CHECK(member_text(weighted) == member_text(frugal::CrossEntropy{.class_weights = {1.0, 5.0}}));
   CHECK(member_text(at::ones({2, 3})).starts_with("[2, 3] Float, hash "));
   CHECK(member_text(at::ones({2, 3})) != member_text(at::zeros({2, 3})));
+}
+
+struct Placed {
+  at::Device device = at::kCPU;  // a type without a default constructor
+};
+struct PlacedNumbers {
+  double rate = 1;
+  at::Device device = at::kCPU;
+  Hidden hidden{1};
+  int count = 2;
+};
+
+TEST_CASE("two GPUs of one machine are the same device to a job, and a CPU is another one") {
+  CHECK(member_text(Placed{at::Device("cuda:0")}) == member_text(Placed{at::Device("cuda:1")}));
+  CHECK(member_text(Placed{at::Device("cuda:0")}) != member_text(Placed{}));
+  CHECK(member_text(Placed{at::Device("cuda:1")}) == "{cuda}");
+  CHECK(member_text(PlacedNumbers{.rate = 0.5, .count = 3}) == "{0.5, cpu, -, 3}");
+}
+
+TEST_CASE("a text cannot look like two") {
+  using Texts = std::vector<std::string>;
+  CHECK(member_text(Texts{"a", "b"}) != member_text(Texts{"a\", \"b"}));
+  CHECK(member_text(Texts{"a\\", "b"}) != member_text(Texts{"a\\\", \"b"}));
+  CHECK(member_text(std::string("say \"a\\b\"")) == R"("say \"a\\b\"")");
+}
+
+TEST_CASE("a hash table has one text, in whichever order it holds its elements") {
+  std::unordered_map<std::string, int> few(2), many(1000);
+  for (int i = 0; i < 40; ++i) few.emplace(std::to_string(i), i);
+  for (int i = 40; i-- > 0;) many.emplace(std::to_string(i), i);
+  // The same elements in another order, or the test shows nothing.
+  CHECK(few == many);
+  CHECK_FALSE(std::ranges::equal(few, many));
+  CHECK(member_text(few) == member_text(many));
+  CHECK(member_text(std::unordered_set<int>{3, 1, 2}) == "[1, 2, 3]");
+  CHECK(member_text(std::vector<int>{3, 1, 2}) == "[3, 1, 2]");
+}
+
+struct HoldsDerived {
+  std::vector<std::optional<Derived>> all{};
+};
+struct Many {
+  int a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{}, m{}, n{}, o{}, p{}, q{}, r{}, s{},
+      t{}, u{};
+};
+union Either {
+  int a;
+  float b;
+};
+struct DescribedBase : Base {
+  std::string settings() const { return std::to_string(one); }
+};
+
+TEST_CASE("an aggregate that would be one text whatever it holds is known at compile time") {
+  CHECK(tells_members<Outer>());
+  CHECK(tells_members<Empty>());
+  CHECK(tells_members<Hidden>());
+  CHECK(tells_members<DescribedBase>());
+  CHECK(tells_members<PlacedNumbers>());
+  CHECK(tells_members<frugal::CrossEntropy>());
+  CHECK_FALSE(tells_members<WithArray>());
+  CHECK_FALSE(tells_members<Derived>());
+  CHECK_FALSE(tells_members<HoldsDerived>());
+  CHECK_FALSE(tells_members<std::variant<int, Derived>>());
+  CHECK_FALSE(tells_members<std::tuple<int, WithArray>>());
+  CHECK_FALSE(tells_members<Referring>());
+  CHECK_FALSE(tells_members<Either>());
+  CHECK_FALSE(tells_members<Many>());
 }
 
 }  // namespace frugal_test::member_text_tests

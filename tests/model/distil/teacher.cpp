@@ -11,7 +11,11 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include <future>
 #include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
 
 namespace frugal_test::model_distil_teacher {
 
@@ -29,14 +33,55 @@ TEST_CASE("a teacher is asked in evaluation mode, without a graph, and nothing o
   auto module = net();
   module->train();
   auto const state = module_identity(*module);
+  module[2]->eval();  // a part of its own mode
+  auto const modes = [&] {
+    std::vector<bool> all;
+    for (auto const& each : module->modules()) all.push_back(each->is_training());
+    return all;
+  };
+  auto const before = modes();
   Teacher const teacher(module);
-  CHECK_FALSE(module->is_training());
+  CHECK(modes() == before);
   at::Tensor const one = teacher(batch(), at::kCPU);
   CHECK_FALSE(one.requires_grad());
-  module->train();  // by mistake
+  CHECK(modes() == before);
+  module->eval();
   CHECK(teacher(batch(), at::kCPU).equal(one));
   CHECK(module_identity(*module) == state);
   CHECK(module->parameters()[0].requires_grad());
+}
+
+TEST_CASE(
+    "a teacher's modes are put back also after an error, and by the last of several threads") {
+  auto module = net();
+  module->train();
+  int asked = 0;
+  Teacher const failing(module, [&](torch::nn::Sequential& m, at::Tensor const&) -> at::Tensor {
+    CHECK_FALSE(m->is_training());
+    ++asked;
+    throw std::runtime_error("no outputs");
+  });
+  CHECK_THROWS_WITH_AS(failing(batch(), at::kCPU), "no outputs", std::runtime_error);
+  CHECK(asked == 1);
+  CHECK(module->is_training());
+
+  // One question ends in the middle of the other.
+  std::promise<void> begun, ended;
+  bool stays = false;
+  Teacher const slow(module, [&](torch::nn::Sequential& m, at::Tensor const& x) {
+    begun.set_value();
+    ended.get_future().wait();
+    stays = !m->is_training();
+    return m->forward(x);
+  });
+  std::thread other([&] { static_cast<void>(slow(batch(), at::kCPU)); });
+  begun.get_future().wait();
+  at::Tensor const one = Teacher(module)(batch(), at::kCPU);
+  ended.set_value();
+  other.join();
+  CHECK(stays);
+  CHECK(one.equal(Teacher(module)(batch(), at::kCPU)));
+  CHECK(module->is_training());
 }
 
 TEST_CASE("a teacher computes in its own precision, whatever that of the run") {

@@ -48,12 +48,19 @@ FRUGAL_INLINE void erase_scope(std::string& text, std::string_view scope) {
 
 /// A compiler's spelling of a type or value, without frugal's and unnamed namespaces, and without
 /// g++'s description of an enclosing function. Compilers spell lambdas by position or by signature:
-/// "lambda".
+/// "lambda". clang spells a type without a name by its file and line: "unnamed".
 FRUGAL_INLINE std::string plain_spelling(std::string_view compiled) {
   std::string text(compiled);
   if (text.find("(lambda at ") != std::string::npos || text.find("<lambda") != std::string::npos ||
       text.find("'lambda") != std::string::npos) {
     return "lambda";
+  }
+  for (std::string_view const type : {"struct", "class", "union", "enum"}) {
+    std::string const word(type);
+    for (std::string const& spelt :
+         {"(unnamed " + word + " at ", "(anonymous " + word + " at ", "<unnamed " + word + ">"}) {
+      if (text.find(spelt) != std::string::npos) return "unnamed";
+    }
   }
   for (std::string_view const scope : {"frugal::detail::", "frugal::", "(anonymous namespace)::",
                                        "{anonymous}::", "<unnamed>::"}) {

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/DeviceType.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -17,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/described_transform.hpp>
@@ -32,6 +35,12 @@ template <class T>
 struct AnyMember {
   template <class U>
     requires(!std::same_as<U, T> && !std::derived_from<T, U>)
+  operator U() const noexcept;
+};
+/// Becomes a value that has no default, such as an at::Device.
+struct AnyWithoutDefault {
+  template <class U>
+    requires(std::is_class_v<U> && !std::is_default_constructible_v<U>)
   operator U() const noexcept;
 };
 /// Becomes a base of T, and nothing else.
@@ -54,10 +63,13 @@ template <class T, std::size_t... Is>
 constexpr bool has_more_than(std::index_sequence<Is...>) {
   return requires { T{any_member<T, Is>{}..., {}}; };
 }
-/// With a default in place of member `sizeof...(Before)`. An array takes several values, and one default.
+/// With a default in place of member `sizeof...(Before)`, or a value that has none. An array takes several values, and
+/// one default.
 template <class T, std::size_t... Before, std::size_t... After>
 constexpr bool is_one_member(std::index_sequence<Before...>, std::index_sequence<After...>) {
-  return requires { T{any_member<T, Before>{}..., {}, any_member<T, After>{}...}; };
+  return requires { T{any_member<T, Before>{}..., {}, any_member<T, After>{}...}; } || requires {
+    T{any_member<T, Before>{}..., AnyWithoutDefault{}, any_member<T, After>{}...};
+  };
 }
 template <class T, std::size_t Count, std::size_t... Is>
 constexpr bool are_single_members(std::index_sequence<Is...>) {
@@ -121,6 +133,16 @@ auto with_members(T const& of, Call&& call) {
   // clang-format on
 }
 
+/// In quotes that no text can end before its end: {"a", "b"} and {"a\", \"b"} are two texts.
+inline std::string quoted_text(std::string_view text) {
+  std::string quoted = "\"";
+  for (char const c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 template <class T>
 std::string member_text(T const& value);
 
@@ -143,8 +165,10 @@ template <class... Ts>
 inline constexpr bool is_variant<std::variant<Ts...>> = true;
 
 /// A value: a number by its shortest digits, a tensor by its hash, an aggregate and a range by their members, another
-/// class by the text with which it describes itself (identity(), describe(), settings(), identify()). "-" for what
-/// says nothing that another process could compare: pointers, functions, folders, and classes with private members.
+/// class by the text with which it describes itself (identity(), describe(), settings(), identify()). A device without
+/// its index: processes on two GPUs have the same values. "-" for what says nothing that another process could compare:
+/// pointers, functions, folders, classes with private members, and aggregates whose members cannot be taken apart.
+/// tells_members() is false for the last ones, which would be alike whatever they hold.
 template <class T>
 std::string member_text(T const& value) {
   if constexpr (std::same_as<T, bool>) {
@@ -159,15 +183,15 @@ std::string member_text(T const& value) {
   } else if constexpr (std::is_pointer_v<T> || std::same_as<T, std::filesystem::path>) {
     return "-";
   } else if constexpr (std::convertible_to<T const&, std::string_view>) {
-    return '"' + std::string(std::string_view(value)) + '"';
+    return quoted_text(std::string_view(value));
   } else if constexpr (std::same_as<T, at::Tensor>) {
     return tensor_identity(value);
   } else if constexpr (std::same_as<T, c10::Device>) {
-    return value.str();
+    return c10::DeviceTypeName(value.type(), /*lower_case=*/true);
   } else if constexpr (DescribedTransform<T>) {
-    return '"' + short_transform_text(value) + '"';
+    return quoted_text(short_transform_text(value));
   } else if constexpr (HasSettings<T>) {
-    return '"' + std::string(value.settings()) + '"';
+    return quoted_text(std::string(value.settings()));
   } else if constexpr (Identifies<T>) {
     DataIdentity all;
     value.identify(all);
@@ -183,8 +207,12 @@ std::string member_text(T const& value) {
         [&](auto const& held) { return std::to_string(value.index()) + " " + member_text(held); },
         value);
   } else if constexpr (RangeOfOthers<T>) {
+    std::vector<std::string> texts;
+    for (auto const& each : value) texts.push_back(member_text(each));
+    // A hash table has an order that another process need not have.
+    if constexpr (requires { typename T::hasher; }) std::ranges::sort(texts);
     std::string text = "[";
-    for (auto const& each : value) text += (text.size() == 1 ? "" : ", ") + member_text(each);
+    for (std::string const& each : texts) text += (text.size() == 1 ? "" : ", ") + each;
     return text + "]";
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
     return std::apply([](auto const&... each) { return member_texts(each...); }, value);
@@ -194,6 +222,44 @@ std::string member_text(T const& value) {
     return with_members(value, [](auto const&... each) { return member_texts(each...); });
   } else {
     return "-";
+  }
+}
+
+/// Whether member_text() tells two values of T apart, as far as its members are open: false for an aggregate that has
+/// members it cannot take apart, at any depth.
+template <class T>
+constexpr bool tells_members() {
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||
+                std::same_as<T, std::filesystem::path> ||
+                std::convertible_to<T const&, std::string_view> || std::same_as<T, at::Tensor> ||
+                std::same_as<T, c10::Device> || DescribedTransform<T> || HasSettings<T> ||
+                Identifies<T>) {
+    return true;
+  } else if constexpr (requires(T const& value) {
+                         value.has_value();
+                         *value;
+                       }) {
+    return tells_members<std::remove_cvref_t<decltype(*std::declval<T const&>())>>();
+  } else if constexpr (is_variant<T>) {
+    return []<class... Ts>(std::type_identity<std::variant<Ts...>>) {
+      return (true && ... && tells_members<Ts>());
+    }(std::type_identity<T>{});
+  } else if constexpr (RangeOfOthers<T>) {
+    return tells_members<std::remove_cvref_t<std::ranges::range_reference_t<T const>>>();
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return []<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (true && ... && tells_members<std::remove_cvref_t<std::tuple_element_t<Is, T>>>());
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else if constexpr (std::is_empty_v<T>) {
+    return true;
+  } else if constexpr (has_visible_members<T>()) {
+    auto const tell = [](auto const&... each) {
+      return std::bool_constant<(true && ... &&
+                                 tells_members<std::remove_cvref_t<decltype(each)>>())>{};
+    };
+    return decltype(with_members(std::declval<T const&>(), tell))::value;
+  } else {
+    return !std::is_aggregate_v<T>;
   }
 }
 

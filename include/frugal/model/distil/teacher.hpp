@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <frugal/core/libtorch/autocast.hpp>
+#include <frugal/core/libtorch/held_evaluation.hpp>
 #include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/data/fields.hpp>
@@ -73,7 +74,7 @@ struct ForwardOfTensor {
 
 /// A trained module that others learn from: any module or holder, with what runs it on a batch. It
 /// is asked in evaluation mode, without gradients, in its own precision, on the batch's device,
-/// where it is moved. Copies share the module.
+/// where it is moved. Its modes are put back after each question. Copies share the module.
 ///
 ///     Teacher(big)                                          // forward(batch.data)
 ///     Teacher(big, [](Bert& bert, Tokens const& batch) {    // any batch
@@ -158,12 +159,11 @@ class Teacher {
         probe_ = each;
       }
     }
-    root_->eval();
   }
 
   FRUGAL_INLINE at::Tensor ask(detail::AnyBatch const& batch, at::Device device) const {
     at::NoGradGuard const no_gradients;
-    if (root_->is_training()) root_->eval();
+    detail::HeldEvaluation const evaluation(*root_);
     // A plan of memory runs on shapes alone, and the weights must survive it.
     std::optional<detail::OnMeta> on_meta;
     if (device.is_meta()) {
