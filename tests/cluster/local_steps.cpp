@@ -553,7 +553,7 @@ TEST_CASE("outer settings that are out of range, or differ between processes, ar
   }
   for (std::string const& text :
        refusals([](int) { return fr::Outer<fr::Nesterov>{.momentum = 1}; })) {
-    CHECK(text.find("momentum is 1.000000") != std::string::npos);
+    CHECK(text.find("momentum is 1") != std::string::npos);
   }
   for (std::string const& text :
        refusals([](int rank) { return fr::Outer<fr::Nesterov>{.lr = rank == 2 ? 0.5 : 0.7}; })) {

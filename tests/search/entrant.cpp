@@ -79,6 +79,16 @@ struct Searched {
   }
 };
 
+TEST_CASE("a file of another trial's folder, or of the data, is not one of this trial") {
+  using frugal::detail::is_in_folder;
+  CHECK(is_in_folder("/run/trials/0001", "/run/trials/0001"));
+  CHECK(is_in_folder("/run/trials/0001/checkpoints/4", "/run/trials/0001"));
+  CHECK(is_in_folder("/run/trials/0001: line 3", "/run/trials/0001"));
+  CHECK_FALSE(is_in_folder("/run/trials/10001/checkpoints/4", "/run/trials/1000"));
+  CHECK_FALSE(is_in_folder("/run/trials/10000/checkpoints/4", "/run/trials/1000"));
+  CHECK_FALSE(is_in_folder("/run/trials/1000.tar", "/run/trials/1000"));
+}
+
 TEST_CASE(
     "rungs in seconds and cents end by the clock, and a promoted trial has the bits of its recipe "
     "alone") {

@@ -35,6 +35,13 @@ FRUGAL_INLINE std::string general(double number, int digits) {
   return {text.data(), end.ptr};
 }
 
+/// The shortest digits that read back as the same number.
+FRUGAL_INLINE std::string shortest_text(double number) {
+  std::array<char, 40> text;
+  auto const end = std::to_chars(text.data(), text.data() + text.size(), number);
+  return {text.data(), end.ptr};
+}
+
 /// A number without a decimal point, "9995e-4", for a library that reads it by a locale that is not known:
 /// every locale reads the same number. Finite numbers only; of the shortest text that has all bits.
 FRUGAL_INLINE std::string without_point(double number) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/cluster/wire.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
@@ -60,7 +61,7 @@ FRUGAL_DIAGNOSTIC(
 /// SettingsError for settings that mean nothing.
 inline void require_power_sgd(PowerSGDSettings const& settings) {
   auto const refuse = [](char const* name, double value, char const* why, char const* fix) {
-    throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+    throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                          .where = "Wire<PowerSGD<R>>",
                          .why = why,
                          .fix = fix});

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/watching.hpp>
@@ -131,7 +132,7 @@ struct EarlyStop {
       if (!text.empty()) phase.warn("EarlyStop: " + text);
       if (restores_ && phase.run_state().held_parts) detail::BestWeights::refuse_parts();
       if (min_delta_ >= 0) return;
-      throw SettingsError({.what = "min_delta is " + std::to_string(min_delta_),
+      throw SettingsError({.what = "min_delta is " + detail::general(min_delta_, 6),
                            .where = "EarlyStop",
                            .why = "min_delta is a distance, for metrics in both directions",
                            .fix = "Give 0 or more."});

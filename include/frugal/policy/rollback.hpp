@@ -209,10 +209,10 @@ class Rollback<Options...>::State {
     if (!std::isfinite(loss)) return;  // a policy skips its window
     if (mean_.jumps(loss, settings_.jump)) {
       throw LossJumpError(
-          {.what = "the loss jumped to " + std::to_string(loss),
+          {.what = "the loss jumped to " + detail::general(loss, 6),
            .where = "epoch " + std::to_string(at_.epoch) + ", step " + std::to_string(at_.step) +
                     ", micro-batch " + std::to_string(micro_batch),
-           .why = "the mean of the losses before it is " + std::to_string(mean_.value()),
+           .why = "the mean of the losses before it is " + detail::general(mean_.value(), 6),
            .fix = "Check the samples of that window, lower the learning rate, or raise "
                   "Rollback::jump."},
           at_, loss);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -79,7 +80,7 @@ class BurnRate<Options...>::State
   void on_fit_begin(FitBegin<Context>& phase) {
     auto const require = [](double value, char const* name) {
       if (detail::is_positive(value)) return;
-      throw SettingsError({.what = std::string("the ") + name + " is " + std::to_string(value),
+      throw SettingsError({.what = std::string("the ") + name + " is " + detail::general(value, 6),
                            .where = std::string("BurnRate::") + name,
                            .why = "no rate could be compared with it",
                            .fix = "Give more than 0."});

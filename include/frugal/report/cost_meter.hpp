@@ -242,7 +242,7 @@ class CostMeter::State {
   void require_valid() const {
     auto const check = [](double value, char const* name) {
       if (value >= 0 && std::isfinite(value)) return;
-      throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+      throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                            .where = std::string("CostMeter::") + name,
                            .why = "it is 0 or more",
                            .fix = "Correct it, or leave it out."});

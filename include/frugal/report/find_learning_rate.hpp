@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/loop/fit.hpp>
@@ -141,7 +142,8 @@ FRUGAL_INLINE void require_range(RateRange const& range, double lr) {
                          .fix = std::move(fix)});
   };
   if (!(range.from > 0 && range.to > range.from && std::isfinite(range.to))) {
-    refuse("the range is from " + std::to_string(range.from) + " to " + std::to_string(range.to),
+    refuse("the range is from " + detail::general(range.from, 6) + " to " +
+               detail::general(range.to, 6),
            "rates are positive, and grow", "Give 0 < from < to, such as 1e-7 and 10.");
   }
   if (range.steps < 10) {
@@ -149,15 +151,15 @@ FRUGAL_INLINE void require_range(RateRange const& range, double lr) {
            "Give 10 steps or more; 100 is the default.");
   }
   if (!(range.smoothing >= 0 && range.smoothing < 1)) {
-    refuse("smoothing is " + std::to_string(range.smoothing), "it is a share that is kept",
+    refuse("smoothing is " + detail::general(range.smoothing, 6), "it is a share that is kept",
            "Give a number from 0 up to, but not including, 1.");
   }
   if (!(range.runs_away > 1)) {
-    refuse("runs_away is " + std::to_string(range.runs_away), "the lowest loss would have run away",
-           "Give more than 1; 4 is the default.");
+    refuse("runs_away is " + detail::general(range.runs_away, 6),
+           "the lowest loss would have run away", "Give more than 1; 4 is the default.");
   }
   if (!(lr > 0)) {
-    refuse("the optimizer's lr is " + std::to_string(lr),
+    refuse("the optimizer's lr is " + detail::general(lr, 6),
            "the rates of its groups are multiples of it", "Give it more than 0.");
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -42,7 +43,7 @@ namespace detail {
 
 FRUGAL_INLINE void require(PlanInputs const& given) {
   auto const refuse = [](std::string const& name, double value, char const* rule) {
-    throw SettingsError({.what = name + " is " + std::to_string(value),
+    throw SettingsError({.what = name + " is " + detail::general(value, 6),
                          .where = "explain",
                          .why = "it is a price, a time, a rate or a number of devices",
                          .fix = std::string("Give ") + rule + ", or leave it out."});

@@ -70,6 +70,14 @@ struct AheadOfJournal : StateError {
   using StateError::StateError;
 };
 
+/// Whether what an error names is this folder or in it: trials/1000 is not in trials/100.
+inline bool is_in_folder(std::string_view where, std::filesystem::path const& folder) {
+  std::string const name = folder.string();
+  return where.starts_with(name) &&
+         (where.size() == name.size() ||
+          std::string_view("/:, ").find(where[name.size()]) != std::string_view::npos);
+}
+
 template <class Q>
 constexpr bool rounds() {
   if constexpr (requires { bool{Q::options::half}; }) {
@@ -161,7 +169,7 @@ class SearchTrainer<R, SearchSpace<Recipes, Vs...>,
       fail(TaskOutcome::Kind::error, failure_text(error));
     } catch (FormatError const& error) {
       // A damaged file of the data is no fault of the trial either.
-      if (!error.fault().where.starts_with(folder.string())) throw;
+      if (!is_in_folder(error.fault().where, folder)) throw;
       fail(TaskOutcome::Kind::error, failure_text(error));
     } catch (WeightRangeError const& error) {
       fail(TaskOutcome::Kind::failure, failure_text(error));

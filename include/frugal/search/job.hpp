@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
@@ -150,8 +151,9 @@ FRUGAL_INLINE void SearchSettings::require() const {
            "Give more than 0, or leave it out for no limit.");
   }
   if (dollars_per_hour && !(*dollars_per_hour >= 0 && std::isfinite(*dollars_per_hour))) {
-    refuse("the price is " + std::to_string(*dollars_per_hour), "SearchSettings::dollars_per_hour",
-           "no machine costs that", "Give US dollars per hour of the whole machine, 0 or more.");
+    refuse("the price is " + detail::general(*dollars_per_hour, 6),
+           "SearchSettings::dollars_per_hour", "no machine costs that",
+           "Give US dollars per hour of the whole machine, 0 or more.");
   }
   if (budget.dollars && dollars_per_hour == 0.0) {
     refuse("the budget is in dollars, and the price is 0", "SearchSettings::budget",

@@ -101,10 +101,10 @@ std::string what(std::vector<double> const& weights) {
 TEST_CASE("weights that are no distribution are refused") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   double const infinity = std::numeric_limits<double>::infinity();
-  CHECK(what({1, -2}) == "the weight of sample 1 is -2.000000");
+  CHECK(what({1, -2}) == "the weight of sample 1 is -2");
   CHECK(what({nan, 1}) == "the weight of sample 0 is nan");
   CHECK(what({1, infinity}) == "the weight of sample 1 is inf");
-  CHECK(what({0, 0}) == "the weights of the samples add up to 0.000000");
+  CHECK(what({0, 0}) == "the weights of the samples add up to 0");
   CHECK(what({1e308, 1e308}) == "the weights of the samples add up to inf");
   CHECK_THROWS_AS(WeightedPass({}, {.batch = 2}), frugal::EmptySourceError);
 }

@@ -59,7 +59,7 @@ TEST_CASE("two groups that give a parameter two rates are refused, and both are 
   other.lr = 0.25;
   std::string const text = refusal({selecting("p1", 0.5), other});
   CHECK(contains(text, "parameter groups 'p1' and 'all' both give 'p1' its lr"));
-  CHECK(contains(text, "0.500000 and 0.250000"));
+  CHECK(contains(text, "0.5 and 0.25"));
   other.lr = 0.5;
   CHECK(rates({selecting("p1", 0.5), other}) == std::vector<double>{0.5, 0.5, 0.5});
 }

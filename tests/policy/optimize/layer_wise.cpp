@@ -63,8 +63,8 @@ TEST_CASE("layers that are not there, and settings out of range, are refused") {
   CHECK(refusal("encoder.{}.", 0.5) == "no parameter is in a layer \"encoder.{}.\"");
   CHECK(refusal("layer.", 0.5) == "\"layer.\" has not one {}");
   CHECK(refusal("{}.{}.", 0.5) == "\"{}.{}.\" has not one {}");
-  CHECK(refusal("layer.{}.", 0) == "decay is 0.000000");
-  CHECK(refusal("layer.{}.", -0.5) == "decay is -0.500000");
+  CHECK(refusal("layer.{}.", 0) == "decay is 0");
+  CHECK(refusal("layer.{}.", -0.5) == "decay is -0.5");
   CHECK(refusal("layer.{}.", std::nan("")) == "decay is nan");
   CHECK(refusal("layer.{}.", 0.5, {"token.*"}) ==
         "the pattern 'token.*' of what is below matches nothing");

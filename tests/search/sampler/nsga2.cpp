@@ -6,6 +6,8 @@
 
 #include <frugal/search/sampler/random.hpp>
 
+#include "support/locales.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -175,6 +177,17 @@ double volume_of(Sampler const& sampler, std::uint64_t seed) {
     add(seen, candidate, points.back());
   }
   return frugal::hypervolume(points, {1.1, 5});
+}
+
+TEST_CASE("the text of two samplers that draw differently is not the same") {
+  Nsga2 const one{.population = 8, .crossover = 1e-8}, other{.population = 8, .crossover = 2e-8};
+  CHECK(one.text() != other.text());
+  CHECK(Nsga2{.population = 8, .crossover = 0.25, .swap = 0.5, .mutation = 0.125}.text() ==
+        "nsga2, population 8, crossover 0.25, swap 0.5, mutation 0.125");
+  std::string const here = one.text();
+  support::CommaLocale const comma;
+  REQUIRE(comma.works());
+  CHECK(one.text() == here);
 }
 
 TEST_CASE("ten generations dominate more than as many random trials") {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/optimize/group_settings.hpp>
 
@@ -54,7 +55,7 @@ struct Outer<Nesterov> {
   void check() const {
     detail::require_learning_rate(lr, "Outer<Nesterov>");
     if (momentum >= 0 && momentum < 1) return;
-    throw SettingsError({.what = "momentum is " + std::to_string(momentum),
+    throw SettingsError({.what = "momentum is " + detail::general(momentum, 6),
                          .where = "Outer<Nesterov>",
                          .why = "it is the fraction of the last outer step that is kept",
                          .fix = "Give a number from 0 to less than 1; 0.9 is the default."});

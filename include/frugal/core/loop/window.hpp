@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
@@ -165,7 +166,7 @@ class Window {
 
   [[noreturn]] static void refuse(double weight) {
     throw SettingsError(
-        {.what = "a loss has the weight " + std::to_string(weight),
+        {.what = "a loss has the weight " + detail::general(weight, 6),
          .where = "Loss::weight",
          .why = "a weight is a number of samples or tokens",
          .fix = "Return the number of samples or tokens that the loss averages over, 0 or more."});

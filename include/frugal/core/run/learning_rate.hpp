@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -59,7 +60,7 @@ struct LearningRate {
  private:
   [[noreturn]] FRUGAL_INLINE static void refuse(double value, Counters const& at) {
     throw SettingsError(
-        {.what = "the learning rate would be multiplied by " + std::to_string(value),
+        {.what = "the learning rate would be multiplied by " + detail::general(value, 6),
          .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),
          .why = "the factor of a Schedule, or of a policy that sets one, must be "
                 "finite and 0 or more",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/curate/bands.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/shingles.hpp>
@@ -51,7 +52,7 @@ namespace detail {
 /// The settings with their defaults filled in. SettingsError for one out of range.
 inline Deduplicate checked(Deduplicate settings) {
   if (!(settings.threshold > 0 && settings.threshold <= 1)) {
-    refuse_setting("threshold", "a similarity of " + std::to_string(settings.threshold),
+    refuse_setting("threshold", "a similarity of " + detail::general(settings.threshold, 6),
                    "Set a number above 0 and at most 1; 0.8 is usual.");
   }
   std::uint64_t const hashes = std::uint64_t{settings.bands.bands} * settings.bands.rows;
@@ -81,9 +82,7 @@ inline std::string method_of(Deduplicate const& settings) {
   std::string const stays = settings.keep == KeepSample::first ? "the first of a group stays"
                                                                : "the longest of a group stays";
   if (!settings.near) return "copies by XXH3-128; " + stays;
-  std::string similarity = std::to_string(settings.threshold);
-  similarity.erase(similarity.find_last_not_of('0') + 1);
-  if (similarity.back() == '.') similarity.pop_back();
+  std::string const similarity = detail::general(settings.threshold, 6);
   return "copies by XXH3-128; near-duplicates by shingles of " +
          std::to_string(settings.shingles.length) +
          (settings.shingles.of == ShingleOf::words ? " words" : " characters") +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -75,8 +76,8 @@ FRUGAL_INLINE void require_loadable(LoaderSettings const& settings) {
            "LoaderSettings::patience", "Set it above 0.");
   }
   if (!(settings.skip_limit >= 0 && settings.skip_limit <= 1)) {
-    refuse("a skip limit of " + std::to_string(settings.skip_limit), "LoaderSettings::skip_limit",
-           "Set it to a share of the samples, 0 to 1.");
+    refuse("a skip limit of " + detail::general(settings.skip_limit, 6),
+           "LoaderSettings::skip_limit", "Set it to a share of the samples, 0 to 1.");
   }
 }
 

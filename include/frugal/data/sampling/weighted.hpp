@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
@@ -82,13 +83,13 @@ FRUGAL_INLINE void require_weights(std::span<double const> weights, std::string 
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!std::isfinite(weights[i]) || weights[i] < 0) {
-      refuse("the weight of sample " + std::to_string(i) + " is " + std::to_string(weights[i]),
+      refuse("the weight of sample " + std::to_string(i) + " is " + detail::general(weights[i], 6),
              "a sample is drawn in proportion to its weight");
     }
     sum += weights[i];
   }
   if (!(sum > 0) || !std::isfinite(sum)) {
-    refuse("the weights of the samples add up to " + std::to_string(sum),
+    refuse("the weights of the samples add up to " + detail::general(sum, 6),
            "a sample is drawn in proportion to its weight");
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/run_limits.hpp>
@@ -88,7 +89,7 @@ struct Ema {
   double weight(std::uint64_t) const { return 1 - decay; }
   void check() const {
     if (decay > 0 && decay < 1) return;
-    throw SettingsError({.what = "Ema has a decay of " + std::to_string(decay),
+    throw SettingsError({.what = "Ema has a decay of " + detail::general(decay, 6),
                          .where = "Average::rule.decay",
                          .why = "it is the fraction of the average that is kept",
                          .fix = "Give a number between 0 and 1, such as 0.999."});

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/watching.hpp>
@@ -162,8 +163,8 @@ FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, double 
          "Set Settings::run_dir to a folder.");
   }
   if (!(share > 0 && share < 1)) {
-    fail("the fraction of time for checkpoints is " + std::to_string(share), "Checkpoint::share",
-         "Give a number between 0 and 1, such as 0.035.");
+    fail("the fraction of time for checkpoints is " + detail::general(share, 6),
+         "Checkpoint::share", "Give a number between 0 and 1, such as 0.035.");
   }
   if (machine_lifetime && !(*machine_lifetime > 0)) {
     fail("a machine's lifetime is " + std::to_string(*machine_lifetime),

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
@@ -99,7 +100,7 @@ struct ClipAdaptive {
    private:
     static void require_positive(char const* name, double value, char const* usual) {
       if (value > 0) return;
-      throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+      throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                            .where = std::string("ClipAdaptive::") + name,
                            .why = "gradients are limited to a multiple of it",
                            .fix = std::string("Give a number above 0, such as ") + usual + "."});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
@@ -25,7 +26,7 @@ inline constexpr double tiny_norm = 1e-6;  // as in PyTorch: a zero norm must no
 
 FRUGAL_INLINE void require_norm_limit(double limit) {
   if (limit > 0) return;
-  throw SettingsError({.what = "ClipNorm has a limit of " + std::to_string(limit),
+  throw SettingsError({.what = "ClipNorm has a limit of " + general(limit, 6),
                        .where = "ClipNorm::max_norm",
                        .why = "a norm to clip to is positive",
                        .fix = "Set max_norm above 0, or leave ClipNorm out."});

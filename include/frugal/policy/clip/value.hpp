@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
@@ -45,7 +46,7 @@ struct ClipValue {
     void on_fit_begin(FitBegin<Context>& phase) {
       phase.compare_in_processes("ClipValue::max_value", max_value_);
       if (max_value_ > 0) return;
-      throw SettingsError({.what = "ClipValue has a limit of " + std::to_string(max_value_),
+      throw SettingsError({.what = "ClipValue has a limit of " + detail::general(max_value_, 6),
                            .where = "ClipValue::max_value",
                            .why = "a value to clip to is positive",
                            .fix = "Set max_value above 0, or leave ClipValue out."});

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/weighted.hpp>
@@ -47,7 +48,7 @@ class ImportanceTable {
   /// `uniform` is the share of an epoch that is drawn without regard to the losses, in (0, 1].
   ImportanceTable(std::uint64_t samples, double uniform) : uniform_(uniform) {
     if (!(uniform > 0 && uniform <= 1)) {
-      throw SettingsError({.what = "Importance::uniform is " + std::to_string(uniform),
+      throw SettingsError({.what = "Importance::uniform is " + detail::general(uniform, 6),
                            .where = "Importance",
                            .why = "a sample that is never drawn has no weight that makes up for it",
                            .fix = "Give a share above 0, and at most 1."});

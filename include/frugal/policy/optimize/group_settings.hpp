@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/state/tensor_places.hpp>
@@ -26,7 +27,7 @@ namespace frugal::detail {
 
 FRUGAL_INLINE void require_at_least_zero(char const* name, double value, std::string const& where) {
   if (value >= 0) return;  // also refuses NaN
-  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                        .where = where,
                        .why = "it cannot be negative or NaN",
                        .fix = "Give 0 or more."});
@@ -34,14 +35,14 @@ FRUGAL_INLINE void require_at_least_zero(char const* name, double value, std::st
 FRUGAL_INLINE void require_learning_rate(double value, std::string const& where,
                                          char const* name = "lr") {
   if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
-  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                        .where = where,
                        .why = "a learning rate must be finite and 0 or more",
                        .fix = "Give a finite number, such as 1e-3."});
 }
 FRUGAL_INLINE void require_fraction(char const* name, double value, std::string const& where) {
   if (value >= 0 && value < 1) return;
-  throw SettingsError({.what = std::string(name) + " is " + std::to_string(value),
+  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
                        .where = where,
                        .why = "it is a decay rate",
                        .fix = "Give a number from 0 up to, but not including, 1."});
@@ -229,7 +230,7 @@ class GroupResolver {
                                  groups_[second].name + "' both give '" + parameters_.names[i] +
                                  "' its " + one_values[v].name,
                          .where = "Optimize::groups",
-                         .why = "they are " + std::to_string(one) + " and " + std::to_string(other),
+                         .why = "they are " + general(one, 6) + " and " + general(other, 6),
                          .fix = "Let only one of them select it, or set it in one of them alone."});
   }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <frugal/base/name_pattern.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/optimize/groups.hpp>
@@ -36,7 +37,7 @@ class LayerWiseRate {
                            .fix = "Write \"encoder.layer.{}.\"."});
     }
     if (!(decay_ > 0 && decay_ <= std::numeric_limits<double>::max())) {
-      throw SettingsError({.what = "decay is " + std::to_string(decay_),
+      throw SettingsError({.what = "decay is " + detail::general(decay_, 6),
                            .where = "layer_wise_rate",
                            .why = "it multiplies the rate of a layer, for the one below",
                            .fix = "Give a number above 0, such as 0.9."});

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -75,7 +76,7 @@ class RateSchedules {
   [[noreturn]] FRUGAL_INLINE void refuse(std::size_t group, double factor,
                                          std::uint64_t step) const {
     throw SettingsError({.what = "the schedule of parameter group '" + names_[group] +
-                                 "' gives the factor " + std::to_string(factor),
+                                 "' gives the factor " + detail::general(factor, 6),
                          .where = "before step " + std::to_string(step),
                          .why = "a factor of a learning rate must be finite and 0 or more",
                          .fix = "Check the group's schedule."});

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/inline.hpp>
@@ -56,7 +57,7 @@ struct Optimize<SGD> {
     detail::require_at_least_zero("dampening", dampening, "Optimize<SGD>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<SGD>");
     if (nesterov && (momentum <= 0 || dampening != 0)) {
-      throw SettingsError({.what = "nesterov is set with momentum " + std::to_string(momentum) +
+      throw SettingsError({.what = "nesterov is set with momentum " + detail::general(momentum, 6) +
                                    " and dampening " + std::to_string(dampening),
                            .where = "Optimize<SGD>",
                            .why = "it looks ahead along an undampened momentum",

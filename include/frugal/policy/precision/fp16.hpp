@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/policy.hpp>
@@ -146,7 +147,7 @@ struct Precision<FP16> {
       bool const skips = skipped_.look(phase, scale_.overflow());
       if (!skips || skipped_.in_a_row() < scale_.most_skips()) return;
       skipped_.give_up(phase,
-                       "the loss scale is down to " + std::to_string(scale_.value()) +
+                       "the loss scale is down to " + detail::general(scale_.value(), 6) +
                            ", so the scale is not the cause",
                        "Check the data and the objective, lower the learning rate, or use "
                        "Precision<BF16>, which has a larger range.");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -119,15 +120,15 @@ class LossScale {
                            .fix = std::move(fix)});
     };
     if (!(settings_.initial > 0) || !std::isfinite(settings_.initial)) {
-      refuse("the initial scale is " + std::to_string(settings_.initial),
+      refuse("the initial scale is " + detail::general(settings_.initial, 6),
              "the loss is multiplied by it", "Set a number above 0, such as 65536.");
     }
     if (!(settings_.growth > 1) || !std::isfinite(settings_.growth)) {
-      refuse("the growth factor is " + std::to_string(settings_.growth), "the scale grows by it",
-             "Set a number above 1, such as 2.");
+      refuse("the growth factor is " + detail::general(settings_.growth, 6),
+             "the scale grows by it", "Set a number above 1, such as 2.");
     }
     if (!(settings_.backoff > 0 && settings_.backoff < 1)) {
-      refuse("the backoff factor is " + std::to_string(settings_.backoff),
+      refuse("the backoff factor is " + detail::general(settings_.backoff, 6),
              "the scale shrinks by it after an overflow",
              "Set a number between 0 and 1, such as 0.5.");
     }

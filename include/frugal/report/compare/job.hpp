@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -43,7 +44,7 @@ struct CompareSettings {
                            .fix = "Set 1 or more; 3 show a spread."});
     }
     if (dollars_per_hour && !(*dollars_per_hour >= 0 && std::isfinite(*dollars_per_hour))) {
-      throw SettingsError({.what = "the price is " + std::to_string(*dollars_per_hour),
+      throw SettingsError({.what = "the price is " + detail::general(*dollars_per_hour, 6),
                            .where = "CompareSettings::dollars_per_hour",
                            .why = "no machine costs that",
                            .fix = "Give US dollars per hour of the whole machine, 0 or more."});

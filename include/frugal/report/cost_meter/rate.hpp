@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
@@ -64,7 +65,7 @@ inline constexpr char const* price_variable = "FRUGAL_PRICE_PER_HOUR";
 
 FRUGAL_INLINE double checked_price(double price, std::string const& where) {
   if (price >= 0 && std::isfinite(price)) return price;
-  refuse_price("the price is " + std::to_string(price), where, "a price per hour is 0 or more",
+  refuse_price("the price is " + detail::general(price, 6), where, "a price per hour is 0 or more",
                "Give a price in money per hour, or leave it out to count hours.");
 }
 

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/trials/candidate.hpp>
@@ -185,8 +186,8 @@ FRUGAL_INLINE std::vector<SettingImportance> setting_importance(
     ImportanceOptions const& options = {}) {
   if (!(options.target > 0 && options.target < options.region && options.region <= 1)) {
     throw SettingsError(
-        {.what = "the best " + std::to_string(options.target) + " of the best " +
-                 std::to_string(options.region) + " trials are not a part of them",
+        {.what = "the best " + detail::general(options.target, 6) + " of the best " +
+                 detail::general(options.region, 6) + " trials are not a part of them",
          .where = "setting_importance",
          .why = "an importance is how the best trials differ from more of them",
          .fix = "Give a target above 0, and a region above the target and up to 1."});

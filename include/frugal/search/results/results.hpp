@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -103,12 +102,6 @@ struct SearchResults {
 };
 
 namespace detail {
-
-/// The shortest digits that read back as the same number.
-FRUGAL_INLINE std::string shortest_text(double value) {
-  char text[40];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 inline char const* state_text(TrialState of) {
   constexpr char const* texts[]{"running", "complete", "pruned", "failed"};

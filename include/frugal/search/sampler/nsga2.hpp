@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/sampler/sampler.hpp>
@@ -90,8 +91,8 @@ struct Nsga2 {
   /// For the journal: searches whose samplers differ are not the same.
   FRUGAL_INLINE std::string text() const {
     return std::string(name) + ", population " + std::to_string(population) + ", crossover " +
-           std::to_string(crossover) + ", swap " + std::to_string(swap) +
-           (mutation ? ", mutation " + std::to_string(*mutation) : std::string());
+           detail::shortest_text(crossover) + ", swap " + detail::shortest_text(swap) +
+           (mutation ? ", mutation " + detail::shortest_text(*mutation) : std::string());
   }
   std::size_t generation() const { return population; }
 

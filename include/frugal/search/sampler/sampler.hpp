@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -196,7 +197,7 @@ FRUGAL_INLINE void require_least(std::string_view sampler, char const* setting, 
 FRUGAL_INLINE void require_probability(std::string_view sampler, char const* setting,
                                        double value) {
   if (value >= 0 && value <= 1) return;
-  throw SettingsError({.what = std::string(setting) + " is " + std::to_string(value),
+  throw SettingsError({.what = std::string(setting) + " is " + detail::general(value, 6),
                        .where = "the sampler " + std::string(sampler),
                        .why = "it is a probability",
                        .fix = "Give a number from 0 to 1."});
