@@ -611,6 +611,13 @@ TEST_CASE("adapters over a quantised layer are not merged, and none of the other
                        doctest::Contains("no weight in floating point"), SettingsError);
 }
 
+TEST_CASE("a quantised layer of a single number is known as such") {
+  torch::nn::Sequential net(torch::nn::Linear(1, 1));
+  quantise<INT8>(net);
+  adapt(net, Lora<Rank<1>, On<"0">>{});
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("is quantised"), SettingsError);
+}
+
 TEST_CASE("adapters that are merged one after the other are unmerged to the base's bits") {
   torch::manual_seed(1);
   at::NoGradGuard const no_gradients;

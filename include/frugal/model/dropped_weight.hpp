@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <cmath>
 #include <limits>
 
 #include <frugal/core/libtorch/layer_tensors.hpp>
@@ -25,6 +26,8 @@ FRUGAL_INLINE void drop_weight(torch::nn::Module& layer, at::Tensor weight) {
 
 /// Whether drop_weight() was called on it.
 FRUGAL_INLINE bool is_dropped(at::Tensor const& weight) {
+  // A single number takes no less memory than its copies.
+  if (weight.numel() == 1) return std::isnan(weight.detach().item<double>());
   return weight.numel() > 1 && weight.storage().nbytes() < weight.nbytes();
 }
 
