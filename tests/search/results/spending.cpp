@@ -106,6 +106,15 @@ TEST_CASE("attempts without a result cost, too") {
   CHECK(*best_over_spending(of).back().dollars == doctest::Approx(300));
 }
 
+TEST_CASE("attempts have no cost if all that was billed took no time") {
+  SearchResults of{.domain = {.recipes = {"SGD"}}, .rungs = {{10}}};
+  SearchTrial trial{.state = TrialState::complete, .spent_seconds = 10};
+  trial.rungs.push_back({.steps = 10, .samples = 20, .seconds = 0, .dollars = 5, .values = {1}});
+  of.history.trials.push_back(trial);
+  CHECK(best_over_spending(of).back().seconds == 10);
+  CHECK(!best_over_spending(of).back().dollars);
+}
+
 TEST_CASE("a trial without a first result is no part of the share") {
   SearchResults of = results();
   of.history.trials[4].rungs = {{.seconds = 5, .values = {std::nan("")}}};

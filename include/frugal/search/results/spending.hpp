@@ -178,7 +178,10 @@ FRUGAL_INLINE std::vector<SpendingPoint> best_over_spending(SearchResults const&
   double attempts = 0;
   for (SearchTrial const& trial : trials) attempts += trial.spent_seconds;
   seconds += attempts;
-  if (dollars) *dollars += attempts * *of.dollars_per_second();
+  if (dollars && attempts > 0) {
+    auto const price = of.dollars_per_second();  // nothing, if all that was billed took no time
+    dollars = price ? std::optional(*dollars + attempts * *price) : std::nullopt;
+  }
   if (!points.empty() && points.back().seconds < seconds) {
     points.push_back({seconds, dollars, points.back().best});
   }
