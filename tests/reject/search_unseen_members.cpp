@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: recipes
+// needs: torch recipes
 // expect: frugal: a search compares the members of the objective, of policies and of the architecture between its workers, and cannot see those of this struct: it or a member has a base class, an array of C, a reference, or more than 20 members.
 #include <frugal/search/job_identity.hpp>
 
