@@ -25,6 +25,7 @@ if(NOT FRUGAL_EVERY_HEADER)
     list(TRANSFORM ${list} REPLACE ".*<(frugal/[^>]*)>.*" "\\1")
     list(REMOVE_DUPLICATES ${list})
   endforeach()
+  list(REMOVE_ITEM headers frugal/src.hpp)  # all that frugal::compiled's own file includes
   foreach(header IN LISTS headers)
     if(header IN_LIST inner AND NOT header IN_LIST shown)
       list(REMOVE_ITEM headers "${header}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch-free
+// torch-free, optimised
 #include <doctest/doctest.h>
 
 #include <frugal/search/schedule/successive_halving.hpp>
