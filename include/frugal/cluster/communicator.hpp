@@ -11,7 +11,6 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -125,11 +124,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::vector<std::string> const& hosts() const { return hosts_; }
 
   /// How many machines they are.
-  unsigned machines() const {
-    std::set<std::string> names;
-    for (std::string const& each : hosts_) names.insert(each.substr(0, each.rfind(", process ")));
-    return static_cast<unsigned>(names.size());
-  }
+  unsigned machines() const { return detail::machines_of(hosts_); }
 
   /// Whether exchanges of this tensor copy it to the host, and wait.
   bool goes_by_host(at::Tensor const& tensor) const {

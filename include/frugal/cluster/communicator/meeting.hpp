@@ -28,6 +28,13 @@ namespace frugal::detail {
                       .fix = "Read the output of the rank that is named, and start all again."});
 }
 
+/// The number of machines of these processes.
+inline unsigned machines_of(std::vector<std::string> const& hosts) {
+  std::set<std::string> names;
+  for (std::string const& each : hosts) names.insert(each.substr(0, each.rfind(", process ")));
+  return static_cast<unsigned>(names.size());
+}
+
 /// SettingsError unless these are ranks of a world of `size`, each of them once and the own one among them.
 inline void require_group(std::vector<int> const& ranks, int own, int size,
                           std::string const& name) {
@@ -96,10 +103,7 @@ struct Meeting {
     guarded->in_waits([look, weak = std::weak_ptr<RankWatch>(met.watch)] {
       if (auto const watch = weak.lock()) look(*watch);
     });
-    std::set<std::string> machines;
-    for (std::string const& each : met.hosts)
-      machines.insert(each.substr(0, each.rfind(", process ")));
-    if (machines.size() > 1) {
+    if (machines_of(met.hosts) > 1) {
       require_reachable(exchange_addresses(*guarded, world, limits.join), met.hosts, world.text());
     }
     return met;
