@@ -90,6 +90,25 @@ TEST_CASE("every instruction set gives the same integers") {
   CHECK(at::equal(scales, widest.scales));
 }
 
+TEST_CASE("a CPU without INT8 dot products has the integers of those with them") {
+  torch::manual_seed(5);
+  // The third has one term more than FP32 adds up exactly, if all are extreme.
+  for (std::int64_t const terms : {1, 40, 1025, 3000}) {
+    for (bool const extreme : {false, true}) {
+      auto const draw = [&](std::int64_t rows, std::int64_t columns) {
+        if (extreme) return at::full({rows, columns}, -128, at::kChar);
+        return at::randint(-128, 128, {rows, columns}, at::kChar);
+      };
+      at::Tensor const a = draw(19, terms);
+      at::Tensor const b = draw(21, terms).t();
+      at::Tensor const integers = at::empty({19, 21}, at::kInt);
+      Int8Format::multiply_in_parts(integers, a, b);
+      CHECK(at::equal(integers, at::_int_mm(a, b)));
+      CHECK(at::equal(integers.to(at::kDouble), a.to(at::kDouble).mm(b.to(at::kDouble))));
+    }
+  }
+}
+
 TEST_CASE("a number that is not finite makes the results that depend on it so") {
   for (float const bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

@@ -39,6 +39,9 @@ struct Int8Format {
   /// As many products of two bytes always fit into 32 bits.
   static constexpr std::int64_t most_terms = 0x7fffffff / (128 * 127);
 
+  /// As many products of two bytes never exceed 2^24, up to which FP32 has every integer.
+  static constexpr std::int64_t most_terms_in_fp32 = (1 << 24) / (128 * 128);
+
   /// Whether all three sums fit. cuBLAS has kernels from 17 rows on, of the output as well as of
   /// the weight's gradient.
   FRUGAL_INLINE static bool takes(at::Tensor const& input, at::Tensor const& weight) {
@@ -135,7 +138,12 @@ struct Int8Format {
                                           Quantised const& b, Offsets const& offsets) {
     std::int64_t const columns = product.size(1);
     at::Tensor integers = product.view(at::kInt);
-    at::_int_mm_out(integers, a.values, b.values);
+    static bool const has_dot_products = cpu_has_int8();
+    if (has_dot_products) {
+      at::_int_mm_out(integers, a.values, b.values);
+    } else {
+      multiply_in_parts(integers, a.values, b.values);
+    }
     auto* const at = static_cast<std::byte*>(integers.data_ptr());
     float const* const of_rows = a.scales.const_data_ptr<float>();
     float const* const of_columns = b.scales.const_data_ptr<float>();
@@ -149,6 +157,24 @@ struct Int8Format {
           at + begin * columns * std::int64_t{sizeof(float)}, end - begin, columns, of_rows + begin,
           of_columns, row_offsets == nullptr ? nullptr : row_offsets + begin, column_offsets);
     });
+  }
+
+  /// The integers of `_int_mm`, by products in FP32 of so few terms that each sum is exact. On a CPU
+  /// without INT8 dot products LibTorch's `_int_mm` is a plain loop, which takes some 20 times as long.
+  FRUGAL_INLINE static void multiply_in_parts(at::Tensor const& integers, at::Tensor const& a_MK,
+                                              at::Tensor const& b_KN) {
+    std::int64_t const terms = a_MK.size(1);
+    for (std::int64_t from = 0; from < terms; from += most_terms_in_fp32) {
+      std::int64_t const count = std::min(most_terms_in_fp32, terms - from);
+      at::Tensor const sums = at::mm(a_MK.narrow(1, from, count).to(at::kFloat),
+                                     b_KN.narrow(0, from, count).to(at::kFloat));
+      if (from == 0) {
+        integers.copy_(sums);
+      } else {
+        integers.add_(sums.to(at::kInt));
+      }
+    }
+    if (terms == 0) integers.zero_();
   }
 
  private:
