@@ -28,7 +28,8 @@ namespace frugal {
 
 /// How long the processes of a world wait for each other.
 struct WaitLimits {
-  std::chrono::milliseconds join = std::chrono::minutes(5);  ///< for all to start
+  /// For all to start. Twice as long if rank 0 ends while another one connects to its store: LibTorch begins again.
+  std::chrono::milliseconds join = std::chrono::minutes(5);
   /// In an exchange. Does not run while a rank reads or writes a checkpoint. NCCL knows nothing of that.
   std::chrono::milliseconds collective = std::chrono::minutes(10);
   /// After the others have given up: for a process that does not notice, before it is ended.
