@@ -74,7 +74,8 @@ limit_units() { budget=(--most-seconds "${FRUGAL_MOST_SECONDS:-$1}" --most-mib "
 stage_clang() {
   limit_units 120
   pinned_torch 2.11.0
-  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_TORCH_FREE_TESTS=OFF
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_TORCH_FREE_TESTS=OFF \
+    -DFRUGAL_BUILD_BENCH=OFF
   build "$root/build/tests"
   run_ctest "$root/build/tests"
 }
