@@ -112,6 +112,27 @@ TEST_CASE("a class that derives from a layer stays as it is") {
   CHECK(at::equal(net->forward(rows), before));
 }
 
+/// With a forward of its own, in which BatchNorm comes first.
+struct BackwardsImpl : torch::nn::SequentialImpl {
+  using SequentialImpl::SequentialImpl;
+  at::Tensor forward(at::Tensor const& x) {
+    return ptr(0)->as<torch::nn::Linear>()->forward(
+        ptr(1)->as<torch::nn::BatchNorm1d>()->forward(x));
+  }
+};
+
+TEST_CASE("a class that derives from Sequential stays as it is") {
+  torch::manual_seed(33);
+  at::NoGradGuard const no_gradients;
+  auto const net = std::make_shared<BackwardsImpl>(torch::nn::Linear(5, 5), BatchNorm1d(5));
+  (*net)[1]->as<BatchNorm1d>()->running_mean.normal_();
+  net->eval();
+  at::Tensor const rows = torch::randn({4, 5});
+  at::Tensor const before = net->forward(rows).clone();
+  CHECK(frugal::fold_batch_norm(net) == 0);
+  CHECK(at::equal(net->forward(rows), before));
+}
+
 TEST_CASE("layers of 16 bits are folded as exactly as they are, and not beyond their numbers") {
   torch::manual_seed(33);
   at::NoGradGuard const no_gradients;

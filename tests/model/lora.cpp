@@ -730,6 +730,32 @@ TEST_CASE("a merge does not change a layer that has the weight's numbers") {
   CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'1' has the same weight"), SettingsError);
 }
 
+TEST_CASE("a merge does not change another module that has the same tensor") {
+  struct Tied : torch::nn::Module {
+    torch::nn::Linear linear{register_module("linear", torch::nn::Linear(4, 6))};
+    torch::nn::EmbeddingBag bag{register_module("bag", torch::nn::EmbeddingBag(6, 4))};
+  };
+  auto const net = std::make_shared<Tied>();
+  net->bag->weight = net->linear->weight;
+  adapt(net, Lora<Rank<2>, On<"linear">>{});
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("'bag.weight' is the same tensor"),
+                       SettingsError);
+}
+
+TEST_CASE("a convolution that was made in InferenceMode is merged and unmerged there") {
+  c10::InferenceMode const inference;
+  torch::nn::Sequential net(torch::nn::Conv2d(2, 4, 3));
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  auto const adapter = frugal::detail::find_adapters(*net).front().adapter;
+  torch::nn::init::ones_(adapter->b());
+  at::Tensor const before = net->named_parameters()["0.weight"].clone();
+  merge(net);
+  CHECK(adapter->is_merged());
+  CHECK_FALSE(at::equal(net->named_parameters()["0.weight"], before));
+  unmerge(net);
+  CHECK(at::equal(net->named_parameters()["0.weight"], before));
+}
+
 TEST_CASE("norms of DoRA are those of FP32 in a module of 16 bits") {
   torch::manual_seed(3);
   at::NoGradGuard const no_gradients;

@@ -296,6 +296,27 @@ TEST_CASE("inputs that a layer cannot take are refused as the layer refused them
   }
 }
 
+TEST_CASE("rows of another width and strides that are none are refused as the layer refused them") {
+  torch::manual_seed(27);
+  for (bool const is_static : {false, true}) {
+    Sequential net(Linear(8, 3));
+    if (is_static) {
+      quantise<INT8>(net, std::vector<frugal::Batch>{{torch::randn({16, 8}), torch::zeros({16})}});
+    } else {
+      quantise<INT8>(net);
+    }
+    CHECK_THROWS_AS(static_cast<void>(net->forward(torch::randn({2, 4}))), c10::Error);
+    CHECK_THROWS_AS(static_cast<void>(net->forward(torch::randn({4, 4}))), c10::Error);
+  }
+  at::Tensor const images = torch::randn({1, 2, 6, 6});
+  for (auto const& options : {Conv2dOptions(2, 3, 3).stride(0), Conv2dOptions(2, 3, 3).dilation(0),
+                              Conv2dOptions(2, 3, 3).padding(-1)}) {
+    Sequential net{Conv2d(options)};
+    quantise<INT8>(net);
+    CHECK_THROWS_AS(static_cast<void>(net->forward(images)), c10::Error);
+  }
+}
+
 TEST_CASE("an input that is not finite gives outputs that are not") {
   torch::manual_seed(14);
   at::NoGradGuard const no_gradients;

@@ -144,7 +144,7 @@ FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers,
 /// layer: its running statistics become part of weight and bias, and an Identity takes its place.
 /// For inference: the module computes in training mode what it computes in evaluation mode. Returns
 /// how many it has folded. A layer whose weight or bias another one has as well stays as it is, and so do
-/// classes that derive from a layer, and layers of 16 bits whose type ends before the folded weight. A
+/// classes that derive from a layer or from Sequential, and layers of 16 bits whose type ends before the folded weight. A
 /// folded Linear takes rows [B, K] alone: its forward pass throws ShapeError for [B, T, K], of which
 /// BatchNorm1d normalises the positions T.
 template <class Module>
@@ -154,7 +154,9 @@ int fold_batch_norm(Module& module) {
   detail::TensorPlaceCounts const places(base_module(module));
   int folded = 0;
   base_module(module).apply([&](torch::nn::Module& part) {
-    if (auto* const layers = part.as<torch::nn::SequentialImpl>()) {
+    // A class that derives from it may call its layers in another order.
+    auto* const layers = part.as<torch::nn::SequentialImpl>();
+    if (layers != nullptr && typeid(part) == typeid(torch::nn::SequentialImpl)) {
       folded += detail::fold_in_sequence(*layers, places);
     }
   });

@@ -54,12 +54,15 @@ TEST_CASE("with a flag that the host does not read, likewise") {
   for (bool const skipped : {false, true}) {
     for (double const value : {2.0, infinity, not_a_number}) {
       module.mean.fill_(7);
+      module.scale.fill_(1);
       kept.take();
       module.mean[2][0] = value;
+      module.scale.fill_(3);  // of another type, and finite
       kept.put_back(at::full({}, skipped ? 1 : 0, at::kFloat));
       double const found = module.mean[2][0].item<double>();
       bool const back = skipped && value != 2.0;
       CHECK((back ? found == 7 : found == value || (value != value && found != found)));
+      CHECK(module.scale.item<double>() == (back ? 1 : 3));
       CHECK(module.mean.strides() == at::IntArrayRef({1, 3}));
     }
   }

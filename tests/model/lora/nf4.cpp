@@ -222,6 +222,14 @@ TEST_CASE(
   CHECK(weight.storage().nbytes() == sizeof(float));
 }
 
+TEST_CASE("a packed layer refuses rows of another width, as the layer did") {
+  torch::nn::Sequential net = network();
+  adapt(net, Policy{});
+  remove_adapters(net);
+  CHECK_THROWS_AS(static_cast<void>(net[0]->as<torch::nn::Linear>()->forward(torch::randn({4, 8}))),
+                  c10::Error);
+}
+
 TEST_CASE("without its adapters a packed base computes, and what is not packed is trained") {
   torch::nn::Sequential net = network();
   adapt(net, Policy{});

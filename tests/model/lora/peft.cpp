@@ -11,7 +11,9 @@
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/model/lora/peft.hpp>
 
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -82,6 +84,61 @@ TEST_CASE("an adapter's file is refused where the module's type ends before its 
   wide->to(at::kBFloat16);
   load_adapter(wide, folder.path());
   CHECK(wide->named_parameters()["2.bias"][0].item<float>() == doctest::Approx(1e6).epsilon(0.01));
+}
+
+TEST_CASE("an adapter that is there has its own type, which must have the file's numbers") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  at::NoGradGuard const no_gradients;
+  frugal::detail::find_adapters(*net).front().adapter->a().fill_(1e5);
+  save_adapter(net, folder.path());
+  torch::nn::Sequential half = network();
+  adapt(half, Lora<Rank<2>, On<"0">>{});
+  half->to(at::kHalf);
+  CHECK_THROWS_WITH_AS(load_adapter(half, folder.path()), doctest::Contains("has 100000"),
+                       StateError);
+}
+
+TEST_CASE("a rank that the matrices have not is found before matrices of that rank are made") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">>{});
+  save_adapter(net, folder.path());
+  std::string text = text_of(folder.path() / "adapter_config.json");
+  std::size_t const at = text.find("\"r\": 2");
+  REQUIRE(at != std::string::npos);
+  text.replace(at, 6, "\"r\": 200000000000");
+  std::ofstream(folder.path() / "adapter_config.json") << text;
+  torch::nn::Sequential other = network();
+  CHECK_THROWS_WITH_AS(load_adapter(other, folder.path()),
+                       doctest::Contains("and the rank is 200000000000"), StateError);
+}
+
+TEST_CASE("a head that includes a merged adapter is neither written nor loaded over") {
+  TemporaryFolder const folder;
+  at::NoGradGuard const no_gradients;
+  {
+    torch::nn::Sequential net = network();
+    adapt(net, Lora<Rank<2>, On<"2">, AlsoTrain<"0.*">, AdapterName<"b">>{});
+    save_adapter(net, folder.path(), "b");
+  }
+  torch::nn::Sequential net = network();
+  adapt(net, Lora<Rank<2>, On<"0">, AdapterName<"a">>{});
+  torch::nn::init::ones_(frugal::detail::find_adapters(*net).front().adapter->b());
+  merge(net, "a");
+  at::Tensor const merged = net->named_parameters()["0.weight"].clone();
+  CHECK_THROWS_WITH_AS(load_adapter(net, folder.path(), "b"),
+                       doctest::Contains("'0' includes the merged adapter 'a'"), StateError);
+  CHECK(at::equal(net->named_parameters()["0.weight"], merged));
+
+  torch::nn::Sequential both = network();
+  adapt(both, Lora<Rank<2>, On<"*">, AlsoTrain<"2.*">>{});
+  merge(both);
+  CHECK_THROWS_WITH_AS(save_adapter(both, folder.path()),
+                       doctest::Contains("'2.weight' includes the merged adapter"), StateError);
+  unmerge(both);
+  save_adapter(both, folder.path());
 }
 
 TEST_CASE("an adapter's file is refused if it has numbers of another kind") {

@@ -138,7 +138,7 @@ class ModuleHold {
 };
 
 /// What the policies of a recipe do to a module's tensors for good, as one act: if one of them throws,
-/// nothing of it stays. A tensor that one of them trains is not fixed by the next.
+/// nothing of it stays, but for weights that are packed in 4 bits. A tensor that one of them trains is not fixed by the next.
 class Adaptation {
  public:
   /// `seed`: of the trainer's runs, for what draws initial values.

@@ -49,7 +49,7 @@ FRUGAL_INLINE bool convertible(at::ScalarType from, at::ScalarType to) {
 }
 
 /// The largest magnitude of a tensor's finite numbers, if it is beyond those of `type`, where it would
-/// become infinite. Reads the tensor only if its own type has such numbers.
+/// become infinite, or the largest of them if it is that near. Reads the tensor only if its own type has such numbers.
 FRUGAL_INLINE std::optional<double> beyond_range(at::Tensor const& tensor, at::ScalarType type) {
   double const most = largest_number(type);
   if (!tensor.is_floating_point() || tensor.numel() == 0 ||

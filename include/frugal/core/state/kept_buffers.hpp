@@ -52,13 +52,24 @@ class KeptBuffers {
   /// operators alone, so that it can be captured; no host sync.
   FRUGAL_INLINE void put_back(at::Tensor const& skipped) {
     at::NoGradGuard const no_gradients;
+    // A copy to the host is not there yet if nobody waits for it.
+    auto const on = [](at::Tensor const& flag, at::Device device) {
+      return flag.to(device, /*non_blocking=*/device.is_cuda());
+    };
+    std::vector<at::Tensor> all_now, all_kept;
+    at::Tensor bad;
     for (Group const& each : groups_) {
-      at::Tensor const now = at::cat(flat(each.buffers));
+      at::Tensor const& now = all_now.emplace_back(at::cat(flat(each.buffers)));
       // The module may have moved since.
-      at::Tensor const kept = each.kept.to(now.device());
-      at::Tensor const bad = each.good(now, kept).all().logical_not_().logical_and_(
-          skipped.to(now.device(), /*non_blocking=*/true));
-      at::_foreach_copy_(each.buffers, parts(at::where(bad, kept, now), each.buffers));
+      at::Tensor const& kept = all_kept.emplace_back(each.kept.to(now.device()));
+      at::Tensor const one = each.good(now, kept).all().logical_not_();
+      bad = bad.defined() ? bad.logical_or(on(one, bad.device())) : one;
+    }
+    if (!bad.defined()) return;
+    bad = bad.logical_and(on(skipped, bad.device()));
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      at::Tensor const chosen = at::where(on(bad, all_now[i].device()), all_kept[i], all_now[i]);
+      at::_foreach_copy_(groups_[i].buffers, parts(chosen, groups_[i].buffers));
     }
   }
   /// Whether one has become bad since take(). Waits for the device.

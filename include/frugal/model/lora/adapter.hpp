@@ -113,20 +113,23 @@ class LoraAdapter : public torch::nn::Module {
     }
     if (base.defined()) sum = weight.to(type) + (sum - plain);
     if (auto const reach = detail::beyond_range(sum, weight.scalar_type())) return reach;
-    if (!base.defined()) kept_ = weight.detach().clone();
-    weight.copy_(sum);
+    at::Tensor const kept = base.defined() ? at::Tensor() : weight.detach().clone();
+    weight.copy_(sum);  // throws for a tensor of InferenceMode outside of it
+    if (kept.defined()) kept_ = kept;
     merged_ = true;
     return std::nullopt;
   }
   /// Of the adapter that keeps a weight: notes what the merges have made of it.
   FRUGAL_INLINE void note_merged(at::Tensor const& weight) {
     merged_type_ = weight.scalar_type();
-    merged_version_ = weight._version();
+    merged_version_ = version_of(weight);
     merged_values_ = values_of(weight);
   }
   /// Whether the weight has those numbers still. In another type only writes to it are seen.
   FRUGAL_INLINE bool has_merged(at::Tensor const& weight) const {
-    if (weight.scalar_type() != merged_type_) return weight._version() == merged_version_;
+    if (weight.scalar_type() != merged_type_) {
+      return !weight.is_inference() && version_of(weight) == merged_version_;
+    }
     return values_of(weight) == merged_values_;
   }
   /// The weight does not include it any more.
@@ -163,6 +166,11 @@ class LoraAdapter : public torch::nn::Module {
   }
 
  private:
+  /// Tensors of InferenceMode count no writes.
+  static std::int64_t version_of(at::Tensor const& weight) {
+    return weight.is_inference() ? -1 : static_cast<std::int64_t>(weight._version());
+  }
+
   // Autocast converts by itself. Without it, adapters of a 16-bit layer compute in FP32.
   FRUGAL_INLINE at::Tensor own_type(at::Tensor const& input) const {
     bool const cast = input.scalar_type() != a_.scalar_type() &&

@@ -42,7 +42,7 @@ FRUGAL_INLINE std::vector<FoundAdapter> require_adapters(torch::nn::Module& modu
        .fix = "Adapt the module first, or give the name of an adapter that it has."});
 }
 
-FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
+FRUGAL_INLINE void require_mergeable(torch::nn::Module const& root, FoundAdapter const& adapted,
                                      std::vector<AdaptableLayer> const& layers) {
   auto const refuse = [&](std::string why, std::string fix) {
     throw SettingsError({.what = "the adapter of '" + adapted.layer.name + "' cannot be merged",
@@ -63,6 +63,19 @@ FRUGAL_INLINE void require_mergeable(FoundAdapter const& adapted,
     }
     refuse("'" + other.name + "' has the same weight, and would be changed",
            "Use the module with its adapters, or give the layers a weight each.");
+  }
+  // Of modules that take no adapter, too.
+  auto const look = [&](std::string const& prefix, torch::nn::Module const& module) {
+    if (&module == adapted.layer.module.get()) return;
+    for (auto const& item : module.named_parameters(/*recurse=*/false)) {
+      if (!TensorPlaceCounts::overlap(item.value(), adapted.layer.weight)) continue;
+      refuse("'" + prefix + item.key() + "' is the same tensor, and would be changed",
+             "Use the module with its adapters, or give each a tensor of its own.");
+    }
+  };
+  look("", root);
+  for (auto const& item : root.named_modules("", /*include_self=*/false)) {
+    look(item.key() + ".", *item.value());
   }
 }
 
@@ -123,7 +136,7 @@ void merge(Module& module, std::string_view name = {}) {
     return chosen && !each.adapter->is_merged();
   };
   for (detail::FoundAdapter const& each : all) {
-    if (merges(each)) detail::require_mergeable(each, layers);
+    if (merges(each)) detail::require_mergeable(root, each, layers);
   }
   for (detail::FoundAdapter const& each : all) {
     LoraSettings const& left = each.adapter->settings();

@@ -274,7 +274,9 @@ class Nf4Hook : public LayerHook {
  public:
   explicit Nf4Hook(std::shared_ptr<Nf4Weight> packed) : packed_(std::move(packed)) {}
   Place place() const override { return Place::compute; }
-  at::Tensor call(LayerCall const& call, LayerRest const&) override {
+  at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    // What the operator refuses it refuses in its own words.
+    if (call.input.dim() == 0 || call.input.size(-1) != packed_->sizes().back()) return rest(call);
     auto const parts = packed_->parts();
     at::Tensor const product = Nf4Product::apply(call.input, parts[0], parts[1], parts[2], parts[3],
                                                  packed_->sizes().front());

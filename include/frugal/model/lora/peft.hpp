@@ -241,7 +241,8 @@ struct TextSink {
 /// besides the adapters (AlsoTrain) are in it, as modules_to_save, with the buffers of their modules:
 /// the statistics of a BatchNorm.
 ///
-/// Errors  SettingsError without such an adapter, or with several options; StoreError if the files cannot be written.
+/// Errors  SettingsError without such an adapter, or with several options; StateError for a parameter that is trained
+///         besides the adapters and includes a merged one; StoreError if the files cannot be written.
 template <class Module>
 void save_adapter(Module& module, std::filesystem::path const& folder,
                   std::string_view name = "default") {
@@ -267,6 +268,18 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   }
   for (auto const& [key, tensor] : detail::trained_beside_adapters(root, settings.name)) {
     std::size_t const dot = key.rfind('.');
+    for (detail::FoundAdapter const& each : detail::find_adapters(root)) {
+      if (!each.adapter->is_merged() ||
+          !detail::TensorPlaceCounts::overlap(each.layer.weight, tensor))
+        continue;
+      throw StateError(
+          {.what =
+               "'" + key + "' includes the merged adapter '" + each.adapter->settings().name + "'",
+           .where = "save_adapter",
+           .why = "the file would have the sum as a trained parameter, and who loads it would add "
+                  "the adapter a second time",
+           .fix = "Call unmerge(module) first."});
+    }
     if (dot != std::string::npos) also.insert(key.substr(0, dot));
     tensors.emplace(std::string(detail::peft_prefix) + key, tensor.detach().cpu().contiguous());
   }
@@ -382,8 +395,25 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
     if (layer == all.end())
       refuse("it adapts '" + layer_name + "', and the module has no such layer");
-    LoraAdapter like(settings, layer->op, layer->weight, layer->name, /*seed=*/0);
-    auto const expected = detail::peft_tensors(like);
+    // Before matrices of that rank are made.
+    for (auto const& [part, tensor] : tensors) {
+      bool const is_a = part.starts_with(".lora_A") || part.starts_with(".lora_embedding_A");
+      if (is_a && (tensor.dim() == 0 || tensor.size(0) != settings.rank)) {
+        refuse("'" + layer_name + part + "' is " + detail::type_and_shape(tensor) +
+               ", and the rank is " + std::to_string(settings.rank));
+      }
+    }
+    // An adapter that is there may have another type than a new one.
+    std::shared_ptr<LoraAdapter> like;
+    for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {
+      if (each.layer.module == layer->module && each.adapter->settings() == settings)
+        like = each.adapter;
+    }
+    if (!like) {
+      like = std::make_shared<LoraAdapter>(settings, layer->op, layer->weight, layer->name,
+                                           /*seed=*/0);
+    }
+    auto const expected = detail::peft_tensors(*like);
     for (auto const& [part, tensor] : expected) {
       auto const found = tensors.find(part);
       if (found == tensors.end()) refuse("it lacks '" + layer_name + part + "'");
@@ -401,6 +431,15 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
                            "load_adapter",
                            "it would go on adding to the module's outputs beside what is loaded",
                            "Load under another name, or call remove_adapters(module) first.");
+  }
+  for (detail::FoundAdapter const& each : detail::find_adapters(root)) {
+    for (auto const& [own, tensor] : others) {
+      if (each.adapter->is_merged() && detail::TensorPlaceCounts::overlap(own, each.layer.weight)) {
+        refuse("'" + each.layer.name + "' includes the merged adapter '" +
+               each.adapter->settings().name +
+               "', which would be lost: call unmerge(module) first");
+      }
+    }
   }
   detail::require_own_heads(root, trained, name);
   for (auto const& [layer, tensors] : adapted) detail::require_adaptable(layer, all, settings);

@@ -89,6 +89,9 @@ class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
 
   at::Tensor compute(LayerCall const& call) override {
     bool const convolves = call.op == LayerCall::Operator::conv2d;
+    // What the operator refuses it refuses in its own words, here and in convolves_here().
+    if (!convolves && (call.input.dim() == 0 || call.input.size(-1) != values_.size(1)))
+      return plain(call);
     if (convolves ? !convolves_here(call) : !Int8Format::takes(call.input, call.weight)) {
       return plain(call);
     }
@@ -114,7 +117,11 @@ class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
   bool convolves_here(LayerCall const& call) const {
     bool const fits = values_.numel() / values_.size(0) <= Int8Format::most_terms;
     if (!fits || !call.input.is_cpu() || call.groups != 1 || call.same_padding) return false;
-    // What the operator refuses it refuses in its own words.
+    auto const all_from = [](std::vector<std::int64_t> const& each, std::int64_t least) {
+      return std::ranges::all_of(each, [least](std::int64_t one) { return one >= least; });
+    };
+    if (!all_from(call.stride, 1) || !all_from(call.dilation, 1) || !all_from(call.padding, 0))
+      return false;
     std::int64_t const dims = call.input.dim();
     if ((dims != 3 && dims != 4) || call.input.size(dims - 3) != values_.size(1)) return false;
     at::Tensor const input = dims == 3 ? call.input.unsqueeze(0) : call.input;
