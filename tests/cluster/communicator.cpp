@@ -57,6 +57,14 @@ TEST_CASE("four ranks gather, exchange, collect and add up") {
   CHECK(right == std::vector<int>(4, 1));
 }
 
+TEST_CASE("ranks that leave as soon as they have come do not disturb those that still connect") {
+  for (int round = 0; round < 10; ++round) {
+    auto const errors = ranks::run(5, [](std::shared_ptr<Communicator> const&) {});
+    CAPTURE(errors.front());
+    CHECK(ranks::none(errors));
+  }
+}
+
 TEST_CASE("messages of any size come back to the byte, and texts too") {
   auto const errors = ranks::run(3, [&](std::shared_ptr<Communicator> const& all) {
     constexpr std::int64_t room = frugal::detail::ControlFrame::room();

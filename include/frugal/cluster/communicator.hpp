@@ -80,21 +80,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     }
     detail::Meeting met = detail::Meeting::of(std::move(store), world_, limits_);
     store_ = std::move(met.store), watch_ = std::move(met.watch), hosts_ = std::move(met.hosts);
-    control_ = gloo("control");
+    connect();
   }
 
   Communicator(Communicator const&) = delete;
   Communicator& operator=(Communicator const&) = delete;
-  /// The others learn that this rank has left before they find its connections closed.
-  ~Communicator() {
-    if (ranks_.empty() && watch_) watch_->go();
-    if (!watch_) return;
-    watch_->connects(true);
-    device_data_.reset();
-    host_data_.reset();
-    control_.reset();
-    watch_->connects(false);
-  }
+  ~Communicator() { disconnect(); }
 
   /// Some of these ranks, in this order, which all call it: their exchanges, over the same store and
   /// watch. `name` is theirs alone. `counts`: whether all ranks of the world make as many exchanges in
@@ -399,7 +390,29 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     unsigned const before = all.groups_[name]++;
     store_ = c10::make_intrusive<c10d::PrefixStore>(
         before == 0 ? name : name + "/again " + std::to_string(before), all.store_);
+    connect();
+  }
+
+  /// Returns when all ranks are connected: one that left at once would otherwise close connections while
+  /// others still make theirs to each other.
+  void connect() {
     control_ = gloo("control");
+    try {
+      gather(at::empty({0}, at::kByte), "the connection of all ranks");
+    } catch (...) {
+      disconnect();
+      throw;
+    }
+  }
+  /// The others learn that this rank has left before they find its connections closed.
+  void disconnect() {
+    if (ranks_.empty() && watch_) watch_->go();
+    if (!watch_) return;
+    watch_->connects(true);
+    device_data_.reset();
+    host_data_.reset();
+    control_.reset();
+    watch_->connects(false);
   }
 
   /// Rows of bytes of one size in all ranks.
