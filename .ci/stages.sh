@@ -90,8 +90,8 @@ stage_headers() {
   count 1 0
 }
 
-# g++ with the newer LibTorch builds and runs whatever may differ between compilers and versions of
-# LibTorch, and parses the rest except for some rooms: tests/CMakeLists.txt lists them. Of tests/reject
+# g++ with the newer LibTorch builds and runs what may differ between compilers and versions of LibTorch, and
+# parses frugal.hpp and three examples: tests/CMakeLists.txt lists what is left to clang. Of tests/reject
 # it compiles the cases without LibTorch.
 stage_gcc() {
   # The precompiled header of everything takes 3.4 GB, once; the largest unit less: a machine of two

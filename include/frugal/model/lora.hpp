@@ -303,7 +303,8 @@ struct Lora {
       "frugal: Dora needs the norms of a weight's rows, and Base<NF4> keeps the weight in "
       "4 bits. Remove one of them.");
   static_assert(!(has<detail::option::pissa> && has<detail::option::base_type>),
-                "frugal: Pissa changes the weight that Base<NF4> packs. Remove one of them.");
+                "frugal: Pissa begins with the weight's singular values, and Base<NF4> keeps the "
+                "weight in 4 bits. Remove one of them.");
   struct Nowhere {
     static constexpr std::array<std::string_view, 0> names{};
     static constexpr std::array<std::string_view, 0> patterns{};
