@@ -49,10 +49,11 @@ class KeptBuffers {
   }
 
   /// Puts them back if one is not finite and `skipped`, a scalar on any device, is not 0. Of
-  /// operators alone, so that it can be captured; no host sync.
+  /// operators alone, so that it can be captured; no host sync, unless the flag is on a
+  /// device and a buffer is not.
   FRUGAL_INLINE void put_back(at::Tensor const& skipped) {
     at::NoGradGuard const no_gradients;
-    // A copy to the host is not there yet if nobody waits for it.
+    // A copy to the host that does not block could be read before it has arrived.
     auto const on = [](at::Tensor const& flag, at::Device device) {
       return flag.to(device, /*non_blocking=*/device.is_cuda());
     };

@@ -266,9 +266,10 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
                       tensor.detach().cpu().contiguous());
     }
   }
+  auto const all = detail::find_adapters(root);
   for (auto const& [key, tensor] : detail::trained_beside_adapters(root, settings.name)) {
     std::size_t const dot = key.rfind('.');
-    for (detail::FoundAdapter const& each : detail::find_adapters(root)) {
+    for (detail::FoundAdapter const& each : all) {
       if (!each.adapter->is_merged() ||
           !detail::TensorPlaceCounts::overlap(each.layer.weight, tensor))
         continue;
@@ -391,6 +392,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
   }
   std::vector<std::pair<detail::AdaptableLayer, std::map<std::string, at::Tensor>>> adapted;
   auto const all = detail::adaptable_layers(root);
+  auto const of_name = detail::find_adapters(root, name);  // before it is loaded
   for (auto& [layer_name, tensors] : parts) {
     auto const layer = std::ranges::find(all, layer_name, &detail::AdaptableLayer::name);
     if (layer == all.end())
@@ -405,7 +407,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     }
     // An adapter that is there may have another type than a new one.
     std::shared_ptr<LoraAdapter> like;
-    for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {
+    for (detail::FoundAdapter const& each : of_name) {
       if (each.layer.module == layer->module && each.adapter->settings() == settings)
         like = each.adapter;
     }
@@ -424,7 +426,7 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
     adapted.emplace_back(*layer, std::move(tensors));
   }
   if (adapted.empty()) refuse("it has no adapter");
-  for (detail::FoundAdapter const& each : detail::find_adapters(root, name)) {
+  for (detail::FoundAdapter const& each : of_name) {
     if (parts.contains(each.layer.name)) continue;
     detail::refuse_adapter("'" + each.layer.name + "' has an adapter '" + std::string(name) +
                                "', of which the file has nothing",
