@@ -581,6 +581,61 @@ TEST_CASE("an error within a round leaves the weights of the last outer step") {
   for (at::Tensor const& each : weights) CHECK(each.eq(0.5).all().item<bool>());
 }
 
+/// Rank 1's shared weights, or its momentum of the outer steps, change after step 5 in this process alone.
+struct Drift {
+  struct kind : fr::optional_kind {
+    static constexpr std::string_view name = "test.Drift";
+    static constexpr bool agreed_verdicts = true;
+  };
+  using listens = fr::list<fr::on::step>;
+  static constexpr bool knows_ranks = true;
+  at::Tensor weight{};
+  template <class Context>
+  struct State {
+    using transient = void;
+    explicit State(Drift const& settings) : weight(settings.weight) {}
+    void on_step(fr::Step<Context>& phase) const {
+      if (phase.counters().step != 5 || !weight.defined()) return;
+      at::NoGradGuard const no_gradients;
+      weight.add_(1);
+    }
+    at::Tensor weight;
+  };
+};
+
+TEST_CASE("copies that come apart are found at the end of the round after a checkpoint") {
+  for (int const odd : {-1, 1}) {
+    support::TemporaryFolder const folder;
+    std::vector<std::string> const errors =
+        ranks::run(2, [&](std::shared_ptr<fr::Communicator> const& with) {
+          torch::manual_seed(3);
+          Net net;
+          Data const all = data();
+          fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+          fr::Trainer trainer{net,
+                              fr::CrossEntropy{},
+                              fr::Settings{.run_dir = folder / "run", .epochs = 4},
+                              fr::Optimize<fr::AdamW>{.lr = 1e-2},
+                              fr::Accumulate<8>{},
+                              fr::Checkpoint<fr::Every<7>>{},
+                              Drift{.weight = with->rank() == odd ? net->in->weight : at::Tensor()},
+                              fr::Replicate<fr::LocalSteps<4>>{.with = with}};
+          static_cast<void>(trainer.fit(train));
+        });
+    for (std::string const& error : errors) {
+      CAPTURE(error);
+      if (odd < 0) {
+        CHECK(error == "");
+        continue;
+      }
+      CHECK(error.find("the weights of rank 1 and rank 0 differ since step 0") !=
+            std::string::npos);
+      CHECK(error.find("the checkpoint of step 7 has what the first process had") !=
+            std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a recipe that would keep another run in each process is refused") {
   using Local = fr::Replicate<fr::LocalSteps<64>>;
   using Sgd = fr::Optimize<fr::SGD>;

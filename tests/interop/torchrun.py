@@ -93,6 +93,30 @@ class Torchrun(unittest.TestCase):
                 self.assertLess(time.monotonic(), until)
                 time.sleep(0.2)
 
+    def test_a_machine_that_joins_has_all_begin_anew_with_another_world(self):
+        alone, agents = self.alone(), []
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nnodes", "1:2",
+                       "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", "joins",
+                       "--rdzv-endpoint", f"127.0.0.1:{port()}", "--rdzv-conf", "last_call_timeout=2",
+                       program, folder, "wait"]  # fmt: skip
+            until = time.monotonic() + 180
+            try:
+                for world in (1, 2):
+                    agents.append(subprocess.Popen(
+                        command, stderr=subprocess.DEVNULL, env=environment(TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")))
+                    while [each[0].partition(" (")[0] for each in results(folder) if len(each) == 3] != [
+                        f"rank {rank} of {world}" for rank in range(world)
+                    ]:
+                        self.assertLess(time.monotonic(), until)
+                        time.sleep(0.2)
+                self.assertEqual([weights for _, _, weights in results(folder)], [alone, alone])
+            finally:
+                for each in agents:
+                    each.terminate()
+                for each in agents:
+                    each.wait(timeout=60)
+
     def test_variables_by_hand(self):
         alone = self.alone()
         with tempfile.TemporaryDirectory() as folder:

@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -143,6 +145,42 @@ std::string train_and_fail(std::string const& name) {
   return std::to_string(took.count()) + " s: " + said;
 }
 
+/// A source that says nothing of its data; rank 2 has other batches from the second epoch on.
+struct Odd {
+  std::string what;
+  int at = 0, epoch = 0;
+  std::optional<fr::Batch> next() {
+    bool const odd = epoch > 0 && !what.empty();
+    if (at == (odd && what == "count" ? 7 : 8)) return std::nullopt;
+    std::int64_t const rows = odd && what == "shape" && at > 4 ? 2 : 1;
+    at::Tensor const x = at::full({rows, 4}, ++at + (odd && what == "values" ? 1 : 0), at::kFloat);
+    return fr::Batch{x, at::ones({rows}, at::kLong)};
+  }
+  void seek(fr::Cursor const& to) {
+    at = static_cast<int>(to.position), epoch = static_cast<int>(to.epoch);
+  }
+};
+
+std::string train_apart(std::string const& what) {
+  auto const with = fr::Communicator::join(fr::World::from_environment(),
+                                           {.join = 60s, .collective = 20s, .hung = 2s});
+  torch::manual_seed(1);
+  torch::nn::Sequential net;
+  for (int i = 0; i < 4; ++i) net->push_back(torch::nn::Linear(4, 4));
+  Odd train{.what = with->rank() == 2 ? what : ""};
+  fr::Trainer trainer{net,
+                      fr::CrossEntropy{},
+                      fr::Settings{.epochs = 3},
+                      fr::Optimize<fr::SGD>{.lr = 0.1},
+                      fr::Accumulate<4>{},
+                      fr::Pipeline<>{.with = with}};
+  try {
+    return std::to_string(trainer.fit(train).steps) + " steps";
+  } catch (std::exception const& error) {
+    return error.what();
+  }
+}
+
 TEST_CASE("a rank of a world" * doctest::skip()) {
   std::string const name = rank_processes::job();
   int const size = fr::World::from_environment().size;
@@ -150,6 +188,8 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     rank_processes::answer(idle<fr::OneForwardOneBackward>(size));
   } else if (name == "asleep, interleaved") {
     rank_processes::answer(idle<fr::Interleaved<2>>(size));
+  } else if (name.starts_with("apart ")) {
+    rank_processes::answer(train_apart(name.substr(6)));
   } else {
     rank_processes::answer(train_and_fail(name));
   }
@@ -197,6 +237,26 @@ TEST_CASE("the others name a rank that fails, and one that hangs") {
       CHECK(answer.find(name == "fails" ? ") failed at step 3: the labels are gone"
                                         : ") hangs at step 3 after") != std::string::npos);
       CHECK(answer.find(": rank 2 (") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE(
+    "a stage that reads other batches than the one before it is an error, and no message is lost") {
+  for (std::string const& each : rank_processes::run("apart ", 4)) {
+    CHECK(each.find("RESULT 6 steps") != std::string::npos);
+  }
+  for (auto const& [what, says] : std::vector<std::pair<std::string, std::string>>{
+           {"count", "rank 2 has 3 micro-batches, and rank 1 4"},
+           {"shape", "rank 2 has batches of other shapes than rank 1"},
+           {"values", "rank 2 has a first batch of other values than rank 1"}}) {
+    CAPTURE(what);
+    std::vector<std::string> const answers = rank_processes::run("apart " + what, 4);
+    CHECK(answers[2].find("the stages of a pipeline train different batches: " + says) !=
+          std::string::npos);
+    for (std::string const& each : answers) {
+      CAPTURE(each);
+      CHECK(each.find("the stages of a pipeline train different batches: ") != std::string::npos);
     }
   }
 }

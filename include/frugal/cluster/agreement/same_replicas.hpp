@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,12 @@
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
+
+/// What processes have in common beside the weights.
+struct CommonMoments {
+  std::string name{};  ///< "optimizer's moments"
+  std::function<void(StateWriter&)> write{};
+};
 
 /// Compares the copies of a module in several processes after each checkpoint. A copy that has come apart,
 /// by a memory fault or by code that acts in one process alone, adds its gradients to those of the others,
@@ -37,36 +44,44 @@ class SameReplicas {
   /// Whether this process has saved since they were compared.
   bool has_saved(RunState const& run) const { return run.saves != saves_; }
 
-  /// All call it, in the window after a save, before its update. ClusterError, in all, if the copies
-  /// differ. `with_moments`: not where each process has those of its own parts.
-  void compare(Communicator& all, RunState const& run, bool with_moments) {
-    TensorHash weights, moments;
+  /// Those of the policy that updates the weights.
+  static CommonMoments of_optimizer(RunState const& run) {
+    return {.name = "optimizer's moments", .write = [&run](StateWriter& writer) {
+              run.policies.persist_one(writer, kinds::optimizer::name);
+            }};
+  }
+
+  /// All call it before an update, after a save at step `saved`. ClusterError, in all, if the copies differ.
+  /// Without `moments` where each process has its own.
+  void compare(Communicator& all, RunState const& run, std::uint64_t saved,
+               CommonMoments const& moments = {}) {
+    TensorHash weights, others;
     for (at::Tensor const& each : run.parameters.tensors) {
       if (!run.held_parts || !run.held_parts(each)) weights.add(each);
     }
-    if (with_moments) {
+    if (moments.write) {
       StateDict state;
       StateWriter writer(state, CopyTarget::live);
-      run.policies.persist_one(writer, kinds::optimizer::name);
+      moments.write(writer);
       for (auto const& [path, tensor] : state.tensors) {
-        moments.add(path);
-        moments.add(tensor);
+        others.add(path);
+        others.add(tensor);
       }
     }
-    std::string const mine = hex_of(weights.digest()) + hex_of(moments.digest());
+    std::string const mine = hex_of(weights.digest()) + hex_of(others.digest());
     std::vector<std::string> const texts = gather_texts(all, mine, "the comparison of the copies");
     std::size_t const half = mine.size() / 2;
     for (std::size_t rank = 1; rank < texts.size(); ++rank) {
       if (texts[rank] == texts.front()) continue;
       bool const by_weights = texts[rank].compare(0, half, texts.front(), 0, half) != 0;
-      refuse(all, rank, by_weights ? "weights" : "optimizer's moments", run.counters.step);
+      refuse(all, rank, by_weights ? "weights" : moments.name, run.counters.step, saved);
     }
     begin(run);
   }
 
  private:
   [[noreturn]] void refuse(Communicator const& all, std::size_t rank, std::string const& what,
-                           std::uint64_t now) const {
+                           std::uint64_t now, std::uint64_t saved) const {
     auto const named = [&](std::size_t of) {
       return "rank " + std::to_string(all.rank_in_world(static_cast<int>(of)));
     };
@@ -78,7 +93,7 @@ class SameReplicas {
              "they were the same at step " + std::to_string(step_) +
              "; since then a fault of memory, or code that acts in one process alone, has changed "
              "one of them, and the checkpoint of step " +
-             std::to_string(now) + " has what the first process had",
+             std::to_string(saved) + " has what the first process had",
          .fix = "Go on from a checkpoint of step " + std::to_string(step_) +
                 " or before (Checkpoint::from, OnNewer::Remove), and look for what is done in one "
                 "process alone, or for a machine with memory errors."});

@@ -117,8 +117,11 @@ std::vector<Arrival> meet(c10d::Store& store, World const& world, std::chrono::m
         {.what = "rank " + std::to_string(world.rank) + " is taken",
          .where = world.text(),
          .why = "another process has come to this store with the same rank: two runs have one "
-                "port, or one run was started twice",
-         .fix = "Give each run a port of its own (MASTER_PORT, torchrun --master-port)."});
+                "port, one run was started twice, or a launcher that serves the store has started "
+                "the processes anew without counting it",
+         .fix =
+             "Give each run a port of its own (MASTER_PORT, torchrun --master-port); for torchrun "
+             "with machines that join, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1."});
   }
   store.set(key(world.rank), this_process() + '\n' + LockOwner::here().text());
   using Clock = std::chrono::steady_clock;

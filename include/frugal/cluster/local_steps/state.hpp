@@ -195,7 +195,15 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
       mean = sum.sum(counts);
     }
     weights_.put_shared();
+    if (this->saved_) compare_replicas();
     step_outer(mean);
+  }
+  /// What the processes have in common changes in outer steps alone.
+  void compare_replicas() {
+    this->replicas_.compare(
+        this->all_, *run_, *std::exchange(this->saved_, {}),
+        {.name = "momentum of the outer steps",
+         .write = [this](StateWriter& writer) { outer_.persist(writer, weights_.names()); }});
   }
   void step_outer(std::vector<at::Tensor> const& mean) {
     outer_.step(weights_.in_module(), mean);

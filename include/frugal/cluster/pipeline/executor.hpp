@@ -27,6 +27,7 @@
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
+#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -58,7 +59,9 @@ class PipelineExecutor {
   explicit PipelineExecutor(Passes& passes) : passes_(passes) {}
 
   template <class Source>
-  void set_up(Source&, Cursor) {}
+  void set_up(Source&, Cursor) {
+    compared_.reset();
+  }
 
   template <class Source>
   StepOutcome train(Source& source) {
@@ -71,7 +74,7 @@ class PipelineExecutor {
       batches_.push_back(std::move(*batch));
     }
     passes_.open();
-    if (!batches_.empty()) window();
+    window();
     batches_.clear();
     return passes_.empty() ? StepOutcome::nothing : passes_.finish();
   }
@@ -109,6 +112,8 @@ class PipelineExecutor {
     Communicator& all = layers_->processes();
     all.at_step(passes_.run().counters.step);
     if (!links_) links_.emplace(all, passes_.run().device, layers_->stages());
+    links_->agree(own_window());
+    if (batches_.empty()) return links_->settle();
     live_.clear(), unanswered_.clear(), begun_.clear();
     gradients_ = &state().gradients();
     gradients_->begin_window(passes_.run().parameters);
@@ -125,6 +130,19 @@ class PipelineExecutor {
     finish_gradient();
     for (LinkMessage const& each : unanswered_) links_->finish(each);
     links_->settle();
+  }
+
+  StageWindow own_window() {
+    Counters const& now = passes_.run().counters;
+    StageWindow own{.at = {.epoch = now.epoch, .position = now.position, .step = now.step},
+                    .micro_batches = keys_.size(),
+                    .shapes = Hash::of(std::as_bytes(std::span(keys_)))};
+    if (batches_.empty() || compared_ == now.epoch) return own;
+    compared_ = now.epoch;
+    TensorHash values;
+    batch_tensors(batches_.front(), [&](at::Tensor const& tensor) { values.add(tensor); });
+    own.values = values.digest();
+    return own;
   }
 
   int last() const { return layers_->stages() - 1; }
@@ -233,7 +251,8 @@ class PipelineExecutor {
   DividedLayers* layers_ = nullptr;
   std::optional<StageLinks> links_;
   std::vector<Batch> batches_;
-  std::vector<std::uint64_t> keys_;  ///< of the batches' shapes
+  std::vector<std::uint64_t> keys_;        ///< of the batches' shapes
+  std::optional<std::uint64_t> compared_;  ///< the epoch whose first batch was compared
   std::vector<PipelineAction> order_;
   std::map<Place, Live> live_;
   std::map<Place, LinkMessage> begun_;  ///< inputs that are on their way

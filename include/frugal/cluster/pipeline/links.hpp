@@ -4,9 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <string>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/communicator/control_frame.hpp>
 #include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
 
@@ -52,6 +55,36 @@ struct ActivationShape {
   friend bool operator==(ActivationShape const&, ActivationShape const&) = default;
 };
 
+/// Which window a stage begins, and with which batches: the first message of a window between two stages.
+/// It is of one size, so that stages that have come apart find it out here. Messages of other sizes than the
+/// receiver expects end the process, in a thread of Gloo's own; and the first stage takes the inputs of its
+/// batches, the last one the targets of its own.
+struct StageWindow {
+  PlaceInRun at{};
+  std::uint64_t micro_batches = 0;
+  std::uint64_t shapes = 0;  ///< a hash of those of all batches
+  std::uint64_t values = 0;  ///< likewise of the first batch of an epoch
+
+  static constexpr std::int64_t length = 6;  ///< of its message, numbers of 64 bits
+
+  at::Tensor pack() const {
+    std::array<std::uint64_t, length> const all{at.epoch,      at.position, at.step,
+                                                micro_batches, shapes,      values};
+    at::Tensor message = at::empty({length}, at::kLong);
+    std::memcpy(message.mutable_data_ptr(), all.data(), sizeof all);
+    return message;
+  }
+  static StageWindow unpack(at::Tensor const& message) {
+    std::array<std::uint64_t, length> all{};
+    std::memcpy(all.data(), message.const_data_ptr(), sizeof all);
+    return {.at = {.epoch = all[0], .position = all[1], .step = all[2]},
+            .micro_batches = all[3],
+            .shapes = all[4],
+            .values = all[5]};
+  }
+  friend bool operator==(StageWindow const&, StageWindow const&) = default;
+};
+
 /// A message that is on its way, and its memory.
 struct LinkMessage {
   at::Tensor tensor{};
@@ -67,6 +100,28 @@ class StageLinks {
  public:
   StageLinks(Communicator& all, c10::Device device, int stages)
       : all_(all), device_(device), stages_(stages) {}
+
+  /// Before the first message of a window: every process but the first one compares its window with that of
+  /// the process before it. ClusterError if they differ.
+  void agree(StageWindow const& own) {
+    int const rank = all_.rank();
+    int const tag = 3 * stages_ + 2;
+    if (rank + 1 < all_.size()) send_later(own.pack(), rank + 1, tag);
+    if (rank == 0) return;
+    at::Tensor const message = at::empty({StageWindow::length}, at::kLong);
+    all_.complete_link(
+        all_.start_receive(message, rank - 1, tag),
+        "the comparison of windows with rank " + std::to_string(all_.rank_in_world(rank - 1)));
+    StageWindow const before = StageWindow::unpack(message);
+    if (before == own) [[likely]]
+      return;
+    try {
+      refuse_other_window(before, own);
+    } catch (ClusterError const& error) {
+      all_.fail(error);  // processes before this one have found nothing
+      throw;
+    }
+  }
 
   /// Begins to send the input of `stage`. ModuleError if it has another shape than one before, of a
   /// batch like this one.
@@ -192,6 +247,32 @@ class StageLinks {
   at::Tensor await(LinkMessage const& message, int rank, char const* what) {
     all_.complete_link(message.work, std::string(what) + " of rank " + std::to_string(rank));
     return message.tensor.to(device_);
+  }
+
+  [[noreturn]] void refuse_other_window(StageWindow const& before, StageWindow const& own) const {
+    auto const named = [this](int rank) {
+      return "rank " + std::to_string(all_.rank_in_world(rank));
+    };
+    int const rank = all_.rank();
+    std::string const here = all_.hosts()[static_cast<std::size_t>(rank)];
+    if (before.at != own.at) {
+      refuse_other_place(named(rank) + " begins a window at " + own.at.text() + ", and " +
+                             named(rank - 1) + " at " + before.at.text(),
+                         here);
+    }
+    bool const other_count = before.micro_batches != own.micro_batches;
+    std::string const what = other_count ? std::to_string(own.micro_batches) + " micro-batches"
+                             : before.shapes != own.shapes ? "batches of other shapes"
+                                                           : "a first batch of other values";
+    throw ClusterError(
+        {.what = "the stages of a pipeline train different batches: " + named(rank) + " has " +
+                 what + (other_count ? ", and " : " than ") + named(rank - 1) +
+                 (other_count ? " " + std::to_string(before.micro_batches) : ""),
+         .where = here + ", at " + own.at.text(),
+         .why = "the first stage takes the inputs of its batches and the last one the targets of "
+                "its own, so the loss would mean nothing",
+         .fix = "Give all processes of a pipeline the same data in the same order: divide none of "
+                "it by rank, and augment by the loop's generator alone."});
   }
 
   static std::string text_of(ActivationShape const& shape) {

@@ -295,7 +295,7 @@ class PipelineState {
     bool const saved =
         std::ranges::any_of(parts, [](WindowMessage::Part const& each) { return each.has_saved; });
     if (saved && number_of_copies() > 1) {
-      replicas_.compare(*copies_, phase.run_state(), /*with_moments=*/false);
+      replicas_.compare(*copies_, phase.run_state(), phase.counters().step);
     } else if (saved) {
       replicas_.begin(phase.run_state());
     }

@@ -98,6 +98,7 @@ class ReplicateState {
     }
     if (cut_) cut_->require_different_shards();
     replicas_.begin(phase.run_state());
+    saved_.reset();
   }
   /// Not after a preemption: it has saved, and machines are going away.
   void on_fit_end(FitEnd<Context>& phase) {
@@ -233,6 +234,10 @@ class ReplicateState {
   Communicator& everyone_;  ///< of a Grid also those that have other shards; otherwise the same
   Gradients gradients_;
 
+  SameReplicas replicas_;
+  /// The step of a save after which the copies have not been compared: where they differ in a window.
+  std::optional<std::uint64_t> saved_;
+
  private:
   /// Of a Grid: this process has shards of the module, and others of its copy the rest.
   void cut(FitRun<Context>& phase) {
@@ -363,6 +368,18 @@ class ReplicateState {
          .fix = "Do that before fit, or leave Shard out."});
   }
 
+  /// In all processes, in the window after a save of one of them.
+  void has_saved(RunState const& run) {
+    std::uint64_t const step = run.counters.step;
+    if constexpr (has_replicas) {
+      bool const divided = shards || cut_;  // each process has the moments of its own parts
+      replicas_.compare(all_, run, step,
+                        divided ? CommonMoments{} : SameReplicas::of_optimizer(run));
+    } else if (!saved_) {
+      saved_ = step;
+    }
+  }
+
   /// The one message of a step beside the gradients. Says of each rank whether it has gradients.
   std::vector<bool> exchange_records(SharedWindow<Context>& phase) {
     WindowMessage const message(own_.count, parameters_.size());
@@ -396,10 +413,9 @@ class ReplicateState {
     }
     require_one_window(all_, parts, phase.consumed);
     ++windows_;
-    if constexpr (has_replicas) {
-      bool const saved = std::ranges::any_of(
-          parts, [](WindowMessage::Part const& each) { return each.has_saved; });
-      if (saved) replicas_.compare(all_, phase.run_state(), !shards && !cut_);
+    if (std::ranges::any_of(parts,
+                            [](WindowMessage::Part const& each) { return each.has_saved; })) {
+      has_saved(phase.run_state());
     }
     std::vector<std::size_t> const places = places_in_window(parts);
     records.clear();
@@ -450,7 +466,6 @@ class ReplicateState {
   std::optional<ShardedParameters> sharded_;
   std::optional<ShardedModule> cut_;
   std::uint64_t trained_ = 0;  // own micro-batches of this window so far
-  SameReplicas replicas_;
   std::uint64_t windows_ = 0;  // of this fit, before this one
 };
 
