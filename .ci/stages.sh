@@ -113,9 +113,10 @@ stage_whole() {
 
 # run_example NAME [flags]: as its reader would run it, in its own folder.
 run_example() {
-  local name=$1 log=$state/log/example.log
+  local name=$1 log=$state/log/example.log begun=$SECONDS
   shift
   if (cd "$state/examples" && "$root/build/tests/examples/$name" "$@") >"$log" 2>&1; then
+    printf '   %s: %d s\n' "$name" "$((SECONDS - begun))" >&2
     count 1 0
   else
     printf 'example %s failed:\n' "$name $*" >&2
@@ -276,7 +277,7 @@ stage_examples() {
     deduplicate) run_deduplicate_example || failed=1 ;;
     finetune) run_example "$name" "$state/minilm/model" "$state/kjv.txt" 64 head lora || failed=1 ;;
     compress) run_example "$name" "$state/kjv.txt" 12 "$state/examples/gpt" || failed=1 ;;
-    compare_recipes) run_example "$name" --steps 20 --repeats 2 || failed=1 ;;
+    compare_recipes) run_example "$name" --steps 20 --repeats 1 || failed=1 ;;
     search) run_example "$name" --trials 9 --steps 270 || failed=1 ;;
     frugal_report) run_report_example || failed=1 ;;
     frugal_doctor) run_example "$name" --mib 8 && run_example "$name" --json --quick || failed=1 ;;
@@ -500,14 +501,25 @@ stage_conan() {
   count 1 0
 }
 
+# stage_vcpkg [compiled]: what the port installs is found by a program outside, which CI builds without LibTorch's
+# headers: the installed package has compiled the rest.
 stage_vcpkg() {
   pinned_torch 2.11.0
   data_wheels
   FRUGAL_PYARROW=$state/data-wheels/pyarrow cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
     { cat "$state/log/vcpkg.log" >&2 && return 1; }
   count 1 0
-  consumer "$root/build/package-vcpkg" -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
+  local folder=$root/build/package-vcpkg flags
+  flags=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch")
+  if [ "${1:-}" = compiled ]; then
+    consumer "$folder" "${flags[@]}"
+    return
+  fi
+  rm -rf "$folder"
+  { cmake -S "$root/tests/package" -B "$folder" -G Ninja "${flags[@]}" &&
+    cmake --build "$folder" --target consumer_headers; } >"$state/log/package-vcpkg.log" 2>&1 ||
+    { cat "$state/log/package-vcpkg.log" >&2 && return 1; }
+  run_ctest "$folder" --tests-regex 'without LibTorch'
 }
 
 # The GPU programs: built, linked and started, and each reports that there is no GPU.
@@ -636,6 +648,7 @@ stages_of_release() {
   stage "installed, with g++" stage_package g++
   stage "add_subdirectory, compiled" stage_sources add_subdirectory
   stage "FetchContent, compiled" stage_sources FetchContent
+  stage "vcpkg port, compiled" stage_vcpkg compiled
   stage "CUDA flavour: compiled with the newer LibTorch" stage_cuda_objects
   stage "clang-tidy" stage_tidy
 }

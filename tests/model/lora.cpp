@@ -692,6 +692,24 @@ TEST_CASE("weights are not loaded into a module with merged adapters") {
   CHECK(at::equal(net->named_parameters()["0.weight"], merged));
 }
 
+TEST_CASE("nor through a view of the memory that includes an adapter") {
+  TemporaryFolder const folder;
+  torch::nn::Sequential net = with_product(1);
+  at::Tensor const weight = net->named_parameters()["0.weight"];
+  {
+    at::NoGradGuard const no_gradients;
+    net->register_buffer("rows", weight.view(-1));
+  }
+  save_weights(net, folder.path());
+  merge(net);
+  at::Tensor const merged = weight.clone();
+  WeightRules const rules{.parts = {"rows"}};
+  CHECK_THROWS_WITH_AS(load_weights(net, folder.path(), rules),
+                       doctest::Contains("includes the adapter 'first', which is merged"),
+                       StateError);
+  CHECK(at::equal(weight, merged));
+}
+
 TEST_CASE("a merge beyond the numbers of the weight's type changes no weight") {
   at::NoGradGuard const no_gradients;
   torch::nn::Sequential net = with_product(1, at::kHalf);

@@ -116,11 +116,12 @@ class WeightPlan {
 
   /// Whether the file has the weight with the adapter or without it cannot be known.
   FRUGAL_INLINE void require_unmerged(torch::nn::Module const& module) const {
-    for (FoundAdapter const& each : find_adapters(module)) {
-      bool const replaced = filled_.contains(each.layer.weight.unsafeGetTensorImpl());
-      if (!replaced || !each.adapter->is_merged()) continue;
-      throw StateError({.what = "the weight of '" + each.layer.name + "' includes the adapter '" +
-                                each.adapter->settings().name + "', which is merged",
+    auto const all = find_adapters(module);
+    for (Copy const& copy : copies_) {
+      FoundAdapter const* const sum = merged_into(copy.to, all);
+      if (sum == nullptr) continue;
+      throw StateError({.what = "the weight of '" + sum->layer.name + "' includes the adapter '" +
+                                sum->adapter->settings().name + "', which is merged",
                         .where = stored_.place(),
                         .why =
                             "the file would replace both, and the module would count the adapter "

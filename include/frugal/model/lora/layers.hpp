@@ -7,6 +7,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -85,6 +86,15 @@ FRUGAL_INLINE std::vector<FoundAdapter> find_adapters(torch::nn::Module const& r
     }
   }
   return found;
+}
+
+/// One of these that is merged into a tensor's memory, whatever names or views it has; null without.
+FRUGAL_INLINE FoundAdapter const* merged_into(at::Tensor const& tensor,
+                                              std::vector<FoundAdapter> const& all) {
+  auto const found = std::ranges::find_if(all, [&](FoundAdapter const& each) {
+    return each.adapter->is_merged() && TensorPlaceCounts::overlap(each.layer.weight, tensor);
+  });
+  return found == all.end() ? nullptr : &*found;
 }
 
 /// The layer computes without this adapter, and has it no more.

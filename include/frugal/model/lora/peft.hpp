@@ -269,13 +269,10 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   auto const all = detail::find_adapters(root);
   for (auto const& [key, tensor] : detail::trained_beside_adapters(root, settings.name)) {
     std::size_t const dot = key.rfind('.');
-    for (detail::FoundAdapter const& each : all) {
-      if (!each.adapter->is_merged() ||
-          !detail::TensorPlaceCounts::overlap(each.layer.weight, tensor))
-        continue;
+    if (detail::FoundAdapter const* const sum = detail::merged_into(tensor, all)) {
       throw StateError(
           {.what =
-               "'" + key + "' includes the merged adapter '" + each.adapter->settings().name + "'",
+               "'" + key + "' includes the merged adapter '" + sum->adapter->settings().name + "'",
            .where = "save_adapter",
            .why = "the file would have the sum as a trained parameter, and who loads it would add "
                   "the adapter a second time",
@@ -434,13 +431,11 @@ void load_adapter(Module& module, std::filesystem::path const& folder,
                            "it would go on adding to the module's outputs beside what is loaded",
                            "Load under another name, or call remove_adapters(module) first.");
   }
-  for (detail::FoundAdapter const& each : detail::find_adapters(root)) {
-    for (auto const& [own, tensor] : others) {
-      if (each.adapter->is_merged() && detail::TensorPlaceCounts::overlap(own, each.layer.weight)) {
-        refuse("'" + each.layer.name + "' includes the merged adapter '" +
-               each.adapter->settings().name +
-               "', which would be lost: call unmerge(module) first");
-      }
+  auto const before = detail::find_adapters(root);
+  for (auto const& [own, tensor] : others) {
+    if (detail::FoundAdapter const* const sum = detail::merged_into(own, before)) {
+      refuse("'" + sum->layer.name + "' includes the merged adapter '" +
+             sum->adapter->settings().name + "', which would be lost: call unmerge(module) first");
     }
   }
   detail::require_own_heads(root, trained, name);
