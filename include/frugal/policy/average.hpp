@@ -224,9 +224,10 @@ class Average<Rule>::State {
     if (taken_ == 0) {
       make_room();
       at::_foreach_copy_(averages_, parameters_);
+    } else if (widens_) {
+      at::_foreach_lerp_(averages_, as(averages_, parameters_), rule_.weight(taken_));
     } else {
-      at::_foreach_lerp_(averages_, widens_ ? as(averages_, parameters_) : parameters_,
-                         rule_.weight(taken_));
+      at::_foreach_lerp_(averages_, parameters_, rule_.weight(taken_));
     }
   }
   /// `from` in the types of `types`.
