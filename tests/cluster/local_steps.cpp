@@ -581,7 +581,7 @@ TEST_CASE("an error within a round leaves the weights of the last outer step") {
   for (at::Tensor const& each : weights) CHECK(each.eq(0.5).all().item<bool>());
 }
 
-/// Rank 1's shared weights, or its momentum of the outer steps, change after step 5 in this process alone.
+/// The shared weights that it is given change after step 5, in this process alone.
 struct Drift {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Drift";

@@ -260,14 +260,16 @@ class StageLinks {
                              named(rank - 1) + " at " + before.at.text(),
                          here);
     }
-    bool const other_count = before.micro_batches != own.micro_batches;
-    std::string const what = other_count ? std::to_string(own.micro_batches) + " micro-batches"
-                             : before.shapes != own.shapes ? "batches of other shapes"
-                                                           : "a first batch of other values";
+    std::string what = "a first batch of other values than " + named(rank - 1);
+    if (before.micro_batches != own.micro_batches) {
+      what = std::to_string(own.micro_batches) + " micro-batches, and " + named(rank - 1) + " " +
+             std::to_string(before.micro_batches);
+    } else if (before.shapes != own.shapes) {
+      what = "batches of other shapes than " + named(rank - 1);
+    }
     throw ClusterError(
-        {.what = "the stages of a pipeline train different batches: " + named(rank) + " has " +
-                 what + (other_count ? ", and " : " than ") + named(rank - 1) +
-                 (other_count ? " " + std::to_string(before.micro_batches) : ""),
+        {.what =
+             "the stages of a pipeline train different batches: " + named(rank) + " has " + what,
          .where = here + ", at " + own.at.text(),
          .why = "the first stage takes the inputs of its batches and the last one the targets of "
                 "its own, so the loss would mean nothing",
