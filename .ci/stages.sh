@@ -395,17 +395,18 @@ stage_interop() {
   return "$failed"
 }
 
-# consumer FOLDER [CMake flags]: builds and runs tests/package there.
+# consumer FOLDER [CMake flags]: builds and runs tests/package there; of it `consumer_target`, if that is set,
+# and the tests whose names contain `consumer_tests`.
 consumer() {
   local folder=$1 log=$state/log/${1##*/}.log
   shift
   rm -rf "$folder"
   if ! { cmake -S "$root/tests/package" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=g++ "$@" &&
-    cmake --build "$folder"; } >"$log" 2>&1; then
+    cmake --build "$folder" ${consumer_target:+--target "$consumer_target"}; } >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi
-  run_ctest "$folder"
+  run_ctest "$folder" ${consumer_tests:+--tests-regex "$consumer_tests"}
 }
 
 # stage_package COMPILER
@@ -509,17 +510,10 @@ stage_vcpkg() {
   FRUGAL_PYARROW=$state/data-wheels/pyarrow cmake -DOUT="$root/build/vcpkg" -P "$root/packaging/vcpkg/check.cmake" >"$state/log/vcpkg.log" 2>&1 ||
     { cat "$state/log/vcpkg.log" >&2 && return 1; }
   count 1 0
-  local folder=$root/build/package-vcpkg flags
-  flags=(-DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch")
-  if [ "${1:-}" = compiled ]; then
-    consumer "$folder" "${flags[@]}"
-    return
-  fi
-  rm -rf "$folder"
-  { cmake -S "$root/tests/package" -B "$folder" -G Ninja "${flags[@]}" &&
-    cmake --build "$folder" --target consumer_headers; } >"$state/log/package-vcpkg.log" 2>&1 ||
-    { cat "$state/log/package-vcpkg.log" >&2 && return 1; }
-  run_ctest "$folder" --tests-regex 'without LibTorch'
+  local consumer_target=consumer_headers consumer_tests='without LibTorch'
+  [ "${1:-}" != compiled ] || consumer_target='' consumer_tests=''
+  consumer "$root/build/package-vcpkg" -DCMAKE_CXX_COMPILER=clang++-19 \
+    -DCMAKE_PREFIX_PATH="$root/build/vcpkg/packages/frugal" -DFRUGAL_LIBTORCH="$torch"
 }
 
 # The GPU programs: built, linked and started, and each reports that there is no GPU.

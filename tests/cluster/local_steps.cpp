@@ -581,7 +581,9 @@ TEST_CASE("an error within a round leaves the weights of the last outer step") {
   for (at::Tensor const& each : weights) CHECK(each.eq(0.5).all().item<bool>());
 }
 
-/// The shared weights that it is given change after step 5, in this process alone.
+enum class Shared { None, Weights, Momentum };
+
+/// What is shared changes after step 5, in this process alone.
 struct Drift {
   struct kind : fr::optional_kind {
     static constexpr std::string_view name = "test.Drift";
@@ -589,22 +591,34 @@ struct Drift {
   };
   using listens = fr::list<fr::on::step>;
   static constexpr bool knows_ranks = true;
-  at::Tensor weight{};
+  Shared what = Shared::None;
+  at::Tensor weight{};  ///< one of the shared ones
   template <class Context>
   struct State {
     using transient = void;
-    explicit State(Drift const& settings) : weight(settings.weight) {}
+    explicit State(Drift const& drift) : what(drift.what), weight(drift.weight) {}
     void on_step(fr::Step<Context>& phase) const {
-      if (phase.counters().step != 5 || !weight.defined()) return;
+      if (phase.counters().step != 5) return;
       at::NoGradGuard const no_gradients;
-      weight.add_(1);
+      if (what == Shared::Weights) weight.add_(1);
+      if (what == Shared::Momentum) momentum(phase.run_state()).add_(1);
     }
+    static at::Tensor momentum(fr::RunState const& run) {
+      fr::StateDict state;
+      fr::StateWriter writer(state, fr::CopyTarget::live);
+      run.policies.persist_one(writer, fr::kinds::replicate::name);
+      for (auto const& [path, tensor] : state.tensors) {
+        if (path.find("momentum/") != std::string::npos) return tensor;
+      }
+      throw std::logic_error("there is no momentum");
+    }
+    Shared what;
     at::Tensor weight;
   };
 };
 
 TEST_CASE("copies that come apart are found at the end of the round after a checkpoint") {
-  for (int const odd : {-1, 1}) {
+  for (Shared const drifts : {Shared::None, Shared::Weights, Shared::Momentum}) {
     support::TemporaryFolder const folder;
     std::vector<std::string> const errors =
         ranks::run(2, [&](std::shared_ptr<fr::Communicator> const& with) {
@@ -612,23 +626,26 @@ TEST_CASE("copies that come apart are found at the end of the round after a chec
           Net net;
           Data const all = data();
           fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
+          Shared const here = with->rank() == 1 ? drifts : Shared::None;
           fr::Trainer trainer{net,
                               fr::CrossEntropy{},
                               fr::Settings{.run_dir = folder / "run", .epochs = 4},
                               fr::Optimize<fr::AdamW>{.lr = 1e-2},
                               fr::Accumulate<8>{},
                               fr::Checkpoint<fr::Every<7>>{},
-                              Drift{.weight = with->rank() == odd ? net->in->weight : at::Tensor()},
+                              Drift{.what = here, .weight = net->in->weight},
                               fr::Replicate<fr::LocalSteps<4>>{.with = with}};
           static_cast<void>(trainer.fit(train));
         });
+    std::string const changed =
+        drifts == Shared::Weights ? "weights" : "momentum of the outer steps";
     for (std::string const& error : errors) {
       CAPTURE(error);
-      if (odd < 0) {
+      if (drifts == Shared::None) {
         CHECK(error == "");
         continue;
       }
-      CHECK(error.find("the weights of rank 1 and rank 0 differ since step 0") !=
+      CHECK(error.find("the " + changed + " of rank 1 and rank 0 differ since step 0") !=
             std::string::npos);
       CHECK(error.find("the checkpoint of step 7 has what the first process had") !=
             std::string::npos);

@@ -30,30 +30,23 @@ class Accuracy {
   void add(Loss const& loss, B const& batch) {
     detail::Decisions const all = detail::decisions_of(loss, batch, name);
     right_.add(all.predicted.eq(all.labels).sum());
-    detail::count_labels(all.labels, [this](auto const& counted) { labels_.add(counted); });
-    outside_.add(all.labels, all.classes);
+    labels_.add(all.labels, all.classes);
   }
   template <class Sum>
   void reduce(Sum&& sum) {
     right_.reduce(sum);
     labels_.reduce(sum);
-    outside_.reduce(sum);
   }
-  FRUGAL_INLINE double result() const {
-    outside_.require_none(name);
-    return right_.value() / labels_.value();
-  }
+  FRUGAL_INLINE double result() const { return right_.value() / labels_.counted(name); }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
-    labels_.persist(archive, "labels");
-    outside_.persist(archive);
+    labels_.persist(archive);
   }
 
  private:
   detail::Tally right_;
-  detail::Tally labels_;
-  detail::OutsideTally outside_;
+  detail::LabelTally labels_;
 };
 
 }  // namespace frugal

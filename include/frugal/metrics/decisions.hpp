@@ -178,53 +178,53 @@ Decisions decisions_of(Loss const& loss, B const& batch, std::string_view metric
   return decisions_of(output_of(loss, metric), target_of(batch), metric);
 }
 
-/// How many labels [N] int64 count: in host memory a number, which no operator makes; else a
-/// scalar.
-template <class Count>
-void count_labels(at::Tensor const& labels, Count&& count) {
-  if (labels.is_cpu()) {
-    count(static_cast<double>(count_labels_now(labels)));
-  } else {
-    count(labels.ne(ignored_label).sum());
-  }
-}
-
-/// How many labels [N] int64 are neither a class nor left out, in the same way. Who counts labels counts
-/// these too and refuses them with the result: a label such as 255 for "no class" would count as a wrong
-/// prediction.
-template <class Count>
-void count_outside(at::Tensor const& labels, std::int64_t classes, Count&& count) {
-  if (labels.is_cpu()) {
-    count(static_cast<double>(count_on_host<std::int64_t>(labels, [classes](auto each) {
-      return each != ignored_label && (each < 0 || each >= classes);
-    })));
-  } else {
-    at::Tensor const is_class = labels.clamp(0, classes - 1).eq(labels);
-    count(is_class.logical_or_(labels.eq(ignored_label)).logical_not_().sum());
-  }
-}
-
-/// The tally of them. A checkpoint of before it was kept has none.
-class OutsideTally {
+/// How many labels [N] int64 count, and how many of these name no class.
+///
+/// In host memory both are numbers from one pass, which no operator makes; on a device they are summed where
+/// they lie. Who counts labels refuses those of no class with the result: a label such as 255 for "no class"
+/// would count as a wrong prediction.
+class LabelTally {
  public:
-  /// False if there is none among these; on a device, where nobody waits to know, true.
+  /// Whether one of these may name no class: exact in host memory; on a device, where nobody waits to
+  /// know, true.
   FRUGAL_INLINE bool add(at::Tensor const& labels, std::int64_t classes) {
     classes_ = classes;
-    double const before = outside_.on_host();
-    count_outside(labels, classes, [this](auto const& outside) { outside_.add(outside); });
-    return !labels.is_cpu() || outside_.on_host() != before;
+    if (!labels.is_cpu()) {
+      at::Tensor const counts = labels.ne(ignored_label);
+      counted_.add(counts.sum());
+      outside_.add(labels.clamp(0, classes - 1).ne(labels).logical_and_(counts).sum());
+      return true;
+    }
+    std::int64_t outside = 0;
+    std::int64_t const counted =
+        count_on_host<std::int64_t>(labels, [&outside, classes](auto each) {
+          // One comparison: as unsigned numbers, negative ones are the largest.
+          if (static_cast<std::uint64_t>(each) < static_cast<std::uint64_t>(classes)) [[likely]] {
+            return true;
+          }
+          bool const counts = each != ignored_label;
+          outside += static_cast<std::int64_t>(counts);
+          return counts;
+        });
+    counted_.add(static_cast<double>(counted));
+    outside_.add(static_cast<double>(outside));
+    return outside != 0;
   }
-  /// MetricError if there was one.
-  FRUGAL_INLINE void require_none(std::string_view metric) const {
+  /// How many counted. MetricError if one of them named no class.
+  FRUGAL_INLINE double counted(std::string_view metric) const {
     double const outside = outside_.value();
     if (outside != 0) refuse_labels(static_cast<std::int64_t>(outside), classes_, metric);
+    return counted_.value();
   }
   template <class Sum>
   void reduce(Sum&& sum) {
+    counted_.reduce(sum);
     outside_.reduce(sum);
   }
+  /// A checkpoint of before labels of no class were counted has none of these.
   template <class Archive>
   void persist(Archive& archive) {
+    counted_.persist(archive, "labels");
     if constexpr (requires { archive.holds("outside"); }) {
       if (!archive.holds("outside")) return;
     }
@@ -236,6 +236,7 @@ class OutsideTally {
   }
 
  private:
+  Tally counted_;
   Tally outside_;
   std::int64_t classes_ = 0;
 };

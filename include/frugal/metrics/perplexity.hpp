@@ -31,36 +31,29 @@ class Perplexity {
     at::Tensor const exact = is_double ? logits : logits.to(at::kFloat);
     // An operator of LibTorch fails for such a label: on a device with an assertion that ends the process.
     at::Tensor own = labels;
-    if (outside_.add(labels, exact.size(1))) {
+    if (labels_.add(labels, exact.size(1))) {
       own = labels.masked_fill(labels.ge(exact.size(1)).logical_or_(labels.lt(0)), ignored_label);
     }
     // Each label's own, so that the sum over them is in double precision.
     at::Tensor const nats =
         at::cross_entropy_loss(exact, own, /*weight=*/{}, at::Reduction::None, ignored_label);
     nats_.add(nats.sum(at::kDouble));
-    detail::count_labels(labels, [this](auto const& counted) { labels_.add(counted); });
   }
   template <class Sum>
   void reduce(Sum&& sum) {
     nats_.reduce(sum);
     labels_.reduce(sum);
-    outside_.reduce(sum);
   }
-  double result() const {
-    outside_.require_none(name);
-    return std::exp(nats_.value() / labels_.value());
-  }
+  double result() const { return std::exp(nats_.value() / labels_.counted(name)); }
   template <class Archive>
   void persist(Archive& archive) {
     nats_.persist(archive, "nats");
-    labels_.persist(archive, "labels");
-    outside_.persist(archive);
+    labels_.persist(archive);
   }
 
  private:
   detail::Tally nats_;
-  detail::Tally labels_;
-  detail::OutsideTally outside_;
+  detail::LabelTally labels_;
 };
 
 }  // namespace frugal

@@ -46,24 +46,18 @@ class TopK {
     // is.
     at::Tensor const numbers = logits.amax(1).isnan().logical_not_();
     right_.add(ahead.sum(1).lt(K).logical_and_(place.eq(labels)).logical_and_(numbers).sum());
-    detail::count_labels(labels, [this](auto const& count) { labels_.add(count); });
-    outside_.add(labels, logits.size(1));
+    labels_.add(labels, logits.size(1));
   }
   template <class Sum>
   void reduce(Sum&& sum) {
     right_.reduce(sum);
     labels_.reduce(sum);
-    outside_.reduce(sum);
   }
-  double result() const {
-    outside_.require_none(name);
-    return right_.value() / labels_.value();
-  }
+  double result() const { return right_.value() / labels_.counted(name); }
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
-    labels_.persist(archive, "labels");
-    outside_.persist(archive);
+    labels_.persist(archive);
   }
 
  private:
@@ -76,8 +70,7 @@ class TopK {
   }
 
   detail::Tally right_;
-  detail::Tally labels_;
-  detail::OutsideTally outside_;
+  detail::LabelTally labels_;
 };
 
 }  // namespace frugal
