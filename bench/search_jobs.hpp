@@ -152,13 +152,12 @@ struct StepLog {
 
   std::string file{};
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(StepLog const& settings) : file_(settings.file) {}
 
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       std::string const line = phase.settings().run_dir.filename().string() + ' ' +
                                std::to_string(phase.counters().step) + '\n';
       int const to = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

@@ -19,11 +19,10 @@ struct StopBelow {
 
   double goal = 0.1;
 
-  template <class Context>
   struct State {
     using transient = void;  // there is nothing to save
     explicit State(StopBelow const& settings) : goal(settings.goal) {}
-    frugal::flow on_epoch_end(frugal::EpochEnd<Context>& phase) {
+    frugal::flow on_epoch_end(frugal::EpochEnd& phase) {
       return phase.mean_loss() < goal ? frugal::flow::stop : frugal::flow::proceed;
     }
     double goal;
@@ -69,13 +68,12 @@ struct LossSpike {
   // [end head]
 
   // [begin state]
-  template <class Context>
   class State {
    public:
     explicit State(LossSpike const& settings)
         : ratio_(settings.ratio), keep_(settings.keep), grace_(settings.grace) {}
 
-    void on_fit_begin(frugal::FitBegin<Context>&) {
+    void on_fit_begin(frugal::FitBegin&) {
       if (ratio_ > 1) return;
       throw frugal::SettingsError({.what = "ratio is " + std::to_string(ratio_),
                                    .where = "LossSpike",
@@ -83,7 +81,7 @@ struct LossSpike {
                                    .fix = "Give more than 1; 3 is the default."});
     }
 
-    frugal::flow on_step(frugal::Step<Context>& phase) {
+    frugal::flow on_step(frugal::Step& phase) {
       if (!Cadence::due_at_step(phase.counters())) return frugal::flow::proceed;
       double const loss = phase.last_loss();
       if (looks_ >= grace_ && loss > ratio_ * mean_) {

@@ -33,10 +33,9 @@ struct Around {
   using kind = ObserverKind<'A', N>;
   using listens = frugal::list<frugal::around::forward>;
 
-  template <class Context>
   struct State {
     explicit State(Around const&) {}
-    decltype(auto) around_forward(frugal::Forward<Context> const&, auto&& next) { return next(); }
+    decltype(auto) around_forward(frugal::Forward const&, auto&& next) { return next(); }
   };
 };
 
@@ -46,12 +45,11 @@ struct Gradient {
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::gradients>;
   using after = frugal::list<ObserverKind<'A', N>>;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Gradient const&) {}
-    void on_fit_begin(frugal::FitBegin<Context>&) { seen = 0; }
-    void on_gradients(frugal::Gradients<Context>& phase) { seen += phase.gradients().size(); }
+    void on_fit_begin(frugal::FitBegin&) { seen = 0; }
+    void on_gradients(frugal::Gradients& phase) { seen += phase.gradients().size(); }
     std::size_t seen = 0;
   };
 };
@@ -63,13 +61,12 @@ struct Counting {
 
   std::size_t limit = 1000;
 
-  template <class Context>
   struct State {
     explicit State(Counting const& settings) : limit(settings.limit) {}
-    frugal::flow on_step(frugal::Step<Context>&) {
+    frugal::flow on_step(frugal::Step&) {
       return ++steps < limit ? frugal::flow::proceed : frugal::flow::stop;
     }
-    void on_epoch_end(frugal::EpochEnd<Context>&) { ++epochs; }
+    void on_epoch_end(frugal::EpochEnd&) { ++epochs; }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps);
@@ -88,11 +85,10 @@ struct Watching {
   using needs = frugal::list<ObserverKind<'C', N>>;
   using before = frugal::list<ObserverKind<'C', N>>;
 
-  template <class Context>
   struct State {
     explicit State(Watching const&) {}
-    void on_validated(frugal::Validated<Context>&) { ++validations; }
-    void on_fit_end(frugal::FitEnd<Context> const&) {}
+    void on_validated(frugal::Validated&) { ++validations; }
+    void on_fit_end(frugal::FitEnd const&) {}
     template <class Archive>
     void persist(Archive& archive) {
       archive("validations", validations);

@@ -197,12 +197,11 @@ struct Stopwatch {
 
   Clock* clock = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Stopwatch const& settings) : clock_(settings.clock) {}
-    void on_step(fr::Step<Context>& phase) { clock_->done(phase.counters().step); }
+    void on_step(fr::Step& phase) { clock_->done(phase.counters().step); }
 
    private:
     Clock* clock_;

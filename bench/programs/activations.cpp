@@ -55,7 +55,6 @@ struct Meter {
   };
   Read* read = nullptr;
 
-  template <class Context>
   class State {
     using Clock = std::chrono::steady_clock;
 
@@ -64,15 +63,15 @@ struct Meter {
     explicit State(Meter const& meter) : read_(meter.read) {}
 
     template <class Next>
-    fr::Loss around_forward(fr::Forward<Context> const&, Next&& next) {
+    fr::Loss around_forward(fr::Forward const&, Next&& next) {
       before_ = read_->live->now();
       read_->live->forget_peak();
       begin_ = Clock::now();
       worked_ = std::clock();
       return next();
     }
-    void on_loss(fr::LossReady<Context>&) { read_->held.push_back(read_->live->now() - before_); }
-    void on_backward(fr::Backward<Context>&) {
+    void on_loss(fr::LossReady&) { read_->held.push_back(read_->live->now() - before_); }
+    void on_backward(fr::Backward&) {
       std::chrono::duration<double> const spent = Clock::now() - begin_;
       read_->seconds.push_back(spent.count());
       read_->processor.push_back(static_cast<double>(std::clock() - worked_) / CLOCKS_PER_SEC);
@@ -93,11 +92,10 @@ struct KeepGradients {
     static constexpr std::string_view name = "KeepGradients";
   };
   using listens = fr::list<fr::around::forward>;
-  template <class Context>
   struct State {
     explicit State(KeepGradients const&) {}
     template <class Next>
-    fr::Loss around_forward(fr::Forward<Context> const& phase, Next&& next) {
+    fr::Loss around_forward(fr::Forward const& phase, Next&& next) {
       for (at::Tensor const& parameter : phase.parameters().tensors) {
         if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
       }

@@ -25,13 +25,12 @@ struct Stopwatch {
   std::uint64_t warmup = 0;
   std::chrono::steady_clock::time_point* start = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Stopwatch const& settings) : warmup_(settings.warmup), start_(settings.start) {}
 
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       if (phase.counters().step == warmup_) {
         *start_ = std::chrono::steady_clock::now();
       }

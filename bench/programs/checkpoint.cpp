@@ -56,13 +56,12 @@ struct Stamp {
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
   std::vector<Clock::time_point>* times = nullptr;  ///< at the beginning, then at each step
 
-  template <class Context>
   struct State {
     using transient = void;
     std::vector<Clock::time_point>* times;
     explicit State(Stamp const& stamp) : times(stamp.times) {}
-    void on_fit_begin(frugal::FitBegin<Context>&) { times->push_back(Clock::now()); }
-    void on_step(frugal::Step<Context>&) { times->push_back(Clock::now()); }
+    void on_fit_begin(frugal::FitBegin&) { times->push_back(Clock::now()); }
+    void on_step(frugal::Step&) { times->push_back(Clock::now()); }
   };
 };
 

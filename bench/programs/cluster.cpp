@@ -61,14 +61,13 @@ struct Stopwatch {
 
   std::vector<double>* seconds = nullptr;
 
-  template <class Context>
   class State {
     using Clock = std::chrono::steady_clock;
 
    public:
     using transient = void;
     explicit State(Stopwatch const& settings) : seconds_(settings.seconds) {}
-    void on_step(fr::Step<Context>&) {
+    void on_step(fr::Step&) {
       Clock::time_point const now = Clock::now();
       if (begun_) seconds_->push_back(std::chrono::duration<double>(now - last_).count());
       begun_ = true;

@@ -99,12 +99,11 @@ struct StopAt {
   using after = fr::list<fr::kinds::validate>;
   double accuracy = 2;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(StopAt const& settings) : accuracy_(settings.accuracy) {}
-    fr::flow on_validated(fr::Validated<Context>& phase) {
+    fr::flow on_validated(fr::Validated& phase) {
       return phase.metrics["accuracy"] >= accuracy_ ? fr::flow::stop : fr::flow::proceed;
     }
 

@@ -224,12 +224,11 @@ struct Watch {
   };
   Read* read = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Watch const& watch) : read_(watch.read) {}
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       auto const step = phase.counters().step;
       if (step < read_->warmup) return;
       if (!phase.settings().device.is_cpu()) phase.last_loss();  // waits for the device

@@ -45,11 +45,10 @@ struct Clocks {
   };
   using listens = fr::list<fr::on::step>;
   std::vector<double>* seconds = nullptr;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Clocks const& of) : seconds(of.seconds) {}
-    fr::flow on_step(fr::Step<Context>&) {
+    fr::flow on_step(fr::Step&) {
       auto const now = Clock::now();
       seconds->push_back(std::chrono::duration<double>(now - before).count());
       before = now;

@@ -214,17 +214,16 @@ struct PassClock {
   };
   using listens = fr::list<fr::around::forward, fr::on::gradients>;
   double* best = nullptr;
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(PassClock const& of) : best_(of.best) {}
     template <class Next>
-    fr::Loss around_forward(fr::Forward<Context> const&, Next&& next) {
+    fr::Loss around_forward(fr::Forward const&, Next&& next) {
       begun_ = Clock::now();
       return next();
     }
-    void on_gradients(fr::Gradients<Context>&) { *best_ = std::min(*best_, since(begun_)); }
+    void on_gradients(fr::Gradients&) { *best_ = std::min(*best_, since(begun_)); }
 
    private:
     double* best_;

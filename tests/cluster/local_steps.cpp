@@ -190,11 +190,10 @@ struct StopAt {
   using listens = fr::list<fr::on::step>;
   static constexpr bool knows_ranks = true;
   std::uint64_t step = 0;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(StopAt const& settings) : step(settings.step) {}
-    fr::flow on_step(fr::Step<Context>& phase) const {
+    fr::flow on_step(fr::Step& phase) const {
       return phase.counters().step == step ? fr::flow::stop : fr::flow::proceed;
     }
     std::uint64_t step;
@@ -593,11 +592,10 @@ struct Drift {
   static constexpr bool knows_ranks = true;
   Shared what = Shared::None;
   at::Tensor weight{};  ///< one of the shared ones
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Drift const& drift) : what(drift.what), weight(drift.weight) {}
-    void on_step(fr::Step<Context>& phase) const {
+    void on_step(fr::Step& phase) const {
       if (phase.counters().step != 5) return;
       at::NoGradGuard const no_gradients;
       if (what == Shared::Weights) weight.add_(1);

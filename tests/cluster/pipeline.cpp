@@ -33,11 +33,10 @@ struct Keep {
 
   inline static std::vector<std::pair<std::string, at::Tensor>> gradients;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Keep const&) {}
-    void on_gradients(fr::Gradients<Context> const& phase) const {
+    void on_gradients(fr::Gradients const& phase) const {
       if (phase.counters().step != 0) return;
       fr::Parameters const& all = phase.parameters();
       for (std::size_t i = 0; i < all.size(); ++i) {

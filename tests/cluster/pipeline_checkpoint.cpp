@@ -67,11 +67,10 @@ struct Harm {
   static constexpr bool knows_stages = true;
   bool here = false;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Harm const& settings) : here(settings.here) {}
-    void on_step(fr::Step<Context>& phase) const {
+    void on_step(fr::Step& phase) const {
       if (!here || phase.counters().step != 4) return;
       at::NoGradGuard const no_gradients;
       fr::Parameters const& all = phase.parameters();
@@ -93,10 +92,9 @@ struct Selfish {
   using listens = fr::list<fr::on::fit_begin>;
   static constexpr bool knows_stages = true;
 
-  template <class Context>
   struct State {
     explicit State(Selfish const&) {}
-    void on_fit_begin(fr::FitBegin<Context>& phase) {
+    void on_fit_begin(fr::FitBegin& phase) {
       sums = at::zeros({static_cast<std::int64_t>(phase.parameters().size())});
     }
     template <class Archive>
@@ -116,14 +114,13 @@ struct Fair {
   using listens = fr::list<fr::on::fit_begin, fr::on::step>;
   static constexpr bool knows_stages = true;
 
-  template <class Context>
   struct State {
     explicit State(Fair const&) {}
-    void on_fit_begin(fr::FitBegin<Context>& phase) {
+    void on_fit_begin(fr::FitBegin& phase) {
       all = phase.parameters();
       sums.resize(all.size());
     }
-    void on_step(fr::Step<Context>&) {
+    void on_step(fr::Step&) {
       for (std::size_t i = 0; i < all.size(); ++i)
         sums[i].push_back(all.tensors[i].sum().template item<double>());
     }
@@ -145,10 +142,9 @@ struct Once {
   };
   using listens = fr::list<fr::on::step>;
 
-  template <class Context>
   struct State {
     explicit State(Once const&) {}
-    void on_step(fr::Step<Context>&) { ++steps; }
+    void on_step(fr::Step&) { ++steps; }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps);

@@ -373,11 +373,10 @@ struct EndsAtStep {
   static constexpr bool knows_ranks = true;
   bool here = false;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(EndsAtStep const& settings) : here(settings.here) {}
-    fr::flow on_step(fr::Step<Context>& phase) { return end_at_step_3(here, phase.counters()); }
+    fr::flow on_step(fr::Step& phase) { return end_at_step_3(here, phase.counters()); }
     bool here;
   };
 };
@@ -388,13 +387,10 @@ struct EndsAtValidation {
   static constexpr bool knows_ranks = true;
   bool here = false;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(EndsAtValidation const& settings) : here(settings.here) {}
-    fr::flow on_validated(fr::Validated<Context>& phase) {
-      return end_at_step_3(here, phase.counters());
-    }
+    fr::flow on_validated(fr::Validated& phase) { return end_at_step_3(here, phase.counters()); }
     bool here;
   };
 };
@@ -439,20 +435,19 @@ struct Odd {
   static constexpr bool knows_ranks = true;
   std::string does{};
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Odd const& settings) : does(settings.does) {}
-    void on_window(fr::WindowBegin<Context>& phase) {
+    void on_window(fr::WindowBegin& phase) {
       if (does == "skips" && phase.counters().position == 32) phase.skip();
     }
-    void on_loss(fr::LossReady<Context>& phase) {
+    void on_loss(fr::LossReady& phase) {
       fr::Counters const& now = phase.counters();
       if (does != "refuses" || now.position != 32) return;
       throw fr::NonFiniteLossError({.what = "odd", .where = "", .why = "", .fix = ""},
                                    {now.epoch, now.position, now.step}, 0.0);
     }
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       if (does != "drifts" || phase.counters().step != 1) return;
       at::NoGradGuard const no_gradients;
       phase.parameters().tensors.front().view(-1)[0] += 1e-3;

@@ -58,11 +58,10 @@ struct Harm {
   std::string what{};
   std::uint64_t step = 3;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Harm const& settings) : what(settings.what), step(settings.step) {}
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       if (phase.counters().step != step) return disk.reset();
       if (what == "disk") disk = std::make_unique<support::FullDisk>();
       if (what == "killed") {

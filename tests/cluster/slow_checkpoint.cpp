@@ -39,11 +39,10 @@ struct Slow {
   bool reads_slowly = false;
   bool dies = false;
 
-  template <class Context>
   struct State {
     explicit State(Slow const& settings)
         : reads_slowly(settings.reads_slowly), dies(settings.dies) {}
-    void on_preempt(fr::Preemption<Context>&) const {
+    void on_preempt(fr::Preemption&) const {
       if (dies) std::raise(SIGKILL);
     }
     template <class Archive>

@@ -22,60 +22,58 @@ struct Counter {
 
   std::string* out = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Counter const& counter) : out_(counter.out) {}
 
-    void on_module(frugal::ModuleSetup<Context>&) { *out_ += 'm'; }
+    void on_module(frugal::ModuleSetup&) { *out_ += 'm'; }
     template <class Next>
-    void around_fit(frugal::FitRun<Context> const&, Next&& next) {
+    void around_fit(frugal::FitRun const&, Next&& next) {
       *out_ += '{';
       next();
       *out_ += '}';
     }
-    void on_fit_begin(frugal::FitBegin<Context>&) { *out_ += '('; }
-    void on_ready(frugal::Ready<Context>&) { *out_ += 'r'; }
+    void on_fit_begin(frugal::FitBegin&) { *out_ += '('; }
+    void on_ready(frugal::Ready&) { *out_ += 'r'; }
     template <class Next>
-    void around_epoch(frugal::EpochRun<Context> const&, Next&& next) {
+    void around_epoch(frugal::EpochRun const&, Next&& next) {
       *out_ += 'E';
       next();
       *out_ += 'e';
     }
-    void on_window(frugal::WindowBegin<Context>&) { *out_ += 'w'; }
+    void on_window(frugal::WindowBegin&) { *out_ += 'w'; }
     template <class Next>
-    void around_micro_batch(frugal::MicroBatchRun<Context> const& phase, Next&& next) {
+    void around_micro_batch(frugal::MicroBatchRun const& phase, Next&& next) {
       *out_ += phase.first ? 'F' : '.';
       next();
       *out_ += phase.last ? 'L' : '.';
     }
-    void on_preempt(frugal::Preemption<Context>&) { *out_ += 'q'; }
-    bool stop_requested(frugal::Phase<Context> const&) const { return false; }
-    void on_epoch_begin(frugal::EpochBegin<Context>&) { *out_ += '['; }
+    void on_preempt(frugal::Preemption&) { *out_ += 'q'; }
+    bool stop_requested(frugal::Phase const&) const { return false; }
+    void on_epoch_begin(frugal::EpochBegin&) { *out_ += '['; }
     template <class Next>
-    frugal::Loss around_forward(frugal::Forward<Context> const& phase, Next&& next) {
+    frugal::Loss around_forward(frugal::Forward const& phase, Next&& next) {
       *out_ += phase.training ? 'f' : 'v';
       return next();
     }
-    void on_loss(frugal::LossReady<Context>&) { *out_ += 'l'; }
-    void on_backward(frugal::Backward<Context>&) { *out_ += 'b'; }
-    void on_gradients(frugal::Gradients<Context>&) { *out_ += 'g'; }
-    void on_update(frugal::Update<Context>&) { *out_ += 'u'; }
-    void on_step(frugal::Step<Context>&) { *out_ += 's'; }
+    void on_loss(frugal::LossReady&) { *out_ += 'l'; }
+    void on_backward(frugal::Backward&) { *out_ += 'b'; }
+    void on_gradients(frugal::Gradients&) { *out_ += 'g'; }
+    void on_update(frugal::Update&) { *out_ += 'u'; }
+    void on_step(frugal::Step&) { *out_ += 's'; }
     template <class Next>
-    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, Next&& next) {
+    frugal::Metrics around_validate(frugal::ValidationRun const&, Next&& next) {
       *out_ += '<';
       frugal::Metrics metrics = next();
       *out_ += '>';
       return metrics;
     }
-    void on_validated(frugal::Validated<Context>&) { *out_ += '!'; }
-    void on_epoch_end(frugal::EpochEnd<Context>&) { *out_ += ']'; }
-    void on_fit_end(frugal::FitEnd<Context>&) { *out_ += ')'; }
-    void on_undo(frugal::WindowRetry<Context>&) { *out_ += 'x'; }
-    void on_recorded(frugal::Recorded<Context> const&) {
-    }  // a policy's event, not one of the loop's
+    void on_validated(frugal::Validated&) { *out_ += '!'; }
+    void on_epoch_end(frugal::EpochEnd&) { *out_ += ']'; }
+    void on_fit_end(frugal::FitEnd&) { *out_ += ')'; }
+    void on_undo(frugal::WindowRetry&) { *out_ += 'x'; }
+    void on_recorded(frugal::Recorded const&) {}  // a policy's event, not one of the loop's
 
    private:
     std::string* out_;
@@ -167,12 +165,11 @@ struct Stopper {
   using before = frugal::list<counter_kind, frugal::kinds::validate>;
   std::uint64_t step = 0;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Stopper const& stopper) : step_(stopper.step) {}
-    frugal::flow on_step(frugal::Step<Context>& phase) {
+    frugal::flow on_step(frugal::Step& phase) {
       return phase.counters().step == step_ ? frugal::flow::stop : frugal::flow::proceed;
     }
 

@@ -54,16 +54,15 @@ struct Watched {
   std::vector<Counters>* seen = nullptr;
   std::uint64_t skips_at = 1000;  ///< position
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Watched const& settings) : seen_(settings.seen), skips_at_(settings.skips_at) {}
-    flow on_window(WindowBegin<Context>& phase) {
+    flow on_window(WindowBegin& phase) {
       if (phase.counters().position == skips_at_) phase.skip();
       return flow::proceed;
     }
-    void on_step(Step<Context>& phase) { seen_->push_back(phase.counters()); }
+    void on_step(Step& phase) { seen_->push_back(phase.counters()); }
 
    private:
     std::vector<Counters>* seen_;

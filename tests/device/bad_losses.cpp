@@ -42,11 +42,10 @@ struct Stops {
   };
   using listens = fr::list<fr::on::step>;
   std::uint64_t at = 0;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Stops const& stops) : at_(stops.at) {}
-    fr::flow on_step(fr::Step<Context>& phase) const {
+    fr::flow on_step(fr::Step& phase) const {
       return phase.counters().step == at_ ? fr::flow::stop : fr::flow::proceed;
     }
 
@@ -62,7 +61,6 @@ struct Alone {
   };
   using listens = fr::list<>;
   using provides = fr::list<fr::service::reduce>;
-  template <class Context>
   struct State {
     explicit State(Alone const&) {}
     double reduce(fr::Quantity, double value) const { return value; }

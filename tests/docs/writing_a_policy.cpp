@@ -75,18 +75,17 @@ struct Interrupt {
   fr::StateDict* save = nullptr;
   fr::StateDict const* load = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Interrupt const& settings) : save_(settings.save), load_(settings.load) {}
 
-    void on_fit_begin(fr::FitBegin<Context>& phase) {
+    void on_fit_begin(fr::FitBegin& phase) {
       if (!load_) return;
       fr::StateReader reader(*load_);
       phase.persist(reader);
     }
-    fr::flow on_step(fr::Step<Context>& phase) {
+    fr::flow on_step(fr::Step& phase) {
       if (!save_ || phase.counters().step != 3) return fr::flow::proceed;
       fr::StateWriter writer(*save_);
       phase.persist(writer);

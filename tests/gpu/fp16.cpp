@@ -40,12 +40,11 @@ struct Scales {
   using after = everything;
   std::vector<Found>* found = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Scales const& settings) : found_(settings.found) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       frugal::StateDict memory;
       frugal::StateWriter writer(memory);
       phase.persist(writer);

@@ -76,12 +76,11 @@ struct Dies {
 
   std::uint64_t at = 0;  ///< steps; 0: never
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Dies const& settings) : at_(settings.at) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step == at_) throw Gone{};
     }
 

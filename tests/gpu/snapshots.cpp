@@ -39,12 +39,11 @@ struct Records {
 
   std::map<std::uint64_t, Tensors>* out = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Records const& settings) : out_(settings.out) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (out_ == nullptr) return;
       out_->insert_or_assign(phase.counters().step,
                              tensors_of(frugal::base_module(phase.module())));

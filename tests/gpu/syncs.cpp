@@ -35,16 +35,15 @@ struct NoSyncs {
   std::uint64_t* watched = nullptr;  ///< steps made under watch
   bool asks = false;                 ///< syncs in the middle of it
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(NoSyncs const& settings) : watched_(settings.watched), asks_(settings.asks) {}
 
-    void on_fit_begin(frugal::FitBegin<Context>& phase) {
+    void on_fit_begin(frugal::FitBegin& phase) {
       number_ = at::ones({}, at::TensorOptions().device(phase.settings().device));
     }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       auto& state = c10::cuda::warning_state();
       std::uint64_t const step = phase.counters().step;
       if (state.get_sync_debug_mode() == SyncDebugMode::L_ERROR) ++*watched_;

@@ -29,11 +29,10 @@ struct Waits {
   std::uint64_t at = 0;
   std::function<void()> call{};
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Waits const& settings) : at_(settings.at), call_(settings.call) {}
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       phase.set_gauge("hours", 0.5);
       phase.set_gauge("dollars", 1.25);
       phase.set_gauge("kilowatt_hours", 0.1);

@@ -51,11 +51,10 @@ struct Adapts {
   void adapt(torch::nn::Module& module) const {
     seen->push_back(module.named_parameters()["first.weight"].detach().clone());
   }
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Adapts const&) {}
-    void on_fit_end(fr::FitEnd<Context>&) {}
+    void on_fit_end(fr::FitEnd&) {}
   };
 };
 

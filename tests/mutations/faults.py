@@ -1173,7 +1173,7 @@ FAULTS = (
         name="stage-without-gradient-asks-no-norm",
         breaks="A stage without a gradient in a window takes no part in the norm: the others wait for it.",
         file="include/frugal/policy/clip/norm.hpp",
-        old="if (gradients.empty() && !Run<Context>::divides) return;",
+        old="if (gradients.empty() && !phase.facts().divides) return;",
         new="if (gradients.empty()) return;",
         check=test("^cluster: pipeline_copies$"),
     ),

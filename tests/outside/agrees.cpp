@@ -55,7 +55,6 @@ struct DataParallel {
   int rank = 0;
   bool adds_gradients = true;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -75,7 +74,7 @@ struct DataParallel {
     }
 
     template <class Next>
-    void around_micro_batch(fr::MicroBatchRun<Context> const& phase, Next&& next) {
+    void around_micro_batch(fr::MicroBatchRun const& phase, Next&& next) {
       next();
       if (!phase.last || !adds_gradients_) return;
       at::NoGradGuard const no_gradients;
@@ -106,14 +105,11 @@ struct Asks {
   std::uint64_t leave_at = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t stop_at = std::numeric_limits<std::uint64_t>::max();
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Asks const& asks) : leave_at_(asks.leave_at), stop_at_(asks.stop_at) {}
-    bool stop_requested(fr::Phase<Context> const& phase) const {
-      return phase.counters().step >= leave_at_;
-    }
-    fr::flow on_step(fr::Step<Context>& phase) const {
+    bool stop_requested(fr::Phase const& phase) const { return phase.counters().step >= leave_at_; }
+    fr::flow on_step(fr::Step& phase) const {
       return phase.counters().step >= stop_at_ ? fr::flow::stop : fr::flow::proceed;
     }
 
@@ -394,11 +390,10 @@ struct PassesOver {
 
   bool it_does = false;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(PassesOver const& settings) : does_(settings.it_does) {}
-    void on_window(fr::WindowBegin<Context>& phase) {
+    void on_window(fr::WindowBegin& phase) {
       if (does_ && phase.counters().step == 5) phase.skip();
       does_ = does_ && phase.counters().step != 5;
     }

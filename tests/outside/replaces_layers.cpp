@@ -45,15 +45,14 @@ struct Adapt {
 
   std::int64_t rank = 2;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Adapt const& settings) : rank_(settings.rank) {}
 
     // [begin hook]
-    void on_module(fr::ModuleSetup<Context>& phase) {
-      torch::nn::SequentialImpl& layers = *phase.module();
+    void on_module(fr::ModuleSetup& phase) {
+      auto& layers = phase.module_as<torch::nn::SequentialImpl>();
       std::uint32_t index = 0;
       for (torch::nn::AnyModule& layer : layers) {
         std::string const name = std::to_string(index++);
@@ -173,24 +172,17 @@ TEST_CASE("a resumed run builds its layers again and continues with the same bit
   }
 }
 
-/// Replaces the trainer's module.
-struct Swap {
-  struct kind : fr::optional_kind {
-    static constexpr std::string_view name = "outside.Swap";
-  };
-  using listens = fr::list<fr::on::module>;
-  template <class Context>
-  struct State {
-    explicit State(Swap const&) {}
-    void on_module(fr::ModuleSetup<Context>& phase) { phase.module() = network(); }
-  };
-};
-
-TEST_CASE("a policy that replaces the module itself is refused") {
-  fr::Trainer trainer{network(), fr::CrossEntropy{}, fr::Settings{}, fr::Optimize<fr::AdamW>{},
-                      Swap{}};
-  fr::TensorDataset train(samples(8), {.batch = 4});
-  CHECK_THROWS_AS(trainer.fit(train), fr::ModuleError);
+TEST_CASE("a policy that expects a module of another class is told both") {
+  fr::Settings const settings;
+  torch::nn::Linear module(2, 2);
+  fr::RunState run{.root = *module, .settings = settings};
+  fr::ModuleSetup const phase(run);
+  CHECK(&phase.module_as<torch::nn::LinearImpl>() == module.get());
+  CHECK_THROWS_WITH_AS(
+      phase.module_as<torch::nn::SequentialImpl>(),
+      doctest::Contains("another class than a policy expects (torch::nn::SequentialImpl): it is "
+                        "torch::nn::LinearImpl"),
+      fr::ModuleError);
 }
 
 }  // namespace frugal_test::outside_replaces_layers

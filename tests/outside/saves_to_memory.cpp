@@ -31,7 +31,6 @@ struct MemorySave {
   fr::StateDict* store = nullptr;
   bool is_full = false;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -40,14 +39,14 @@ struct MemorySave {
       run_.with_kept = true;
     }
 
-    void on_fit_begin(fr::FitBegin<Context>& phase) {
+    void on_fit_begin(fr::FitBegin& phase) {
       if (store_->values.empty()) return;
       fr::StateReader reader(*store_);
       run_.persist(reader);
       phase.restore(run_);
       phase.resumed({.from = "memory", .step = phase.counters().step}, 0);
     }
-    bool save(fr::CheckpointPhase<Context>& phase) {
+    bool save(fr::CheckpointPhase& phase) {
       if (is_full_) return false;
       phase.take(run_, fr::Part::resumable);
       *store_ = {};
@@ -57,7 +56,7 @@ struct MemorySave {
       return true;
     }
     double save_seconds() const { return 0; }
-    void on_fit_end(fr::FitEnd<Context>& phase) {
+    void on_fit_end(fr::FitEnd& phase) {
       if (!phase.preempted()) static_cast<void>(phase.save());
     }
 
@@ -80,19 +79,18 @@ struct Asks {
   std::uint64_t save_at = 0;
   bool stop_at_begin = false;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Asks const& asks) : save_at_(asks.save_at), stop_(asks.stop_at_begin) {}
 
-    fr::flow on_fit_begin(fr::FitBegin<Context>&) const {
+    fr::flow on_fit_begin(fr::FitBegin&) const {
       return stop_ ? fr::flow::stop : fr::flow::proceed;
     }
-    void on_step(fr::Step<Context>& phase) const {
+    void on_step(fr::Step& phase) const {
       if (phase.counters().step == save_at_) CHECK(phase.save());
     }
-    void on_preempt(fr::Preemption<Context>& phase) const { static_cast<void>(phase.save()); }
+    void on_preempt(fr::Preemption& phase) const { static_cast<void>(phase.save()); }
 
    private:
     std::uint64_t save_at_;
@@ -109,11 +107,10 @@ struct Counts {
 
   fr::Outcome<std::uint64_t> steps{};
 
-  template <class Context>
   class State {
    public:
     explicit State(Counts const& counts) : out_(&counts.steps) {}
-    void on_step(fr::Step<Context>&) { out_->set(++steps_); }
+    void on_step(fr::Step&) { out_->set(++steps_); }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps_);

@@ -30,12 +30,11 @@ struct PassOver {
   using listens = fr::list<fr::on::window>;
   using provides = fr::list<fr::service::recover>;
 
-  template <class Context>
   class State {
    public:
     explicit State(PassOver const&) {}
 
-    void on_window(fr::WindowBegin<Context>& phase) {
+    void on_window(fr::WindowBegin& phase) {
       if (is_bad(phase.counters())) {
         phase.skip();
       } else {
@@ -43,7 +42,7 @@ struct PassOver {
       }
     }
 
-    bool recover(fr::CheckpointPhase<Context>& phase, fr::LossError const& error) {
+    bool recover(fr::CheckpointPhase& phase, fr::LossError const& error) {
       if (before_.empty()) return false;
       // restore() also restores this State, as it was when the snapshot was taken.
       std::vector<std::uint64_t> bad = bad_;

@@ -35,14 +35,13 @@ struct Leaves {
   std::atomic<bool> const* asked = nullptr;
   fr::Outcome<Left> outcome{};
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Leaves const& settings) : asked_(settings.asked), outcome_(&settings.outcome) {}
 
-    bool stop_requested(fr::Phase<Context> const&) const { return *asked_; }
-    void on_preempt(fr::Preemption<Context>& phase) {
+    bool stop_requested(fr::Phase const&) const { return *asked_; }
+    void on_preempt(fr::Preemption& phase) {
       outcome_->set({phase.has_begun, phase.saved, phase.requested_by()});
     }
 
@@ -68,14 +67,13 @@ struct Tally {
 
   fr::Outcome<Told> told{};
 
-  template <class Context>
   class State {
    public:
     explicit State(Tally const& settings) : out_(&settings.told) {}
 
-    void on_step(fr::Step<Context>&) { count(told_.steps); }
-    void on_epoch_end(fr::EpochEnd<Context>&) { count(told_.epochs); }
-    void on_validated(fr::Validated<Context>&) { count(told_.validations); }
+    void on_step(fr::Step&) { count(told_.steps); }
+    void on_epoch_end(fr::EpochEnd&) { count(told_.epochs); }
+    void on_validated(fr::Validated&) { count(told_.validations); }
 
     template <class Archive>
     void persist(Archive& archive) {

@@ -27,14 +27,13 @@ struct TwoOfThree {
 
   std::uint64_t budget = std::numeric_limits<std::uint64_t>::max();  ///< windows
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // the counters hold all state
     explicit State(TwoOfThree const& settings) : budget_(settings.budget) {}
 
     // [begin hook]
-    fr::flow on_window(fr::WindowBegin<Context>& phase) const {
+    fr::flow on_window(fr::WindowBegin& phase) const {
       fr::Counters const& now = phase.counters();
       std::uint64_t const windows = now.step + now.non_finite_windows + now.skipped_windows;
       if (windows >= budget_) return fr::flow::stop;

@@ -132,11 +132,10 @@ struct Refuses {
   using after = frugal::list<frugal::kinds::early_stop>;  // which has counted by then
   bool* armed = nullptr;
   std::vector<std::uint64_t>* seen = nullptr;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Refuses const& settings) : armed(settings.armed), seen(settings.seen) {}
-    void on_validated(frugal::Validated<Context>& phase) {
+    void on_validated(frugal::Validated& phase) {
       if (phase.counters().step == 10 && std::exchange(*armed, false)) {
         throw std::runtime_error("the disk of the plots is full");
       }

@@ -536,12 +536,11 @@ struct Norms {
   using after = everything;
   std::vector<double>* seen = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Norms const& settings) : seen_(settings.seen) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       seen_->push_back(phase.gradient_norm().value());
       seen_->push_back(phase.last_loss());
     }

@@ -334,12 +334,11 @@ struct Landlord {
   using listens = frugal::list<frugal::on::step>;
   std::uint64_t at = 0;
 
-  template <class Context>
   struct State {
     using transient = void;
     std::uint64_t at;
     explicit State(Landlord const& settings) : at(settings.at) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().micro_batch == at) ::raise(SIGTERM);
     }
   };

@@ -204,12 +204,11 @@ struct Spoiler {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
   std::filesystem::path folder;
-  template <class Context>
   struct State {
     using transient = void;
     std::filesystem::path folder;
     explicit State(Spoiler const& settings) : folder(settings.folder) {}
-    void on_step(frugal::Step<Context>&) {
+    void on_step(frugal::Step&) {
       std::filesystem::rename(folder / "checkpoints", folder / "aside");
       std::ofstream(folder / "checkpoints") << "no folder";
     }
@@ -410,13 +409,12 @@ struct Late {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::fit_end>;
   using before = frugal::list<frugal::kinds::spot>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Late const&) {}
     State(State const&) = delete;
     ~State() { ::raise(SIGTERM); }
-    void on_fit_end(frugal::FitEnd<Context>&) {}
+    void on_fit_end(frugal::FitEnd&) {}
   };
 };
 
@@ -442,12 +440,11 @@ struct SlowCheckpoint {
   using kind = frugal::kinds::checkpoint;
   using listens = frugal::list<frugal::on::step>;
   using provides = frugal::list<frugal::service::save>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(SlowCheckpoint const&) {}
-    void on_step(frugal::Step<Context>&) {}
-    bool save(frugal::CheckpointPhase<Context>&) { return true; }
+    void on_step(frugal::Step&) {}
+    bool save(frugal::CheckpointPhase&) { return true; }
     double save_seconds() const { return 42.5; }
   };
 };

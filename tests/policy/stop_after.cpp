@@ -37,21 +37,20 @@ struct Slow {
   std::uint64_t step = 0;
   std::uint64_t epoch = 0;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Slow const& settings) : step_(settings.step), epoch_(settings.epoch) {}
 
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step == step_) pass(phase);
     }
-    void on_epoch_end(frugal::EpochEnd<Context>& phase) {
+    void on_epoch_end(frugal::EpochEnd& phase) {
       if (phase.counters().epoch == epoch_) pass(phase);
     }
 
    private:
-    static void pass(frugal::CheckpointPhase<Context>& phase) {
+    static void pass(frugal::CheckpointPhase& phase) {
       phase.run_state().began -= std::chrono::hours(2);
     }
 

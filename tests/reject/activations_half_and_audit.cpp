@@ -12,10 +12,9 @@ using namespace frugal;
 struct OwnAudit {
   using kind = kinds::audit;
   using listens = list<on::fit_end>;
-  template <class Context>
   struct State {
     explicit State(OwnAudit const&) {}
-    void on_fit_end(FitEnd<Context>&) {}
+    void on_fit_end(FitEnd&) {}
   };
 };
 

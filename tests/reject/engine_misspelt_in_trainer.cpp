@@ -12,19 +12,17 @@ using namespace frugal;
 struct Sound {
   using kind = kinds::progress;
   using listens = list<on::step>;
-  template <class Context>
   struct State {
     explicit State(Sound const&) {}
-    void on_step(Step<Context>&) {}
+    void on_step(Step&) {}
   };
 };
 struct Misspelt {
   using kind = kinds::progress;
   using listens = list<on::step>;
-  template <class Context>
   struct State {
     explicit State(Misspelt const&) {}
-    void on_stpe(Step<Context>&) {}
+    void on_stpe(Step&) {}
   };
 };
 template <class... Ps>

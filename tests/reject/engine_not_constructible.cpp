@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy listens to hooks and has no State<Context> that is constructible from the policy's value. Write one, with `explicit State(Policy const&)`.
+// expect: frugal: this policy listens to hooks and has no State that is constructible from the policy's value. Write one, with `explicit State(Policy const&)`.
 #include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

@@ -16,10 +16,9 @@ struct Between {
   using listens = list<on::step>;
   using after = list<kinds::validate>;
   using before = Before;
-  template <class Context>
   struct State {
     explicit State(Between const&) {}
-    void on_step(Step<Context>&) {}
+    void on_step(Step&) {}
   };
 };
 template <class... Ps>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy's around_forward cannot be called with what the loop gives it. Write around_forward(Forward<Context> const&, auto&& next) and return next().
+// expect: frugal: this policy's around_forward cannot be called with what the loop gives it. Write around_forward(Forward const&, auto&& next) and return next().
 #include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

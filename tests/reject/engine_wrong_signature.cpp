@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy's on_step cannot be called with what the loop gives it. Write on_step(Step<Context>&).
+// expect: frugal: this policy's on_step cannot be called with what the loop gives it. Write on_step(Step&).
 #include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

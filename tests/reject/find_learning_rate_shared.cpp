@@ -21,12 +21,11 @@ struct Shares {
   MicroBatches own(int micro_batches) const {
     return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
   }
-  template <class Context>
   struct State {
     explicit State(Shares const&) {}
     double reduce(Quantity, double value) { return value; }
     at::Tensor reduce(Quantity, at::Tensor value) { return value; }
-    void join(SharedWindow<Context>&) {}
+    void join(SharedWindow&) {}
     bool is_first() const { return true; }
     std::string from_first(std::string const& text) { return text; }
     std::string first_of(std::string const& text) { return text; }

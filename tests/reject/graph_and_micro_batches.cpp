@@ -18,11 +18,10 @@ struct EachEpoch {
     static constexpr std::string_view name = "EachEpoch";
   };
   using listens = list<frugal::around::epoch>;
-  template <class Context>
   struct State {
     explicit State(EachEpoch const&) {}
     template <class Next>
-    void around_epoch(EpochRun<Context> const&, Next&& next) {
+    void around_epoch(EpochRun const&, Next&& next) {
       next();
     }
   };
@@ -32,11 +31,10 @@ struct EachMicroBatch {
     static constexpr std::string_view name = "EachMicroBatch";
   };
   using listens = list<frugal::around::micro_batch>;
-  template <class Context>
   struct State {
     explicit State(EachMicroBatch const&) {}
     template <class Next>
-    void around_micro_batch(MicroBatchRun<Context> const&, Next&& next) {
+    void around_micro_batch(MicroBatchRun const&, Next&& next) {
       next();
     }
   };

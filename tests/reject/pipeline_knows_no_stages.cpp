@@ -17,11 +17,10 @@ struct Divides {
   using listens = list<on::fit_begin>;
   using demands = list<frugal::detail::KnowsStages>;
   static constexpr bool knows_stages = true;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Divides const&) {}
-    void on_fit_begin(FitBegin<Context>&) {}
+    void on_fit_begin(FitBegin&) {}
   };
 };
 

@@ -15,11 +15,10 @@ struct Compresses {
   };
   using listens = list<on::fit_begin>;
   using conflicts = typename Wire<PowerSGD<4>>::conflicts;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Compresses const&) {}
-    void on_fit_begin(FitBegin<Context>&) {}
+    void on_fit_begin(FitBegin&) {}
   };
 };
 

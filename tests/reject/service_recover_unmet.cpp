@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this policy provides service::recover, and its State lacks the member. Write `bool recover(CheckpointPhase<Context>&, LossError const&)`.
+// expect: frugal: this policy provides service::recover, and its State lacks the member. Write `bool recover(CheckpointPhase&, LossError const&)`.
 #include <frugal/core.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -13,11 +13,10 @@ struct Sound {
   };
   using listens = list<frugal::on::window>;
   using provides = list<frugal::service::recover>;
-  template <class Context>
   struct State {
     explicit State(Sound const&) {}
-    void on_window(WindowBegin<Context>&) {}
-    bool recover(CheckpointPhase<Context>&, LossError const&) { return false; }
+    void on_window(WindowBegin&) {}
+    bool recover(CheckpointPhase&, LossError const&) { return false; }
   };
 };
 using SoundEngine = frugal::Context<torch::nn::Linear, Sound>::engine;
@@ -29,11 +28,10 @@ struct Unsound {
   };
   using listens = list<frugal::on::window>;
   using provides = list<frugal::service::recover>;
-  template <class Context>
   struct State {
     explicit State(Unsound const&) {}
-    void on_window(WindowBegin<Context>&) {}
-    void recover(CheckpointPhase<Context>&) {}
+    void on_window(WindowBegin&) {}
+    void recover(CheckpointPhase&) {}
   };
 };
 using UnsoundEngine = frugal::Context<torch::nn::Linear, Unsound>::engine;

@@ -16,7 +16,6 @@ struct Agrees {
   };
   using listens = list<>;
   using provides = list<frugal::service::reduce>;
-  template <class Context>
   struct State {
     explicit State(Agrees const&) {}
     double reduce(Quantity, double value) { return value; }

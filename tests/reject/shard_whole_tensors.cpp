@@ -16,11 +16,10 @@ struct DividesStates {
   };
   using listens = list<on::fit_begin>;
   using demands = list<frugal::detail::WorksOnParts>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(DividesStates const&) {}
-    void on_fit_begin(FitBegin<Context>&) {}
+    void on_fit_begin(FitBegin&) {}
   };
 };
 

@@ -25,14 +25,13 @@ struct Divides {
   using listens = list<on::fit_begin>;
   using provides = list<service::reduce, service::share>;
   MicroBatches own(int) const { return {}; }
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Divides const&) {}
-    void on_fit_begin(FitBegin<Context>&) {}
+    void on_fit_begin(FitBegin&) {}
     double reduce(Quantity, double value) { return value; }
     at::Tensor reduce(Quantity, at::Tensor value) { return value; }
-    void join(SharedWindow<Context>&) {}
+    void join(SharedWindow&) {}
     bool is_first() const { return true; }
     std::string from_first(std::string const& text) { return text; }
     std::string first_of(std::string const& text) { return text; }

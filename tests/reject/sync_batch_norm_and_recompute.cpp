@@ -16,11 +16,10 @@ struct Syncs {
   };
   using listens = list<on::fit_begin>;
   using conflicts = frugal::detail::SyncBatchNormConflicts;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Syncs const&) {}
-    void on_fit_begin(FitBegin<Context>&) {}
+    void on_fit_begin(FitBegin&) {}
   };
 };
 

@@ -65,14 +65,13 @@ struct Hourly {
 
   Tale* tale = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Hourly const& settings) : tale_(settings.tale) {}
 
-    void on_backward(frugal::Backward<Context> const&) { now += 3600; }
-    void on_recorded(frugal::Recorded<Context> const& phase) {
+    void on_backward(frugal::Backward const&) { now += 3600; }
+    void on_recorded(frugal::Recorded const& phase) {
       if (!tale_ || phase.event.name != "budget") return;
       Told told{phase.event.at.step, 0, ""};
       for (auto const& [name, value] : phase.event.fields) {
@@ -208,12 +207,11 @@ struct Late {
   using listens = frugal::list<frugal::on::epoch_end>;
   using after = frugal::list<frugal::kinds::budget>;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Late const&) {}
-    void on_epoch_end(frugal::EpochEnd<Context>& phase) {
+    void on_epoch_end(frugal::EpochEnd& phase) {
       if (phase.counters().epoch == 3) now += 2 * 3600;
     }
   };
@@ -240,12 +238,11 @@ struct Preempts {
   std::stop_source asked{};
   std::uint64_t at = 0;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Preempts const& settings) : asked_(settings.asked), at_(settings.at) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step != at_) return;
       now += 20 * 3600;
       asked_.request_stop();

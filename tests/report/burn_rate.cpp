@@ -45,13 +45,12 @@ struct Minutely {
 
   Told* told = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Minutely const& settings) : told_(settings.told) {}
-    void on_backward(frugal::Backward<Context> const&) { now += 60; }
-    void on_recorded(frugal::Recorded<Context> const& phase) {
+    void on_backward(frugal::Backward const&) { now += 60; }
+    void on_recorded(frugal::Recorded const& phase) {
       if (!told_ || phase.event.name != "budget") return;
       for (auto const& [name, value] : phase.event.fields) {
         if (name != "action" || std::get<std::string>(value) != "stop") continue;

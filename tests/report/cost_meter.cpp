@@ -56,17 +56,16 @@ struct Passing {
   double seconds = 3600;  ///< per step
   Shown* shown = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Passing const& settings) : seconds_(settings.seconds), shown_(settings.shown) {}
 
-    void on_backward(frugal::Backward<Context> const&) { now += seconds_; }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_backward(frugal::Backward const&) { now += seconds_; }
+    void on_step(frugal::Step& phase) {
       if (shown_) shown_->projected.push_back(phase.gauges().find("dollars_projected"));
     }
-    void on_fit_end(frugal::FitEnd<Context>& phase) {
+    void on_fit_end(frugal::FitEnd& phase) {
       if (!shown_) return;
       shown_->events = phase.events();
       shown_->gauges = phase.gauges();
@@ -280,12 +279,11 @@ struct GoneAtEnd {
   using before = frugal::list<frugal::kinds::checkpoint>;
   bool dies = true;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(GoneAtEnd const& settings) : dies_(settings.dies) {}
-    void on_fit_end(frugal::FitEnd<Context>&) {
+    void on_fit_end(frugal::FitEnd&) {
       if (!dies_) return;
       now += 1800;
       throw Gone{};

@@ -118,11 +118,10 @@ struct Early {
   };
   using listens = fr::list<fr::on::ready>;
   Frozen* into = nullptr;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Early const& settings) : into(settings.into) {}
-    void on_ready(fr::Ready<Context>& phase) {
+    void on_ready(fr::Ready& phase) {
       if (phase.counters().step == 0 && into != nullptr) *into = freeze(phase);
     }
     Frozen* into;

@@ -33,12 +33,9 @@ struct Silent {
     static constexpr std::string_view name = "Silent";
   };
   using listens = frugal::list<frugal::around::validate>;  // may add the metric that is watched
-  template <class Context>
   struct State {
     explicit State(Silent const&) {}
-    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, auto&& next) {
-      return next();
-    }
+    frugal::Metrics around_validate(frugal::ValidationRun const&, auto&& next) { return next(); }
   };
 };
 

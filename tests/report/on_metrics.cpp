@@ -51,14 +51,13 @@ struct Recording {
   };
   using listens = frugal::list<frugal::on::fit_begin, frugal::on::step>;
   using before = frugal::list<frugal::kinds::on_metrics>;
-  template <class Context>
   struct State {
     explicit State(Recording const&) {}
-    void on_fit_begin(frugal::FitBegin<Context>& phase) {
+    void on_fit_begin(frugal::FitBegin& phase) {
       phase.set_gauge("dollars", 1.5);
       phase.record({"price", {{"device", std::string("CPU")}}});
     }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step == 3) phase.record({"third", {{"at", std::uint64_t{3}}}});
     }
   };

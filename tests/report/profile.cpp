@@ -310,13 +310,12 @@ struct Listener {
   std::vector<frugal::Event>* events = nullptr;
   std::optional<double>* idle = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Listener const& settings) : events_(settings.events), idle_(settings.idle) {}
-    void on_recorded(frugal::Recorded<Context>& phase) { events_->push_back(phase.event); }
-    void on_step(frugal::Step<Context>& phase) { *idle_ = phase.gauges().find("device_idle"); }
+    void on_recorded(frugal::Recorded& phase) { events_->push_back(phase.event); }
+    void on_step(frugal::Step& phase) { *idle_ = phase.gauges().find("device_idle"); }
 
    private:
     std::vector<frugal::Event>* events_;

@@ -307,10 +307,9 @@ struct Spends {
   };
   using listens = frugal::list<frugal::on::step>;
   using before = frugal::list<frugal::kinds::progress>;
-  template <class Context>
   struct State {
     explicit State(Spends const&) {}
-    void on_step(frugal::Step<Context> const& phase) const {
+    void on_step(frugal::Step const& phase) const {
       phase.set_gauge("dollars", 0.25 * static_cast<double>(phase.counters().step));
       phase.set_gauge("dollars_projected", 2.5);
     }

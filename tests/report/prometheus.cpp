@@ -137,11 +137,10 @@ struct Vanishing {
   using listens = frugal::list<frugal::on::step>;
   using before = frugal::list<frugal::kinds::prometheus>;
   std::filesystem::path folder;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Vanishing const& settings) : folder_(settings.folder) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step == 3) {
         std::filesystem::remove_all(folder_);
         std::ofstream(folder_) << "in the way";

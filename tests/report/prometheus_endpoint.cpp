@@ -43,11 +43,10 @@ struct Each {
   using listens = frugal::list<frugal::on::step>;
   using after = frugal::list<frugal::kinds::prometheus_endpoint>;
   std::function<void(std::uint64_t)> call;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Each const& settings) : call_(settings.call) {}
-    void on_step(frugal::Step<Context>& phase) { call_(phase.counters().step); }
+    void on_step(frugal::Step& phase) { call_(phase.counters().step); }
     std::function<void(std::uint64_t)> call_;
   };
 };

@@ -146,13 +146,12 @@ struct PreemptedAt {
   using listens = fr::list<fr::on::step, fr::query::stop_requested>;
   std::uint64_t step = 0;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(PreemptedAt const& settings) : at_(settings.step) {}
-    void on_step(fr::Step<Context>& phase) { step_ = phase.counters().step; }
-    bool stop_requested(fr::Phase<Context> const&) const { return at_ != 0 && step_ == at_; }
+    void on_step(fr::Step& phase) { step_ = phase.counters().step; }
+    bool stop_requested(fr::Phase const&) const { return at_ != 0 && step_ == at_; }
 
    private:
     std::uint64_t at_;
@@ -262,13 +261,12 @@ struct FullUntil {
   using after = fr::list<fr::kinds::tensorboard>;
   std::uint64_t step = 3;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(FullUntil const& settings) : until_(settings.step) {}
-    void on_fit_begin(fr::FitBegin<Context>&) { full_.emplace(); }
-    void on_step(fr::Step<Context>& phase) {
+    void on_fit_begin(fr::FitBegin&) { full_.emplace(); }
+    void on_step(fr::Step& phase) {
       if (phase.counters().step == until_) full_.reset();
     }
 

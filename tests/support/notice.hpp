@@ -36,11 +36,10 @@ struct Notice {
     return more;
   }
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Notice const& notice) : step(notice.step) {}
-    bool stop_requested(frugal::Phase<Context> const& phase) const {
+    bool stop_requested(frugal::Phase const& phase) const {
       return step != 0 && phase.counters().step + 1 >= step;
     }
     std::uint64_t step;

@@ -154,18 +154,17 @@ struct Spy {
   Seen* seen = nullptr;
   std::function<void(frugal::Counters const&)> each_step{};
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Spy const& spy) : seen_(spy.seen), each_step_(spy.each_step) {}
 
-    void on_loss(frugal::LossReady<Context>& phase) {
+    void on_loss(frugal::LossReady& phase) {
       if (!seen_) return;
       seen_->losses.push_back(phase.loss.value.template item<double>());
       seen_->weights.push_back(*phase.loss.weight);
     }
-    void on_update(frugal::Update<Context>& phase) {
+    void on_update(frugal::Update& phase) {
       if (!seen_) return;
       seen_->rates.push_back(phase.learning_rate_factor());
       double sum = 0;
@@ -174,15 +173,15 @@ struct Spy {
       }
       seen_->gradient_norms.push_back(std::sqrt(sum));
     }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (each_step_) each_step_(phase.counters());
     }
-    void on_validated(frugal::Validated<Context>& phase) {
+    void on_validated(frugal::Validated& phase) {
       if (!seen_) return;
       seen_->validations.push_back({phase.counters().epoch, phase.counters().step, phase.metrics});
       seen_->validated_at.push_back(phase.counters().step);
     }
-    void on_epoch_end(frugal::EpochEnd<Context>& phase) {
+    void on_epoch_end(frugal::EpochEnd& phase) {
       if (seen_) seen_->epoch_losses.push_back(phase.mean_loss());
     }
 
@@ -233,7 +232,6 @@ struct Resume {
   std::map<std::uint64_t, Frozen>* after_epoch = nullptr;
   std::uint64_t stop_at = std::numeric_limits<std::uint64_t>::max();  ///< steps
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -243,7 +241,7 @@ struct Resume {
           after_epoch_(settings.after_epoch),
           stop_at_(settings.stop_at) {}
 
-    void on_fit_begin(frugal::FitBegin<Context>& phase) {
+    void on_fit_begin(frugal::FitBegin& phase) {
       if (!from_) return;
       put_back(frugal::base_module(phase.module()), from_->module);
       auto generator = at::detail::getDefaultCPUGenerator();
@@ -251,12 +249,12 @@ struct Resume {
       frugal::StateReader reader(from_->run);
       phase.persist(reader);
     }
-    frugal::flow on_step(frugal::Step<Context>& phase) {
+    frugal::flow on_step(frugal::Step& phase) {
       std::uint64_t const step = phase.counters().step;
       if (after_step_) after_step_->insert_or_assign(step, freeze(phase));
       return step >= stop_at_ ? frugal::flow::stop : frugal::flow::proceed;
     }
-    void on_epoch_end(frugal::EpochEnd<Context>& phase) {
+    void on_epoch_end(frugal::EpochEnd& phase) {
       if (!after_epoch_) return;
       after_epoch_->insert_or_assign(phase.counters().epoch, freeze(phase));
     }

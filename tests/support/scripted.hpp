@@ -37,11 +37,10 @@ struct AddsNothing {
     static constexpr std::string_view name = "test.AddsNothing";
   };
   using listens = frugal::list<frugal::around::validate>;
-  template <class Context>
   struct State {
     explicit State(AddsNothing const&) {}
     template <class Next>
-    frugal::Metrics around_validate(frugal::ValidationRun<Context> const&, Next&& next) {
+    frugal::Metrics around_validate(frugal::ValidationRun const&, Next&& next) {
       return next();
     }
   };

@@ -98,11 +98,10 @@ struct CountMoments {
   static constexpr bool knows_ranks = true;
   std::int64_t* count = nullptr;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(CountMoments const& settings) : count(settings.count) {}
-    void on_step(fr::Step<Context>& phase) {
+    void on_step(fr::Step& phase) {
       if (count == nullptr) return;
       fr::ParameterParts const* const parts = phase.parts();
       *count = 0;

@@ -78,7 +78,6 @@ struct Distil {
     return {.teachers = teachers, .alpha = alpha, .hidden = hidden, .attention = attention};
   }
 
-  template <class Context>
   class State {
    public:
     explicit State(Distil const& policy) : policy_(policy) {}
@@ -88,7 +87,7 @@ struct Distil {
       if (lesson_) policy_.lessons->end(*student_, lesson_.get());
     }
 
-    void on_module(ModuleSetup<Context>& phase) {
+    void on_module(ModuleSetup& phase) {
       student_ = &base_module(phase.module());
       lesson_ = policy_.lessons->begin(*student_, policy_.settings(), /*adapts=*/true);
       identity_ = lesson_->identity;

@@ -357,12 +357,11 @@ struct Lora {
     alone.keep();
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Lora const&) {}
-    void on_gradients(Gradients<Context>& phase) { first_.check(phase.parameters(), "Lora"); }
+    void on_gradients(Gradients& phase) { first_.check(phase.parameters(), "Lora"); }
 
    private:
     detail::FirstGradients first_;

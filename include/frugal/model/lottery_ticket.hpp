@@ -152,14 +152,13 @@ struct TicketRound {
   int number = 0;  ///< 0 is the run of the whole network
   std::shared_ptr<detail::RoundsSoFar> draw{};
 
-  template <class Context>
   class State {
    public:
     // What it has is the draw's, which outlives the run.
     using transient = void;
     explicit State(TicketRound const& round) : number_(round.number), draw_(round.draw) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (!draw_) {
         throw SettingsError({.what = "a TicketRound belongs to no draw",
                              .where = "LotteryTicket",
@@ -177,26 +176,26 @@ struct TicketRound {
     }
 
     // In on_ready the whole run goes back: weights, moments, generators, the place in the data.
-    void on_ready(Ready<Context>& phase) {
+    void on_ready(Ready& phase) {
       if (number_ == 0) return;
       phase.restore(draw_->start);
       draw_->trained.mask_weights();
     }
 
     // When a window begins, every policy has seen the step before it.
-    void on_window(WindowBegin<Context>& phase) {
+    void on_window(WindowBegin& phase) {
       if (number_ != 0 || !draw_->start.empty()) return;
       if (phase.counters().step == draw_->rewind) phase.take(draw_->start, Part::resumable);
     }
 
-    void on_gradients(Gradients<Context>&) {
+    void on_gradients(Gradients&) {
       if (draw_) draw_->trained.mask_gradients();
     }
-    void on_update(Update<Context>&) {
+    void on_update(Update&) {
       if (draw_) draw_->trained.mask_weights();
     }
 
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       if (!draw_->start.empty() || phase.preempted()) return;
       throw SettingsError({.what = "the run ended at step " +
                                    std::to_string(phase.counters().step) +

@@ -167,18 +167,16 @@ struct Prune {
            ", and the run ends at step " + std::to_string(*horizon.total_steps);
   }
 
-  template <class Context>
   class State;
 };
 
 template <class Rule, class... Options>
-template <class Context>
 class Prune<Rule, Options...>::State {
  public:
   explicit State(Prune const& settings) : settings_(settings), pruned_(&settings.pruned) {}
 
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     next();
     // EarlyStop puts weights back after all others have seen the end.
     if (!phase.run_state().restored_step || masked_.holds()) return;
@@ -188,7 +186,7 @@ class Prune<Rule, Options...>::State {
                "the pruning");
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     if constexpr (!n_of_m) detail::require_sparsity(settings_.sparsity);
     if (std::string const text = settings_.outlook(phase.horizon()); !text.empty()) {
       phase.warn("Prune: " + text);
@@ -208,13 +206,13 @@ class Prune<Rule, Options...>::State {
   }
 
   // Not in on_fit_begin: a checkpoint's weights may come after that.
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     advance(phase.counters());
     masked_.mask_weights();
     phase.set_gauge("sparsity", masked_.sparsity());
   }
 
-  void on_gradients(Gradients<Context>& phase) {
+  void on_gradients(Gradients& phase) {
     if constexpr (movement) {
       at::NoGradGuard const no_gradients;
       at::Tensor const& overflow = phase.overflow();
@@ -231,9 +229,9 @@ class Prune<Rule, Options...>::State {
     masked_.mask_gradients();
   }
 
-  void on_update(Update<Context>&) { masked_.mask_weights(); }
+  void on_update(Update&) { masked_.mask_weights(); }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if constexpr (changes) {
       if (!advance(phase.counters())) return;
       masked_.mask_weights();
@@ -241,7 +239,7 @@ class Prune<Rule, Options...>::State {
     }
   }
 
-  void on_fit_end(FitEnd<Context>&) {
+  void on_fit_end(FitEnd&) {
     PrunedWeights found{.masks = {}, .sparsity = masked_.sparsity()};
     for (std::size_t i = 0; i < masked_.names.size(); ++i) {
       found.masks.emplace(masked_.names[i], masked_.masks[i]);

@@ -176,12 +176,11 @@ struct Qat<INT8, Ranges> {
     });
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // the module has the ranges
     explicit State(Qat const&) {}
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       detail::require_not_quantised(base_module(phase.module()));
     }
   };

@@ -82,21 +82,20 @@ struct Unfreeze {
     alone.keep();
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // the counters have it
     explicit State(Unfreeze const&) {}
 
     /// Before anything asks which parameters are trained.
-    void on_module(ModuleSetup<Context>& phase) {
+    void on_module(ModuleSetup& phase) {
       find(base_module(phase.module()));
       for (auto const& part : tensors_) phase.hold(part);
     }
-    void on_fit_begin(FitBegin<Context>& phase) { apply(phase, unfrozen_at(phase.counters())); }
+    void on_fit_begin(FitBegin& phase) { apply(phase, unfrozen_at(phase.counters())); }
     // A resumed run continues where it was.
-    void on_ready(Ready<Context>& phase) { apply(phase, unfrozen_at(phase.counters())); }
-    void on_window(WindowBegin<Context>& phase) {
+    void on_ready(Ready& phase) { apply(phase, unfrozen_at(phase.counters())); }
+    void on_window(WindowBegin& phase) {
       std::size_t const wanted = unfrozen_at(phase.counters());
       if (wanted != unfrozen_) [[unlikely]]
         apply(phase, wanted);

@@ -143,18 +143,16 @@ struct WarmStart {
     }
   }
 
-  template <class Context>
   class State;
 };
 
-template <class Context>
 class WarmStart::State {
  public:
   using transient = void;
 
   explicit State(WarmStart const& settings) : settings_(&settings) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     // Also if they were postponed: the checkpoints may all be damaged, or Checkpoint may not resume.
     phase.when_restored([this, phase]() mutable {
       if (phase.run_state().resumed || replaced_) return;
@@ -168,7 +166,7 @@ class WarmStart::State {
   }
 
   /// Checkpoint has taken weights of its own choice (Resume::Weights).
-  void on_recorded(Recorded<Context>& phase) {
+  void on_recorded(Recorded& phase) {
     if (phase.event.name == "weights") replaced_ = true;
   }
 

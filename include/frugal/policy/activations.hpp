@@ -99,7 +99,6 @@ struct Activations {
   // Offload allocates host memory, which is impossible within a capture.
   static constexpr bool capturable = detail::is_half_format<Format>;
 
-  template <class Context>
   class State {
     static constexpr bool offloads = std::same_as<Format, Offload>;
 
@@ -107,7 +106,7 @@ struct Activations {
     using transient = void;
     explicit State(Activations const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (offloads && phase.settings().device.is_cpu()) {
         phase.warn(
             "Activations<Offload> does nothing on the CPU, whose memory is the host's; "
@@ -116,7 +115,7 @@ struct Activations {
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       bool const in_place = offloads && phase.device().is_cpu();
       if (!phase.training || !at::GradMode::is_enabled() || in_place) return next();
       detail::Packing<detail::PackedAs<Format>> packing(format(phase.device()));

@@ -13,8 +13,8 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch/memory.hpp>
 #include <frugal/policy/auto_batch/search.hpp>
@@ -74,7 +74,7 @@ class AutoBatch::State {
         look_(settings.look),
         outcome_(&settings.outcome) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     outcome_->clear();
     c10::Device const device = phase.settings().device;
     require_settings(device);
@@ -101,7 +101,7 @@ class AutoBatch::State {
   /// step, without overflow. `undo()` restores the slots, which a failed step may have left
   /// half-updated. `held()` returns the bytes held for restoring.
   template <class Step, class WindowRetry>
-  std::int64_t find(Phase<Context> const& phase, std::int64_t batch, std::int64_t held, Step&& step,
+  std::int64_t find(Phase const& phase, std::int64_t batch, std::int64_t held, Step&& step,
                     WindowRetry&& undo) {
     if (host_) host_->forgive(held);
     std::int64_t least = 1;  // BatchNorm needs two samples
@@ -184,7 +184,7 @@ class AutoBatch::State {
 
   std::int64_t room() const { return host_ ? host_->room() : device_->room(); }
 
-  void report(Phase<Context> const& phase, std::int64_t samples, std::int64_t batch) const {
+  void report(Phase const& phase, std::int64_t samples, std::int64_t batch) const {
     std::string const text = samples == batch
                                  ? "a batch of " + std::to_string(batch) + " samples fits whole"
                                  : "micro-batches of " + std::to_string(samples) +

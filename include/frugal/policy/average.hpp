@@ -118,7 +118,7 @@ class Average<Rule>::State {
   /// After the last save, so that a finished run with more epochs continues from the trained
   /// weights.
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     next();
     RunState const& run = phase.run_state();
     bool const wanted =
@@ -128,7 +128,7 @@ class Average<Rule>::State {
     at::_foreach_copy_(parameters_, averages_);  // rounds those in FP32
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     rule_.check();
     if constexpr (requires { rule_.outlook(phase.horizon()); }) {
       std::string const text = rule_.outlook(phase.horizon());
@@ -146,30 +146,30 @@ class Average<Rule>::State {
     }
   }
 
-  void on_update(Update<Context>& phase) {
+  void on_update(Update& phase) {
     if constexpr (within_step) {
       average();
-      phase.on_host([this](Update<Context>&) { count(taken_ + 1); });
+      phase.on_host([this](Update&) { count(taken_ + 1); });
     }
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch && !within_step) {
       if (Cadence::due_at_step(phase.counters())) take(phase.counters());
     }
   }
-  void on_epoch_end(EpochEnd<Context>& phase) {
+  void on_epoch_end(EpochEnd& phase) {
     if (Cadence::due_at_epoch_end(phase.counters())) take(phase.counters());
   }
 
   template <class Next>
-  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+  Metrics around_validate(ValidationRun const&, Next&& next) {
     detail::Lent lent(parameters_);
     if (validate_ && taken_ != 0) lent.lend(widens_ ? as(parameters_, averages_) : averages_);
     return next();
   }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     if (taken_ == 0) {
       phase.warn("Average: the run ended before the first average");
       return;

@@ -131,7 +131,7 @@ class Checkpoint<Options...>::State {
   using Cadence = typename options::cadence;
   using Policies = typename Context::policies;
   static constexpr bool by_counts = detail::Interval<Cadence>::by_counts;
-  static constexpr bool in_ranks = Run<Context>::divides;
+  static constexpr bool in_ranks = Context::facts.divides;
   static constexpr std::string_view failed_to_begin = "failed: ";
 
  public:
@@ -152,7 +152,7 @@ class Checkpoint<Options...>::State {
                 .async = options::async,
                 .weights = options::weights}) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     RunState& run = phase.run_state();
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
     if constexpr (in_ranks) follows_ = !phase.is_first();
@@ -173,7 +173,7 @@ class Checkpoint<Options...>::State {
     next_check_step_ = interval_.next_look();
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if (saves_together(phase)) return on_step_together(phase);
     if (follows_) return;
     bool due = false;
@@ -188,12 +188,12 @@ class Checkpoint<Options...>::State {
     if (due || best_.improved()) begin_save(phase);
   }
 
-  void on_validated(Validated<Context>& phase) {
+  void on_validated(Validated& phase) {
     validated_ = true;
     if (!follows_ && best_.look(phase.metrics)) next_check_step_ = 0;
   }
 
-  void on_epoch_end(EpochEnd<Context>& phase) {
+  void on_epoch_end(EpochEnd& phase) {
     if (follows_ && !saves_together(phase)) return;
     RunState& run = phase.run_state();
     if (!follows_) report_failure(run);
@@ -201,7 +201,7 @@ class Checkpoint<Options...>::State {
     if (agree(phase, due)) begin_save(phase);
   }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     RunState& run = phase.run_state();
     if (!follows_ || saves_together(phase)) {
       if (!phase.preempted() && agree(phase, !saver_.has_saved(run))) begin_save(phase);
@@ -220,9 +220,9 @@ class Checkpoint<Options...>::State {
   }
 
   /// Whether the user pressed Ctrl-C.
-  bool stop_requested(Phase<Context> const&) const { return interrupt_.requested(); }
+  bool stop_requested(Phase const&) const { return interrupt_.requested(); }
 
-  void on_preempt(Preemption<Context>& phase) {
+  void on_preempt(Preemption& phase) {
     if (!interrupt_.requested()) return;
     phase.interrupted_by_user();
     if (phase.has_begun) {
@@ -234,7 +234,7 @@ class Checkpoint<Options...>::State {
 
   /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
   /// continues. Throws the failure of this save, or of the one before.
-  bool save(CheckpointPhase<Context>& phase) {
+  bool save(CheckpointPhase& phase) {
     if constexpr (in_ranks) {
       bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
       RunState& run = phase.run_state();
@@ -264,7 +264,7 @@ class Checkpoint<Options...>::State {
  private:
   /// Opens the folder, and resumes. Of several processes the first one has the folder, its lock and
   /// its files; the others resume as it does.
-  void begin(FitBegin<Context>& phase) {
+  void begin(FitBegin& phase) {
     RunState& run = phase.run_state();
     constexpr bool moves = detail::has<kinds::start_on, Policies>;
     detail::Slots recipe = detail::slots_of(Policies{});
@@ -298,7 +298,7 @@ class Checkpoint<Options...>::State {
   }
   /// Where the first process writes whole checkpoints, the others read them when the run resumes. That is
   /// asked now, and not then.
-  void require_one_folder(FitBegin<Context> const& phase) const {
+  void require_one_folder(FitBegin const& phase) const {
     RunState const& run = phase.run_state();
     if (resume_ == Resume::Never || run.save_board || phase.processes().count == 1) return;
     std::optional<detail::SeenFile> file;
@@ -317,7 +317,7 @@ class Checkpoint<Options...>::State {
                 "Checkpoint::resume to Resume::Never for a run that will not resume."});
   }
 
-  bool save_here(CheckpointPhase<Context>& phase) {
+  bool save_here(CheckpointPhase& phase) {
     RunState& run = phase.run_state();
     if (agree(phase, !saver_.has_saved(run))) begin_save(phase);
     if (follows_) return false;
@@ -326,11 +326,11 @@ class Checkpoint<Options...>::State {
   }
 
   /// Whether processes hold parts of what is saved, so that all of them take part in a save.
-  bool saves_together(CheckpointPhase<Context> const& phase) const {
+  bool saves_together(CheckpointPhase const& phase) const {
     return in_ranks && phase.run_state().saves_together();
   }
   /// What the first process answers, if all take part.
-  bool agree(CheckpointPhase<Context>& phase, bool here) {
+  bool agree(CheckpointPhase& phase, bool here) {
     if constexpr (in_ranks) {
       if (saves_together(phase)) {
         // What the save before has thrown must not come when the others wait for this process.
@@ -340,7 +340,7 @@ class Checkpoint<Options...>::State {
     }
     return here;
   }
-  void on_step_together(Step<Context>& phase) {
+  void on_step_together(Step& phase) {
     bool due = false;
     if constexpr (!detail::Interval<Cadence>::timed && !Cadence::per_epoch) {
       due = Cadence::due_at_step(phase.counters());
@@ -358,7 +358,7 @@ class Checkpoint<Options...>::State {
     if (asks && agree(phase, due || best_.improved())) begin_save(phase);
   }
 
-  void begin_save(CheckpointPhase<Context>& phase) {
+  void begin_save(CheckpointPhase& phase) {
     // Profile shows the time of a save; without a profiler this is one look at a thread's variable.
     RECORD_USER_SCOPE("frugal::checkpoint");
     RunState& run = phase.run_state();

@@ -18,8 +18,8 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/capture_backend.hpp>
 #include <frugal/core/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/data/source.hpp>
 #include <frugal/policy/cuda_graph/capturable.hpp>
 #include <frugal/policy/cuda_graph/captured_step.hpp>
@@ -128,9 +128,9 @@ class CudaGraph<Options...>::State {
         step_(settings.backend, settings.generators) {}
 
   // Before the module moves to the device.
-  void on_module(ModuleSetup<Context> const& phase) { Backend::require(phase.settings().device); }
+  void on_module(ModuleSetup const& phase) { Backend::require(phase.settings().device); }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     c10::Device const device = phase.settings().device;
     require_settings();
     for (at::Tensor const& each : phase.parameters().tensors) require_on(device, each);
@@ -149,7 +149,7 @@ class CudaGraph<Options...>::State {
   /// if that is due; then `pass(batch, times)` is forward and backward of a batch that stands for
   /// that many of the window, and `update()` is everything after them.
   template <class Batch, class Source, class Pass, class Update>
-  bool ready(Run<Context>& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
+  bool ready(RunState& run, std::vector<Batch> const& batches, Source& source, Pass&& pass,
              Update&& update) {
     static_assert(
         ShowsTensors<Batch>,
@@ -199,7 +199,7 @@ class CudaGraph<Options...>::State {
 
   /// Runs a window eagerly; `body` returns its weight.
   template <class Body>
-  void eagerly(Run<Context>& run, Body&& body) {
+  void eagerly(RunState& run, Body&& body) {
     if (!warming_) {
       body();
       return;
@@ -230,7 +230,7 @@ class CudaGraph<Options...>::State {
   }
 
   template <class Batch, class Source, class Pass, class Update>
-  bool capture(Run<Context>& run, Batch const& like, Source& source, Pass& pass, Update& update) {
+  bool capture(RunState& run, Batch const& like, Source& source, Pass& pass, Update& update) {
     Paused<Source> const paused(source);
     if (!paused) return false;
     --captures_left_;
@@ -267,17 +267,17 @@ class CudaGraph<Options...>::State {
     seen_ = 0;
   }
 
-  void advise_once(Run<Context>& run, bool& advised, std::string const& what) {
+  void advise_once(RunState& run, bool& advised, std::string const& what) {
     if (std::exchange(advised, true)) return;
     run.warn("CudaGraph: " + what);
   }
 
-  void give_up(Run<Context>& run, std::string const& reason) {
+  void give_up(RunState& run, std::string const& reason) {
     forget();
     given_up_ = true;
     run.warn("CudaGraph: steps run eagerly, since the step cannot be captured: " + reason);
   }
-  void give_up_on_weights(Run<Context>& run) {
+  void give_up_on_weights(RunState& run) {
     give_up(run,
             "the objective weighs batches of one shape differently; return the same Loss::weight "
             "for them, or remove CudaGraph");

@@ -132,13 +132,12 @@ struct Curriculum {
            ", and its pace gives all samples only after epoch " + std::to_string(Pace::epochs);
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Curriculum const& settings) : settings_(settings) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) const {
+    void on_fit_begin(FitBegin& phase) const {
       std::string const text = settings_.outlook(phase.horizon());
       if (!text.empty()) phase.warn("Curriculum: " + text);
     }

@@ -75,13 +75,12 @@ struct DevicePrefetch {
     }
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(DevicePrefetch const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (!phase.settings().device.is_cpu()) return;
       phase.warn("DevicePrefetch: this run is on the CPU, where there is nothing to copy");
     }

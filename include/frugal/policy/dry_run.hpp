@@ -33,14 +33,13 @@ struct DryRun {
 
   std::ostream* out = &std::cerr;  ///< destination of its lines; null for silence
 
-  template <class Context>
   class State {
    public:
     using transient = void;
 
     explicit State(DryRun const& settings) : out_(settings.out) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       auto const checks = phase.dry_run(Batches);
       if (out_) print(*out_, checks);
       if (all_passed(checks)) return;

@@ -96,7 +96,6 @@ struct EarlyStop {
   }
 
  public:
-  template <class Context>
   class State {
    public:
     explicit State(EarlyStop const& settings)
@@ -105,7 +104,7 @@ struct EarlyStop {
     /// After the last save, so that a finished run with more epochs continues from the trained
     /// weights.
     template <class Next>
-    void around_fit(FitRun<Context>& phase, Next&& next) {
+    void around_fit(FitRun& phase, Next&& next) {
       RunState& run = phase.run_state();
       run_ = &run;
       if (restores_) finite_.begin(run.root);
@@ -127,7 +126,7 @@ struct EarlyStop {
       best_weights_.restore(run);
     }
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       std::string const text = outlook_of(phase.horizon());
       if (!text.empty()) phase.warn("EarlyStop: " + text);
       if (restores_ && phase.run_state().held_parts) detail::BestWeights::refuse_parts();
@@ -139,7 +138,7 @@ struct EarlyStop {
     }
 
     /// A run that it has stopped trains on with more patience.
-    void on_ready(Ready<Context>& phase) const {
+    void on_ready(Ready& phase) const {
       if (phase.stopped_by(kind::name) && !forgot_ && since_ < Limit::validations) {
         phase.withdraw_stop();
       }
@@ -147,7 +146,7 @@ struct EarlyStop {
 
     /// Inside of Average: the module holds the validated weights, trained or averaged.
     template <class Next>
-    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+    Metrics around_validate(ValidationRun const& phase, Next&& next) {
       Metrics measured = next();
       if (!restores_ || in_grace(phase.counters())) return measured;
       double const value = measured[Metric::name];
@@ -159,7 +158,7 @@ struct EarlyStop {
     }
 
     /// Called once per validation, after every metric of it is final.
-    flow on_validated(Validated<Context>& phase) {
+    flow on_validated(Validated& phase) {
       if (in_grace(phase.counters())) return flow::proceed;
       double const value = phase.metrics[Metric::name];
       if (!std::isnan(value) && (!best_ || Metric::improves(value, *best_, min_delta_))) {
@@ -188,7 +187,7 @@ struct EarlyStop {
 
    private:
     /// Weights that are not finite are no best ones: a metric may not read all of them.
-    void take_best(ValidationRun<Context> const& phase, double value) {
+    void take_best(ValidationRun const& phase, double value) {
       RunState& run = *run_;
       auto const bad = finite_.first_bad_weight(run.root);
       // Where processes have different layers, those of another one count as well.

@@ -33,7 +33,6 @@ struct FlushDenormals {
 
   static constexpr About about{Term::hours_per_run, "nothing; denormal numbers become zero"};
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -45,7 +44,7 @@ struct FlushDenormals {
     State(State const&) = delete;
     State& operator=(State const&) = delete;
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (flushes()) return;  // set by other code, which keeps it
       set_ = set_all(true);
       if (!set_) phase.warn("FlushDenormals does nothing here: the processor has no such mode.");

@@ -94,7 +94,6 @@ class Importance {
 
   ImportanceTable const* table() const { return table_.get(); }
 
-  template <class Context>
   class State {
    public:
     explicit State(Importance const& policy) : table_(policy.table_) {}
@@ -105,12 +104,12 @@ class Importance {
     }
 
     /// Before Checkpoint, which loads the table of a resumed run.
-    void on_fit_begin(FitBegin<Context>&) {
+    void on_fit_begin(FitBegin&) {
       if (!table_) return;
       table_->begin_fit();
       has_begun_ = true;
     }
-    void on_ready(Ready<Context>&) {
+    void on_ready(Ready&) {
       if (table_) table_->open();
     }
 

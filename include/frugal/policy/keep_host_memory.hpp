@@ -29,14 +29,13 @@ struct KeepHostMemory {
 
   static constexpr About about{Term::hours_per_run, "memory that was freed stays with the process"};
 
-  template <class Context>
   class State {
    public:
     using transient = void;
 
     explicit State(KeepHostMemory const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (!keep()) phase.warn("KeepHostMemory does nothing here: the C library is not glibc.");
     }
   };

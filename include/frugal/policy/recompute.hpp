@@ -56,7 +56,6 @@ struct Recompute {
 
   static constexpr About about{Term::memory, "in backward, one more forward pass"};
 
-  template <class Context>
   class State {
    public:
     // The first forward pass finds the segment to keep again.
@@ -64,10 +63,10 @@ struct Recompute {
 
     explicit State(Recompute const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) { look_at(base_module(phase.module())); }
+    void on_fit_begin(FitBegin& phase) { look_at(base_module(phase.module())); }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       if (!phase.training || !at::GradMode::is_enabled()) return next();
       look_at(base_module(phase.module()));
       detail::SegmentedPass pass{.plan = plan_, .kept = kept_};

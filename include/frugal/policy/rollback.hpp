@@ -75,17 +75,16 @@ struct Rollback {
   double slow_down = 0.5;  ///< factor of the learning rate at each rollback
   int at_most = 3;         ///< rollbacks; the next bad loss is thrown
 
-  template <class Context>
   class State;
 };
 
 template <class... Options>
-template <class Context>
 class Rollback<Options...>::State {
  public:
-  explicit State(Rollback const& settings) : settings_(settings) {}
+  State(Rollback const& settings, RecipeFacts const& facts)
+      : settings_(settings), divides_(facts.divides), looks_late_(facts.captures_steps) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     finite_.begin(base_module(phase.module()));
     bool const sane_jump = settings_.jump == 0 || settings_.jump > 1;
     if (sane_jump && settings_.slow_down > 0 && settings_.slow_down <= 1 &&
@@ -98,9 +97,9 @@ class Rollback<Options...>::State {
                          .fix = "Start from the defaults."});
   }
 
-  void on_loss(LossReady<Context>& phase) {
+  void on_loss(LossReady& phase) {
     // Processes look together, when all have the losses of all: see on_joined().
-    if (divides || looks_late || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
+    if (divides_ || looks_late_ || settings_.jump == 0 || !phase.loss.value.is_cpu()) return;
     if (*phase.loss.weight == 0) return;  // a mean over nothing
     // The sample count changes with every window, so another count means another window.
     if (std::exchange(window_, phase.counters().sample) != phase.counters().sample) {
@@ -111,7 +110,7 @@ class Rollback<Options...>::State {
 
   /// Of a window that processes divide: its losses are those of all, in the window's order, so all find
   /// the same jump.
-  void on_joined(SharedWindow<Context> const& phase) {
+  void on_joined(SharedWindow const& phase) {
     if (settings_.jump == 0) return;
     std::uint64_t micro_batch = phase.counters().micro_batch - phase.records.size();
     for (MicroBatchRecord const& each : phase.records) {
@@ -120,11 +119,11 @@ class Rollback<Options...>::State {
     }
   }
 
-  void on_undo(WindowRetry<Context> const& phase) {
+  void on_undo(WindowRetry const& phase) {
     if (window_ == phase.counters().sample) mean_ = mean_before_;
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     step_ = phase.counters().step;
     if (bad_.searching()) [[unlikely]] {
       require_finite(phase, at_);
@@ -136,19 +135,19 @@ class Rollback<Options...>::State {
     double const loss = phase.reduce(Quantity::loss, phase.last_loss());
     if (std::isnan(loss)) return;
     // On the CPU each loss was checked at once; the run may not be on its device yet.
-    if (!divides && settings_.jump != 0 &&
-        (looks_late || !phase.parameters().tensors.front().is_cpu())) {
+    if (!divides_ && settings_.jump != 0 &&
+        (looks_late_ || !phase.parameters().tensors.front().is_cpu())) {
       look(loss, phase.counters().micro_batch);
     }
     keep(phase);
   }
 
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     step_ = phase.counters().step;
     if (kept_step_ == nothing) keep(phase);
   }
 
-  void on_window(WindowBegin<Context>& phase) {
+  void on_window(WindowBegin& phase) {
     Counters const& now = phase.counters();
     // A move to another device loads everything persisted: keep the state from before the move.
     if (kept_step_ == nothing) keep(phase);
@@ -157,12 +156,12 @@ class Rollback<Options...>::State {
   }
 
   /// Restores the last good state. False after too many rollbacks.
-  bool recover(CheckpointPhase<Context>& phase, LossError const& error) {
+  bool recover(CheckpointPhase& phase, LossError const& error) {
     if (kept_step_ == nothing || good_.empty()) return false;
     LossError::Window const where = agreed_window(phase, error.window);
     bool const known = where.position != LossError::Window::elsewhere;
     bool of_weights = dynamic_cast<NonFiniteWeightsError const*>(&error) != nullptr;
-    if constexpr (divides) of_weights = agreed(phase, of_weights);
+    if (divides_) of_weights = agreed(phase, of_weights);
     // The return that looked for this window has been counted.
     bool const found = bad_.searching() && of_weights && known;
     if (!found && returns_++ == settings_.at_most) return false;
@@ -200,9 +199,6 @@ class Rollback<Options...>::State {
   }
 
  private:
-  // A replayed step does not pass its losses to hooks; the ledger has them.
-  static constexpr bool divides = Run<Context>::divides;
-  static constexpr bool looks_late = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
   void look(double loss, std::uint64_t micro_batch) {
@@ -221,7 +217,7 @@ class Rollback<Options...>::State {
   }
 
   /// Looks at parts of the run without a copy. `live_` has them until it is released.
-  std::optional<std::string> first_bad(CheckpointPhase<Context>& phase, Part parts) {
+  std::optional<std::string> first_bad(CheckpointPhase& phase, Part parts) {
     if (holds(parts, Part::states)) phase.read_losses();  // may throw
     busy_ = true;
     phase.take(live_, parts, CopyTarget::live);
@@ -229,44 +225,40 @@ class Rollback<Options...>::State {
     return finite_.first_bad(live_.module, live_.run);
   }
   /// Several processes agree.
-  static bool agreed(CheckpointPhase<Context>& phase, bool bad) {
+  static bool agreed(CheckpointPhase& phase, bool bad) {
     return phase.reduce(Quantity::overflow, bad ? 1.0 : 0.0) != 0;
   }
   /// The window that all pass over. A policy may have refused a loss in one process alone: the others know
   /// only that there is one, and would train the window, and be one ahead from then on.
-  static LossError::Window agreed_window(CheckpointPhase<Context>& phase,
-                                         LossError::Window const& here) {
-    if constexpr (!divides) {
-      return here;
-    } else {
-      // Whole numbers below 2^53, plus 1: 0 is of a process that does not know it.
-      bool knows = here.position != LossError::Window::elsewhere;
-      auto const largest = [&](std::uint64_t value) {
-        double const all = phase.reduce(Quantity::stop, knows ? static_cast<double>(value) + 1 : 0);
-        return static_cast<std::uint64_t>(all);
-      };
-      std::uint64_t const step = largest(here.step);
-      if (step == 0) return here;
-      knows = knows && here.step == step - 1;  // all numbers of one window
-      std::uint64_t const epoch = largest(here.epoch), position = largest(here.position);
-      return {epoch - 1, position - 1, step - 1};
-    }
+  static LossError::Window agreed_window(CheckpointPhase& phase, LossError::Window const& here) {
+    if (!phase.facts().divides) return here;
+    // Whole numbers below 2^53, plus 1: 0 is of a process that does not know it.
+    bool knows = here.position != LossError::Window::elsewhere;
+    auto const largest = [&](std::uint64_t value) {
+      double const all = phase.reduce(Quantity::stop, knows ? static_cast<double>(value) + 1 : 0);
+      return static_cast<std::uint64_t>(all);
+    };
+    std::uint64_t const step = largest(here.step);
+    if (step == 0) return here;
+    knows = knows && here.step == step - 1;  // all numbers of one window
+    std::uint64_t const epoch = largest(here.epoch), position = largest(here.position);
+    return {epoch - 1, position - 1, step - 1};
   }
-  bool has_bad_weights(CheckpointPhase<Context>& phase) {
+  bool has_bad_weights(CheckpointPhase& phase) {
     bool const bad = first_bad(phase, Part::module).has_value();
     live_ = {};
     return agreed(phase, bad);
   }
 
   /// Throws if weights or moments are not finite. `window`: the one that made them so.
-  void require_finite(CheckpointPhase<Context>& phase, LossError::Window const& window) {
+  void require_finite(CheckpointPhase& phase, LossError::Window const& window) {
     auto const bad = first_bad(phase, Part::resumable);
     if (!agreed(phase, bad.has_value())) return;
     live_ = {};
     throw detail::non_finite_weights(bad.value_or("of another process"), window, step_);
   }
 
-  void keep(CheckpointPhase<Context>& phase) {
+  void keep(CheckpointPhase& phase) {
     LossError::Window window = at_;
     // Of several windows since the good state it is not known which one did it.
     if (kept_step_ == nothing || step_ != kept_step_ + 1) {
@@ -312,6 +304,9 @@ class Rollback<Options...>::State {
   }
 
   Rollback settings_;
+  bool divides_;
+  // A replayed step does not pass its losses to hooks; the ledger has them.
+  bool looks_late_;
   detail::FiniteState finite_;
   RunSnapshot good_;
   RunSnapshot live_;  ///< the run's own tensors, while they are looked at

@@ -107,12 +107,11 @@ class CurveState {
   std::vector<LaidCurve> laid_;
 };
 
-template <class Context>
-void advise_of(std::string const& outlook, FitBegin<Context>& phase) {
+inline void advise_of(std::string const& outlook, FitBegin& phase) {
   if (!outlook.empty()) phase.warn("Schedule: " + outlook);
 }
 
-template <class Context, class... Parts>
+template <class... Parts>
 class ScheduleState : CurveState<Parts...> {
  public:
   // The factor is a function of the step count, and the lengths follow from the settings.
@@ -121,21 +120,19 @@ class ScheduleState : CurveState<Parts...> {
   template <class Settings>
   explicit ScheduleState(Settings const& settings) : CurveState<Parts...>(settings.parts) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     this->lay_over(phase.horizon());
     advise_of(this->outlook(phase.horizon()), phase);
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
   // A resumed run may have another length than the one that saved a factor.
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
-  void on_step(Step<Context>& phase) {
-    phase.set_learning_rate_factor(this->factor(phase.counters().step));
-  }
+  void on_step(Step& phase) { phase.set_learning_rate_factor(this->factor(phase.counters().step)); }
 };
 
-template <class Context, class... Parts>
+template <class... Parts>
 class PlateauState : CurveState<Parts...> {
   using Plateau = typename plateau_in<Parts...>::type;
 
@@ -143,14 +140,14 @@ class PlateauState : CurveState<Parts...> {
   template <class Settings>
   explicit PlateauState(Settings const& settings) : CurveState<Parts...>(settings.parts) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     this->lay_over(phase.horizon());
     advise_of(this->outlook(phase.horizon()), phase);
     set(phase);
   }
-  void on_ready(Ready<Context>& phase) { set(phase); }
-  void on_step(Step<Context>& phase) { set(phase); }
-  void on_validated(Validated<Context>& phase) {
+  void on_ready(Ready& phase) { set(phase); }
+  void on_step(Step& phase) { set(phase); }
+  void on_validated(Validated& phase) {
     Plateau const& plateau = std::get<Plateau>(this->parts());
     plateau.observe(phase.metrics[Plateau::watches::name], memory_);
     if (plateau.misjudges(memory_)) {
@@ -251,9 +248,8 @@ struct Schedule {
     return laid.outlook(horizon);
   }
 
-  template <class Context>
-  using State = std::conditional_t<plateaus != 0, detail::PlateauState<Context, Parts...>,
-                                   detail::ScheduleState<Context, Parts...>>;
+  using State = std::conditional_t<plateaus != 0, detail::PlateauState<Parts...>,
+                                   detail::ScheduleState<Parts...>>;
 };
 
 /// The optimizer's learning rates, unchanged.

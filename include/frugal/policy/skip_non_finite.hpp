@@ -65,12 +65,11 @@ struct SkipNonFinite {
 
   std::uint64_t most_skips = 100;  ///< windows in a row after which the run fails
 
-  template <class Context>
   class State {
    public:
     explicit State(SkipNonFinite const& settings) : most_skips_(settings.most_skips) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (most_skips_ == 0) {
         throw SettingsError({.what = "most_skips is 0",
                              .where = "SkipNonFinite",
@@ -85,10 +84,10 @@ struct SkipNonFinite {
       }
     }
 
-    void on_window(WindowBegin<Context> const&) { skipped_.open(); }
-    void on_loss(LossReady<Context>& phase) { skipped_.spoil(phase); }
+    void on_window(WindowBegin const&) { skipped_.open(); }
+    void on_loss(LossReady& phase) { skipped_.spoil(phase); }
 
-    void on_gradients(Gradients<Context>& phase) {
+    void on_gradients(Gradients& phase) {
       at::Tensor const& others = phase.overflow();
       if (others.defined() && !others.is_same(found_)) {
         phase.warn(
@@ -96,11 +95,11 @@ struct SkipNonFinite {
             "whose gradients are not finite");
         return;
       }
-      look_at(phase.gradients());
+      look_at(phase.gradients(), phase.facts().captures_steps);
       found_ = phase.reduce(Quantity::overflow, std::move(found_));
       phase.report_overflow(found_);
       skipped_.close(found_);
-      phase.on_host([this](Gradients<Context>& now) { look(now); });
+      phase.on_host([this](Gradients& now) { look(now); });
     }
 
     template <class Archive>
@@ -109,7 +108,7 @@ struct SkipNonFinite {
     }
 
    private:
-    void look_at(std::vector<at::Tensor> const& gradients) {
+    void look_at(std::vector<at::Tensor> const& gradients, bool captures_steps) {
       at::NoGradGuard const no_gradients;
       auto const on_cpu = [](at::Tensor const& tensor) { return tensor.is_cpu(); };
       bool const on_host = std::all_of(gradients.begin(), gradients.end(), on_cpu) &&
@@ -120,7 +119,7 @@ struct SkipNonFinite {
       if (!found_.defined() || (!gradients.empty() && found_.device() != device)) {
         found_ = at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(device));
       }
-      if (captures_steps<typename Context::policies> || !on_host) {
+      if (captures_steps || !on_host) {
         found_.copy_(detail::non_finite_flag(gradients));
         return;
       }
@@ -128,7 +127,7 @@ struct SkipNonFinite {
       *found_.data_ptr<float>() = detail::first_non_finite(gradients) ? 1.0F : 0.0F;
     }
 
-    void look(Gradients<Context>& phase) {
+    void look(Gradients& phase) {
       if (!skipped_.look(phase, found_)) return;
       phase.warn(
           "SkipNonFinite has skipped windows whose loss or gradients are NaN or infinite; "
@@ -143,7 +142,7 @@ struct SkipNonFinite {
 
     std::uint64_t most_skips_;
     at::Tensor found_;  ///< a float scalar on the gradients' device: 1 if any is not finite
-    detail::SkippedWindows<Context> skipped_;
+    detail::SkippedWindows skipped_;
   };
 };
 

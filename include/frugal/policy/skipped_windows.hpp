@@ -24,10 +24,10 @@ namespace frugal::detail {
 /// The host's part of a policy that skips windows whose loss or gradients are not finite
 /// (Precision<FP16>, SkipNonFinite): the flags on their way from the device, the count of skipped
 /// windows in a row, and the module's buffers as they were before a window.
-template <class Context>
 class SkippedWindows {
  public:
-  void begin(FitBegin<Context>& phase) {
+  void begin(FitBegin& phase) {
+    captures_steps_ = phase.facts().captures_steps;
     flags_ = FlagQueue(phase.settings().device.is_cpu() ? 0 : lag_on_device);
     phase.leave_bad_losses();
     buffers_.begin(base_module(phase.module()));
@@ -39,10 +39,10 @@ class SkippedWindows {
   /// Call it in on_loss: if the loss is not finite, backward starts from NaN, so that the window is
   /// one with bad gradients, whatever the objective does in its backward pass. On a device one
   /// operator on a scalar.
-  static void spoil(LossReady<Context>& phase) {
+  void spoil(LossReady& phase) const {
     if (*phase.loss.weight == 0) return;  // its value is a mean over nothing
     at::Tensor const& loss = phase.loss.value;
-    if (!captures_steps<typename Context::policies> && loss.is_cpu()) {
+    if (!captures_steps_ && loss.is_cpu()) {
       if (!std::isfinite(host_scalar(loss))) [[unlikely]]
         phase.seed = at::full_like(phase.seed, std::numeric_limits<double>::quiet_NaN());
     } else {
@@ -59,7 +59,7 @@ class SkippedWindows {
 
   /// Looks at the flag of this window, or on a device at that of an earlier one, and skips this
   /// window if it is set. Whether it was.
-  bool look(Gradients<Context>& phase, at::Tensor const& flag) {
+  bool look(Gradients& phase, at::Tensor const& flag) {
     if (!flags_.next(flag)) {
       in_a_row_ = 0;
       return false;
@@ -74,7 +74,7 @@ class SkippedWindows {
   }
   std::uint64_t in_a_row() const { return in_a_row_; }
 
-  [[noreturn]] void give_up(Phase<Context> const& phase, std::string why, std::string fix) const {
+  [[noreturn]] void give_up(Phase const& phase, std::string why, std::string fix) const {
     throw GradientError({.what = std::to_string(in_a_row_) +
                                  " windows in a row had a loss or gradients that are NaN or "
                                  "infinite",
@@ -94,10 +94,9 @@ class SkippedWindows {
   static constexpr std::size_t lag_on_device = 2;
 
   /// A captured step decides on the device wherever it runs.
-  static bool host_knows(at::Tensor const& flag) {
-    return !captures_steps<typename Context::policies> && flag.is_cpu();
-  }
+  bool host_knows(at::Tensor const& flag) const { return !captures_steps_ && flag.is_cpu(); }
 
+  bool captures_steps_ = false;
   FlagQueue flags_;
   KeptBuffers buffers_;
   std::uint64_t in_a_row_ = 0;

@@ -175,7 +175,6 @@ struct Spot {
                        : "; return Report::exit_code() (" + code + ") from main to be run again\n");
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -189,16 +188,16 @@ struct Spot {
       watch_.emplace(notices_);
     }
 
-    void on_fit_begin(FitBegin<Context>& phase) { compare_with_grace(phase); }
-    void on_epoch_end(EpochEnd<Context>& phase) { compare_with_grace(phase); }
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) { compare_with_grace(phase); }
+    void on_epoch_end(EpochEnd& phase) { compare_with_grace(phase); }
+    void on_fit_end(FitEnd& phase) {
       if (std::string const warning = watch_->warning(); !warning.empty()) phase.warn(warning);
     }
 
     /// Whether there is a preemption signal or notice.
-    bool stop_requested(Phase<Context> const&) const { return preemption_pending(); }
+    bool stop_requested(Phase const&) const { return preemption_pending(); }
 
-    void on_preempt(Preemption<Context>& phase) {
+    void on_preempt(Preemption& phase) {
       if (phase.has_begun) {
         if (!phase.interrupted()) {
           phase.record({"preempted", {{"by", by(phase)}, {"save_seconds", phase.seconds_of_save}}});
@@ -215,12 +214,12 @@ struct Spot {
       return signals_ && (signals_->requested() || watch_->pending());
     }
 
-    std::string by(Preemption<Context> const& phase) const {
+    std::string by(Preemption const& phase) const {
       if (signals_->requested()) return signals_->name();
       return watch_->pending() ? watch_->text() : phase.requested_by();
     }
 
-    void compare_with_grace(CheckpointPhase<Context>& phase) {
+    void compare_with_grace(CheckpointPhase& phase) {
       double const seconds = phase.save_seconds();
       if (warned_ || seconds <= grace_seconds) return;
       warned_ = true;

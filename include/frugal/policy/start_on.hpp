@@ -97,7 +97,6 @@ struct StartOn {
   static constexpr About about{Term::price_per_hour,
                                "the early phase at the CPU's speed, and once a copy of the state"};
 
-  template <class Context>
   class State {
    public:
     // The counters imply it, so a run may be resumed with StartOn or without.
@@ -105,12 +104,12 @@ struct StartOn {
 
     explicit State(StartOn const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (!phase.settings().device.is_cpu()) return;
       phase.warn("StartOn<Cpu> does nothing: the run's device is the CPU (Settings::device)");
     }
 
-    void on_epoch_end(EpochEnd<Context>& phase) {
+    void on_epoch_end(EpochEnd& phase) {
       // The epoch's losses have been read, so no device work is pending.
       if (!moved_at_ || judged_ || phase.counters().step == moved_at_->step) return;
       judged_ = true;
@@ -121,20 +120,20 @@ struct StartOn {
       if (!advice.empty()) phase.warn(advice);
     }
 
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       if (!moved_at_ && !phase.settings().device.is_cpu()) {
         phase.warn("StartOn<Cpu>: the run ended before it moved to " +
                    phase.settings().device.str() + ", and its module is on the CPU");
       }
     }
 
-    static void on_module(ModuleSetup<Context>& phase) { phase.begin_on(c10::kCPU); }
+    static void on_module(ModuleSetup& phase) { phase.begin_on(c10::kCPU); }
 
     // A resumed run that had moved returns to the device before it completes an interrupted event.
-    void on_ready(Ready<Context>& phase) {
+    void on_ready(Ready& phase) {
       if (moved_ && is_due(phase)) move(phase);
     }
-    void on_window(WindowBegin<Context>& phase) {
+    void on_window(WindowBegin& phase) {
       if (is_due(phase)) move(phase);
     }
 
@@ -146,7 +145,7 @@ struct StartOn {
     }
 
    private:
-    bool is_due(CheckpointPhase<Context> const& phase) {
+    bool is_due(CheckpointPhase const& phase) {
       if (moved_at_ || phase.settings().device.is_cpu()) return false;
       if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
       return moved_ || Until::over(phase.counters());

@@ -39,14 +39,13 @@ struct StopAfter {
 
   std::chrono::duration<double> limit = detail::wall_time<Limit>();  ///< of training
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // RunState has the time before a resume
 
     explicit State(StopAfter const& settings) : limit_(settings.limit.count()) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (WallClock::shortcoming()) {
         phase.warn(std::string("StopAfter: ") + WallClock::shortcoming());
       }
@@ -58,15 +57,15 @@ struct StopAfter {
     }
 
     /// As with Settings::epochs, an ended run continues if it gets more.
-    void on_ready(Ready<Context>& phase) {
+    void on_ready(Ready& phase) {
       if (phase.stopped_by(kind::name) && verdict(phase) == flow::proceed) phase.withdraw_stop();
     }
 
-    flow on_step(Step<Context>& phase) { return verdict(phase); }
-    flow on_epoch_end(EpochEnd<Context>& phase) { return verdict(phase); }
+    flow on_step(Step& phase) { return verdict(phase); }
+    flow on_epoch_end(EpochEnd& phase) { return verdict(phase); }
 
    private:
-    flow verdict(Phase<Context> const& phase) const {
+    flow verdict(Phase const& phase) const {
       return phase.seconds() < limit_ ? flow::proceed : flow::stop;
     }
 

@@ -88,13 +88,13 @@ class TrainMetrics<Options...>::State {
                   std::exchange(begun_, true) && !shares ? detail::MetricErrors::noted
                                                          : detail::MetricErrors::thrown);
   }
-  void on_undo(WindowRetry<Context> const&) {
+  void on_undo(WindowRetry const&) {
     if constexpr (may_undo) measured_ = before_;
   }
 
   /// The sums of all processes, in the order of the micro-batches. The first process has them all;
   /// another one lacks those of a metric of which it has seen nothing yet, and reports them with it.
-  void on_joined(Phase<Context> const& phase) {
+  void on_joined(Phase const& phase) {
     if constexpr (divides) {
       require_sums();
       if (phase.processes().in_rounds) parts_.number();
@@ -107,12 +107,12 @@ class TrainMetrics<Options...>::State {
     }
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
       if (Cadence::due_at_step(phase.counters())) report(phase);
     }
   }
-  void on_epoch_end(EpochEnd<Context>& phase) {
+  void on_epoch_end(EpochEnd& phase) {
     if (Cadence::due_at_epoch_end(phase.counters())) report(phase);
   }
 
@@ -133,7 +133,7 @@ class TrainMetrics<Options...>::State {
     }
   }
 
-  void report(Step<Context>& phase) {
+  void report(Step& phase) {
     Measured measured = std::exchange(measured_, Measured());
     if constexpr (divides) {
       detail::CountedWriter out;
@@ -149,7 +149,7 @@ class TrainMetrics<Options...>::State {
     if (!measured.empty()) phase.report_train_metrics(named(phase, measured));
   }
 
-  static Metrics named(Step<Context>& phase, Measured& measured) {
+  static Metrics named(Step& phase, Measured& measured) {
     Metrics named;
     auto const warn = [&](std::string const& text) { phase.warn("TrainMetrics: " + text); };
     // Of processes that divide windows the first alone asks.

@@ -139,26 +139,25 @@ struct Validate {
     return detail::cadence_outlook<Cadence>(horizon);
   }
 
-  template <class Context>
   class State {
    public:
     using transient = void;
 
     explicit State(Validate const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) const {
+    void on_fit_begin(FitBegin& phase) const {
       std::string const text = detail::cadence_outlook<Cadence>(phase.horizon());
       if (!text.empty() && phase.validates()) phase.warn("Validate: " + text);
       phase.try_validation(Sanity::sanity_batches);
     }
-    flow on_step(Step<Context>& phase) {
+    flow on_step(Step& phase) {
       if constexpr (Cadence::per_epoch) {
         return flow::proceed;
       } else {
         return Cadence::due_at_step(phase.counters()) ? phase.validate() : flow::proceed;
       }
     }
-    flow on_epoch_end(EpochEnd<Context>& phase) {
+    flow on_epoch_end(EpochEnd& phase) {
       return Cadence::due_at_epoch_end(phase.counters()) ? phase.validate() : flow::proceed;
     }
   };

@@ -92,12 +92,11 @@ struct Audit<BitExact> {
     return outcome.get() == nullptr ? std::vector<AuditMark>{} : *outcome.get();
   }
 
-  template <class Context>
   class State {
    public:
     explicit State(Audit const& settings) : outcome_(&settings.outcome) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (phase.settings().device.is_cuda()) {
         detail::require_workspace(std::getenv("CUBLAS_WORKSPACE_CONFIG"));
       }
@@ -105,13 +104,13 @@ struct Audit<BitExact> {
       deterministic_.emplace();
     }
 
-    void on_epoch_begin(EpochBegin<Context>& phase) {
+    void on_epoch_begin(EpochBegin& phase) {
       // A resumed run already has its first mark.
       if (marks_.empty()) mark(phase);
     }
-    void on_epoch_end(EpochEnd<Context>& phase) { mark(phase); }
+    void on_epoch_end(EpochEnd& phase) { mark(phase); }
 
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       std::vector<AuditMark> all = marks_;
       // The run may continue after an end within an epoch, so that end is no mark.
       if (all.empty() || all.back().step != phase.counters().step) {
@@ -141,15 +140,15 @@ struct Audit<BitExact> {
     }
 
    private:
-    static AuditMark mark_of(Phase<Context> const& phase) {
+    static AuditMark mark_of(Phase const& phase) {
       Counters const& now = phase.counters();
       return {now.epoch, now.step, hash_of_tensors(base_module(phase.module()))};
     }
-    static void record(Phase<Context> const& phase, AuditMark const& mark) {
+    static void record(Phase const& phase, AuditMark const& mark) {
       phase.record({"audit", {{"hash", hex_of(mark.hash)}}});
     }
 
-    void mark(Phase<Context> const& phase) {
+    void mark(Phase const& phase) {
       marks_.push_back(mark_of(phase));
       record(phase, marks_.back());
       if (threads_before_ && *threads_before_ != at::get_num_threads()) {

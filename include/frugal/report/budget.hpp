@@ -70,15 +70,12 @@ struct Budget {
   webhook_type webhook{};
   command_type command{};
 
-  template <class Context>
   class State;
 };
 
 template <class... Options>
-template <class Context>
-class Budget<Options...>::State
-    : public detail::SpendingState<Context, Budget<Options...>, traits> {
-  using Base = detail::SpendingState<Context, Budget<Options...>, traits>;
+class Budget<Options...>::State : public detail::SpendingState<Budget<Options...>, traits> {
+  using Base = detail::SpendingState<Budget<Options...>, traits>;
 
  public:
   explicit State(Budget const& settings)
@@ -86,7 +83,7 @@ class Budget<Options...>::State
         overspend_({1.0}, settings.hysteresis, "Budget"),
         projected_(settings.projected) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     if (!detail::is_positive(limit_)) {
       throw SettingsError({.what = "the limit is " + std::to_string(limit_),
                            .where = "Budget",
@@ -97,18 +94,18 @@ class Budget<Options...>::State
   }
 
   /// As with Settings::epochs, an ended run continues if it gets more.
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     this->ready_ = true;
     if (!phase.stopped_by(kind::name)) return;
     stopped_ = verdict(this->spent(phase)) == flow::stop;
     if (!stopped_) phase.withdraw_stop();
   }
 
-  flow on_step(Step<Context>& phase) { return look(phase); }
+  flow on_step(Step& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
+  flow on_epoch_end(EpochEnd& phase) { return look(phase); }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     over_ = true;
     // A preempted run is saved already: it would report the same again when it is resumed.
     if (!phase.preempted()) static_cast<void>(look(phase));
@@ -138,7 +135,7 @@ class Budget<Options...>::State
     return stops && amount >= limit_ ? flow::stop : flow::proceed;
   }
 
-  flow look(Phase<Context> const& phase) {
+  flow look(Phase const& phase) {
     double const amount = this->spent(phase);
     if (amount == std::exchange(this->seen_, amount)) return verdict(amount);
     auto const level = this->levels_.look(amount / limit_);
@@ -150,7 +147,7 @@ class Budget<Options...>::State
     return verdict(amount);
   }
 
-  void look_ahead(Phase<Context> const& phase, double amount) {
+  void look_ahead(Phase const& phase, double amount) {
     // The first steps are slower than those that follow.
     if (amount < share_before_projection * limit_) return;
     auto const end = phase.gauges().find(traits::projected);
@@ -160,7 +157,7 @@ class Budget<Options...>::State
                {{"projected", *end}});
   }
 
-  void tell(Phase<Context> const& phase, double level, double amount, bool ends) {
+  void tell(Phase const& phase, double level, double amount, bool ends) {
     this->send(phase, level, amount, ends ? "stop" : "warn",
                detail::general(100 * level, 4) + "% of " + text(limit_) + " is reached: " +
                    text(amount) + " spent" + (ends ? ", and the run ends here" : ""));

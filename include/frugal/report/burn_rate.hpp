@@ -63,21 +63,18 @@ struct BurnRate {
   webhook_type webhook{};
   command_type command{};
 
-  template <class Context>
   class State;
 };
 
 template <class... Options>
-template <class Context>
-class BurnRate<Options...>::State
-    : public detail::SpendingState<Context, BurnRate<Options...>, traits> {
-  using Base = detail::SpendingState<Context, BurnRate<Options...>, traits>;
+class BurnRate<Options...>::State : public detail::SpendingState<BurnRate<Options...>, traits> {
+  using Base = detail::SpendingState<BurnRate<Options...>, traits>;
 
  public:
   explicit State(BurnRate const& settings)
       : Base(settings, settings.levels), window_(settings.window), rate_(settings.window / 3600) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     auto const require = [](double value, char const* name) {
       if (detail::is_positive(value)) return;
       throw SettingsError({.what = std::string("the ") + name + " is " + detail::general(value, 6),
@@ -91,22 +88,22 @@ class BurnRate<Options...>::State
   }
 
   /// A run that this has ended continues: its window is empty.
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     this->ready_ = true;
     if (phase.stopped_by(kind::name)) phase.withdraw_stop();
   }
 
-  flow on_step(Step<Context>& phase) { return look(phase); }
+  flow on_step(Step& phase) { return look(phase); }
 
-  flow on_epoch_end(EpochEnd<Context>& phase) { return look(phase); }
+  flow on_epoch_end(EpochEnd& phase) { return look(phase); }
 
-  void on_fit_end(FitEnd<Context>&) { this->close(); }
+  void on_fit_end(FitEnd&) { this->close(); }
 
  private:
   using Base::limit_;
   using Base::text;
 
-  flow look(Phase<Context> const& phase) {
+  flow look(Phase const& phase) {
     double const hours = phase.gauges().find("hours").value_or(0);
     if (hours == std::exchange(this->seen_, hours)) return verdict_;
     double const amount = this->spent(phase);
@@ -122,7 +119,7 @@ class BurnRate<Options...>::State
     return verdict_;
   }
 
-  void tell(Phase<Context> const& phase, double level, double amount, double rate) {
+  void tell(Phase const& phase, double level, double amount, double rate) {
     bool const ends = verdict_ == flow::stop;
     this->send(phase, level, amount, ends ? "stop" : "warn",
                "the run spends " + text(rate) + " " + std::string(Per::text) +

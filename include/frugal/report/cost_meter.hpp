@@ -90,11 +90,9 @@ struct CostMeter {
                             .environment = environment});
   }
 
-  template <class Context>
   class State;
 };
 
-template <class Context>
 class CostMeter::State {
  public:
   using dispensable = void;  // a run may get its meter later
@@ -112,7 +110,7 @@ class CostMeter::State {
     }
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     require_valid();
     settings_->outcome.clear();
     if (!phase.settings().run_dir.empty())
@@ -142,7 +140,7 @@ class CostMeter::State {
     show(phase);
   }
 
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     RunState const& run = phase.run_state();
     std::filesystem::path const& folder = phase.settings().run_dir;
     if (run.resumed) {
@@ -174,7 +172,7 @@ class CostMeter::State {
     phase.record(std::move(event));
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     double const now = settings_->clock();
     std::uint64_t const step = phase.counters().step;
     if (now < due_ && step < project_at_) [[likely]]
@@ -191,13 +189,13 @@ class CostMeter::State {
     update(phase, now);
   }
 
-  void on_epoch_end(EpochEnd<Context>& phase) {
+  void on_epoch_end(EpochEnd& phase) {
     double const now = settings_->clock();
     pace_.step(phase.counters().step, now);
     update(phase, now);
   }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     if (energy_) {
       for (std::string const& problem : energy_->stop()) phase.warn("CostMeter: " + problem);
     }
@@ -221,7 +219,7 @@ class CostMeter::State {
 
   /// Ends the bill after the last save.
   template <class Next>
-  void around_fit(FitRun<Context>&, Next&& next) {
+  void around_fit(FitRun&, Next&& next) {
     next();
     bill_.end(settings_->clock(), joules());
   }
@@ -254,7 +252,7 @@ class CostMeter::State {
     check(settings_->energy.interval_seconds, "energy.interval_seconds");
   }
 
-  void begin_energy(FitBegin<Context>& phase, bool cuda) {
+  void begin_energy(FitBegin& phase, bool cuda) {
     energy::EnergySettings where = settings_->energy;
     where.gpus = where.gpus && cuda;
     if (where.gpus && !where.devices) {
@@ -282,7 +280,7 @@ class CostMeter::State {
     return cost;
   }
 
-  void update(Step<Context>& phase, double now) {
+  void update(Step& phase, double now) {
     due_ = now + settings_->refresh;
     if (!beat_) note();  // else the thread does, as often
     if (energy_ && energy_->failing() && !std::exchange(told_failing_, true)) {
@@ -315,7 +313,7 @@ class CostMeter::State {
     phase.record(std::move(event));
   }
 
-  void project(Phase<Context> const& phase, double hours, std::optional<double> amount,
+  void project(Phase const& phase, double hours, std::optional<double> amount,
                std::optional<double> kilowatt_hours) const {
     if (!projected_) return;
     phase.set_gauge("hours_projected", hours);
@@ -325,7 +323,7 @@ class CostMeter::State {
 
   bool dollars() const { return settings_->currency == "USD"; }
 
-  Cost show(Phase<Context> const& phase) const {
+  Cost show(Phase const& phase) const {
     Cost cost = cost_now();
     phase.set_gauge("hours", cost.hours);
     if (cost.amount && dollars()) phase.set_gauge("dollars", *cost.amount);

@@ -22,8 +22,7 @@ class CsvSink {
   template <class Policy>
   explicit CsvSink(Policy const& policy) : path_(policy.path) {}
 
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
+  void open(FitBegin& phase) {
     file_.open(sink_path(path_, phase.run_state(), "metrics.csv", "Csv"), "Csv", links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
   }
@@ -78,8 +77,7 @@ struct Csv {
   std::filesystem::path path{};
   Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost
 
-  template <class Context>
-  using State = detail::SinkState<Context, Cadence, detail::CsvSink>;
+  using State = detail::SinkState<Cadence, detail::CsvSink>;
 };
 
 }  // namespace frugal

@@ -16,7 +16,7 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/range.hpp>

@@ -54,7 +54,6 @@ struct RangeTest {
   double lr = 1;  ///< the optimizer multiplies it by the factor
   RateCurve* curve = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -65,23 +64,21 @@ struct RangeTest {
           curve_(*settings.curve),
           smoothing_(settings.range.smoothing) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
-      phase.set_learning_rate_factor(range_.rate(0) / lr_);
-    }
+    void on_fit_begin(FitBegin& phase) { phase.set_learning_rate_factor(range_.rate(0) / lr_); }
 
     // A window before it may have been skipped.
-    void on_window(WindowBegin<Context> const&) { forget(); }
+    void on_window(WindowBegin const&) { forget(); }
 
-    void on_loss(LossReady<Context>& phase) {
+    void on_loss(LossReady& phase) {
       if (*phase.loss.weight == 0) return;  // a mean over nothing, which may be NaN
       at::Tensor const part = phase.loss.value.detach().to(at::kDouble).mul(*phase.loss.weight);
       sum_ = sum_.defined() ? sum_ + part : part;
       weight_ += *phase.loss.weight;
     }
 
-    void on_undo(WindowRetry<Context> const&) { forget(); }
+    void on_undo(WindowRetry const&) { forget(); }
 
-    flow on_step(Step<Context>& phase) {
+    flow on_step(Step& phase) {
       std::uint64_t const step = phase.counters().step;  // this step was the last one of these
       double const loss =
           phase.reduce(Quantity::loss, sum_.defined() ? sum_.template item<double>() : 0.0) /

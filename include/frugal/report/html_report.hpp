@@ -66,7 +66,7 @@ struct HtmlReport {
 
     explicit State(HtmlReport const& settings) : path_(settings.path) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (phase.settings().run_dir.empty()) {
         throw SettingsError({.what = "HtmlReport has no run to report on",
                              .where = "HtmlReport",
@@ -78,7 +78,7 @@ struct HtmlReport {
       path_ = phase.settings().run_dir / "report.html";
     }
 
-    void on_ready(Ready<Context>& phase) {
+    void on_ready(Ready& phase) {
       if (std::exchange(told_, true)) return;
       phase.record({.name = "recipe",
                     .fields = {{"recipe", detail::written_recipe(typename Context::policies{})},
@@ -86,7 +86,7 @@ struct HtmlReport {
     }
 
     /// Also after a preemption: the run's folder then shows how far it is.
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       try {
         write_run_report(path_, phase.settings().run_dir);
       } catch (std::exception const& error) {

@@ -68,7 +68,6 @@ struct Log {
   /// Empty: `metrics.jsonl` in Settings::run_dir.
   std::filesystem::path path{};
 
-  template <class Context>
   class State {
    public:
     using dispensable = void;  // a resumed run may lack its log, or have a new one
@@ -76,7 +75,7 @@ struct Log {
     explicit State(Log const& settings)
         : path_(settings.path), links_(detail::links_of(settings.path)) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (path_.empty()) {
         if (phase.settings().run_dir.empty()) {
           throw SettingsError(
@@ -105,7 +104,7 @@ struct Log {
       first_ = line_of(collector_.begin(phase));
     }
 
-    void on_step(Step<Context>& phase) {
+    void on_step(Step& phase) {
       if constexpr (!Cadence::per_epoch) {
         if (!Cadence::due_at_step(phase.counters())) return;
         write_events();
@@ -113,17 +112,17 @@ struct Log {
       }
     }
 
-    void on_validated(Validated<Context>& phase) {
+    void on_validated(Validated& phase) {
       write_events();
       write(line_of(collector_.validation(phase)));
     }
 
-    void on_epoch_end(EpochEnd<Context>& phase) {
+    void on_epoch_end(EpochEnd& phase) {
       write_events();
       write(line_of(collector_.epoch(phase)));
     }
 
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       write_events();
       // A finished run that is started again has one "end" line.
       if (ended_at_ == phase.counters().step) return;
@@ -131,7 +130,7 @@ struct Log {
       write(line_of(collector_.end(phase)));
     }
 
-    void on_recorded(Recorded<Context> const&) {
+    void on_recorded(Recorded const&) {
       if (in_run_) write_events();
     }
 

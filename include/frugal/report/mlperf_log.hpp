@@ -39,8 +39,7 @@ class MlperfSink {
         below_(policy.target_is_below),
         init_(now()) {}
 
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
+  void open(FitBegin& phase) {
     if (target_ && !std::isfinite(*target_)) {
       throw SettingsError({.what = "the target is " + std::to_string(*target_),
                            .where = "MlperfLog::target",
@@ -156,19 +155,19 @@ class MlperfSink {
   bool reached_ = false;
 };
 
-template <class Context, class Cadence>
-class MlperfState : public SinkState<Context, Cadence, MlperfSink> {
-  using Base = SinkState<Context, Cadence, MlperfSink>;
+template <class Cadence>
+class MlperfState : public SinkState<Cadence, MlperfSink> {
+  using Base = SinkState<Cadence, MlperfSink>;
 
  public:
   template <class Policy>
   explicit MlperfState(Policy const& policy) : Base(policy) {}
 
-  void on_epoch_begin(EpochBegin<Context>& phase) {
+  void on_epoch_begin(EpochBegin& phase) {
     this->attempt([&] { this->sink().begin_epoch(phase.counters()); });
   }
   template <class Next>
-  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+  Metrics around_validate(ValidationRun const&, Next&& next) {
     this->sink().begin_validation();
     return next();
   }
@@ -220,8 +219,7 @@ struct MlperfLog {
   bool target_is_below = false;     ///< a loss, which is to fall to the target
   Outcome<SinkOutcome> outcome{};   ///< set by fit: records written, and lost
 
-  template <class Context>
-  using State = detail::MlperfState<Context, Cadence>;
+  using State = detail::MlperfState<Cadence>;
 };
 
 }  // namespace frugal

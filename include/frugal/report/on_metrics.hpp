@@ -24,8 +24,7 @@ class CallSink {
   template <class Policy>
   explicit CallSink(Policy const& policy) : call_(&policy.call) {}
 
-  template <class Context>
-  void open(FitBegin<Context>&) const {
+  void open(FitBegin&) const {
     if constexpr (requires { static_cast<bool>(*call_); }) {
       if (static_cast<bool>(*call_)) return;
       throw SettingsError({.what = "OnMetrics has nothing to call",
@@ -71,8 +70,7 @@ struct OnMetrics {
   F call{};
   Outcome<SinkOutcome> outcome{};  ///< set by fit: what arrived, and what was lost
 
-  template <class Context>
-  using State = detail::SinkState<Context, Cadence, detail::CallSink<F>>;
+  using State = detail::SinkState<Cadence, detail::CallSink<F>>;
 };
 
 }  // namespace frugal

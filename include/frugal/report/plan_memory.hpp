@@ -24,9 +24,9 @@
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/data/batch.hpp>
@@ -113,7 +113,7 @@ class DryRun {
          Policies const& policies)
       : engine_(policies), run_(module, settings, {}), objective_(objective) {
     run_.engine = &engine_;
-    FitBegin<Context> phase(run_);
+    FitBegin phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
     run_.hold.train();  // a frozen layer plans no statistics
   }
@@ -126,7 +126,7 @@ class DryRun {
     std::int64_t left = 0;
     for (int i = 0; i < times; ++i) {
       std::int64_t const before = live();
-      Forward<Context> phase(run_, /*is_training=*/true);
+      Forward phase(run_, /*is_training=*/true);
       auto body = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
       Loss loss = engine_.template surround<around::forward>(phase, body);
       left = std::max(left, live() - before);

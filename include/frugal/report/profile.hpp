@@ -80,22 +80,20 @@ struct Profile {
     return windows().empty() ? "" : detail::finding_of(windows().back());
   }
 
-  template <class Context>
   class State;
 };
 
 template <class... Options>
-template <class Context>
 class Profile<Options...>::State {
   using Clock = std::chrono::steady_clock;
-  static constexpr bool graph = captures_steps<typename Context::policies>;
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
  public:
   using dispensable = void;  // a resumed run may lack it, or have it for the first time
 
-  explicit State(Profile const& settings)
-      : warm_up_(settings.warm_up),
+  State(Profile const& settings, RecipeFacts const& facts)
+      : graph_(facts.captures_steps),
+        warm_up_(settings.warm_up),
         steps_(settings.steps),
         least_busy_(settings.least_busy),
         outcome_(&settings.outcome),
@@ -104,9 +102,9 @@ class Profile<Options...>::State {
                   .traces = settings.traces,
                   .memory = settings.memory,
                   .nvtx = nvtx,
-                  .graph = graph}) {}
+                  .graph = facts.captures_steps}) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     outcome_->clear();
     if (!phase.settings().run_dir.empty()) detail::lock_run_folder_if_possible(phase.run_state());
     if (warm_up_ >= 2 && steps_ >= 1) return;
@@ -117,26 +115,26 @@ class Profile<Options...>::State {
                                 "step before it",
                          .fix = "Set warm_up to 2 or more, and steps to 1 or more."});
   }
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     begin_ = phase.counters().step;
     windows_.begin(phase.run_state());
     // A resumed run that is in an epoch's middle does not begin it.
     if (phase.counters().position != 0) plan_epoch(phase);
   }
-  void on_epoch_begin(EpochBegin<Context>& phase) { plan_epoch(phase); }
+  void on_epoch_begin(EpochBegin& phase) { plan_epoch(phase); }
 
-  void on_window(WindowBegin<Context>&) { enter(graph ? watch::range::step : watch::range::data); }
+  void on_window(WindowBegin&) { enter(graph_ ? watch::range::step : watch::range::data); }
   template <class Next>
-  Loss around_forward(Forward<Context> const& phase, Next&& next) {
+  Loss around_forward(Forward const& phase, Next&& next) {
     if (phase.training) enter(watch::range::forward);
     return next();
   }
-  void on_loss(LossReady<Context>&) { enter(watch::range::backward); }
+  void on_loss(LossReady&) { enter(watch::range::backward); }
   // After the last micro-batch of a window no data is read, and the range is empty.
-  void on_backward(Backward<Context> const&) { enter(watch::range::data); }
-  void on_gradients(Gradients<Context>&) { enter(watch::range::optimizer); }
+  void on_backward(Backward const&) { enter(watch::range::data); }
+  void on_gradients(Gradients&) { enter(watch::range::optimizer); }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
       if (Cadence::due_at_step(phase.counters())) plan(phase.counters().step);
     }
@@ -146,7 +144,7 @@ class Profile<Options...>::State {
   }
 
   template <class Next>
-  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+  Metrics around_validate(ValidationRun const&, Next&& next) {
     auto const begin = Clock::now();
     detail::StepRanges::Nested const range(windows_.ranges(), watch::range::validation);
     Metrics metrics = next();
@@ -154,7 +152,7 @@ class Profile<Options...>::State {
     return metrics;
   }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     // A preempted run has little time left.
     if (!phase.preempted()) {
       if (windows_.open() && profiled_ > 0) finish(phase, std::nullopt);
@@ -178,7 +176,7 @@ class Profile<Options...>::State {
       windows_.ranges().enter(part);
   }
 
-  void plan_epoch(Phase<Context> const& phase) {
+  void plan_epoch(Phase const& phase) {
     if constexpr (Cadence::per_epoch) {
       Counters const& now = phase.counters();
       if (now.epoch < until_) return;
@@ -192,7 +190,7 @@ class Profile<Options...>::State {
     next_ = step + warm_up_ / 2;
   }
 
-  void advance(Step<Context>& phase) {
+  void advance(Step& phase) {
     if (windows_.open()) {
       ++profiled_;
       if (windows_.is_full()) return finish(phase, phase.waited_for_data());
@@ -213,7 +211,7 @@ class Profile<Options...>::State {
     }
   }
 
-  void finish(CheckpointPhase<Context>& phase, std::optional<double> waited) {
+  void finish(CheckpointPhase& phase, std::optional<double> waited) {
     next_ = never;
     until_ = std::max(until_, epoch_ + 1);
     WindowProfile const* const found = windows_.finish(phase.run_state(), waited);
@@ -224,14 +222,14 @@ class Profile<Options...>::State {
   }
 
   /// A run that has nothing to show says why; not the last steps of a run that had its windows.
-  void advise_if_none(CheckpointPhase<Context>& phase) {
+  void advise_if_none(CheckpointPhase& phase) {
     bool const any = until_ != 0 || !windows_.found().empty();
     std::uint64_t const step = phase.counters().step;
     if (any || windows_.over() || step == begin_) return;
     phase.warn(detail::no_window_text(step, warm_up_));
   }
 
-  void warn(CheckpointPhase<Context>& phase, WindowProfile const& found) {
+  void warn(CheckpointPhase& phase, WindowProfile const& found) {
     std::string const verdict = detail::verdict_of(found);
     if (watch::hardly_works(found, least_busy_)) {
       windows_.stop();
@@ -251,6 +249,7 @@ class Profile<Options...>::State {
     std::uint64_t step = 0;
   };
 
+  bool graph_;  ///< steps are replayed
   std::uint64_t warm_up_;
   std::uint64_t steps_;
   double least_busy_;

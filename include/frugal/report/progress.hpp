@@ -217,7 +217,6 @@ struct Progress {
   bool plain = false;        ///< lines even on a terminal
   double line_seconds = 10;  ///< time between plain lines
 
-  template <class Context>
   class State {
    public:
     explicit State(Progress const& settings)
@@ -225,19 +224,19 @@ struct Progress {
     State(State const&) = delete;
     State& operator=(State const&) = delete;
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       printer_.begin(Metric::name, phase.horizon());
       if (printer_.writes()) phase.follow(scalars_);
     }
 
-    void on_step(Step<Context>& phase) {
+    void on_step(Step& phase) {
       auto const now = detail::ProgressPrinter::clock::now();
       // Without a place to write to nothing is read either: the loss may be on a device.
       if (printer_.is_due(now)) show(phase, now, phase.last_loss(), detail::ShownAt::step);
     }
 
     template <class Next>
-    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+    Metrics around_validate(ValidationRun const& phase, Next&& next) {
       if (!printer_.redraws()) return next();
       struct Over {  // also if the validation is interrupted
         detail::ProgressPrinter& printer;
@@ -248,26 +247,24 @@ struct Progress {
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       if (!phase.training && printer_.validates()) printer_.next_batch();
       return next();
     }
 
-    void on_validated(Validated<Context>& phase) {
+    void on_validated(Validated& phase) {
       if (auto const value = printer_.validated(phase.counters().step, phase.metrics)) {
         if (!best_ || Metric::improves(*value, *best_, 0)) best_ = *value;
       }
     }
 
-    void on_epoch_end(EpochEnd<Context>& phase) {
+    void on_epoch_end(EpochEnd& phase) {
       if (!printer_.writes()) return;
       show(phase, detail::ProgressPrinter::clock::now(), phase.mean_loss(),
            detail::ShownAt::epoch_end);
     }
 
-    void on_fit_end(FitEnd<Context>& phase) {
-      printer_.end(phase.counters().step, phase.stopped_by());
-    }
+    void on_fit_end(FitEnd& phase) { printer_.end(phase.counters().step, phase.stopped_by()); }
 
     using dispensable = void;
 

@@ -30,8 +30,7 @@ class PrometheusFile {
   template <class Policy>
   explicit PrometheusFile(Policy const& policy) : path_(policy.file), labels_(policy.labels) {}
 
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
+  void open(FitBegin& phase) {
     std::filesystem::path const& run = phase.settings().run_dir;
     if (path_.empty() && run.empty()) {
       throw SettingsError({.what = "Prometheus has no file",
@@ -105,8 +104,7 @@ struct Prometheus {
   PrometheusLabels labels{};       ///< of every series; `run` is the run's folder by default
   Outcome<SinkOutcome> outcome{};  ///< set by fit: what arrived, and what was lost
 
-  template <class Context>
-  using State = detail::SinkState<Context, Cadence, detail::PrometheusFile>;
+  using State = detail::SinkState<Cadence, detail::PrometheusFile>;
 };
 
 }  // namespace frugal

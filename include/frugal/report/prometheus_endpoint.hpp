@@ -91,8 +91,7 @@ class PrometheusServer {
         labels_(policy.labels),
         listening_(&policy.listening) {}
 
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
+  void open(FitBegin& phase) {
     listening_->clear();
     if (auto const text = label_advice(labels_, "PrometheusEndpoint"); !text.empty()) {
       phase.warn(text);
@@ -175,8 +174,7 @@ struct PrometheusEndpoint {
   Outcome<SinkOutcome> outcome{};      ///< set by fit: what arrived, and what was lost
   Outcome<std::uint16_t> listening{};  ///< set at the begin of fit: the port
 
-  template <class Context>
-  using State = detail::SinkState<Context, Cadence, detail::PrometheusServer>;
+  using State = detail::SinkState<Cadence, detail::PrometheusServer>;
 };
 
 }  // namespace frugal

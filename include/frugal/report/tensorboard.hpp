@@ -56,15 +56,15 @@ struct NoHistograms {
 };
 
 /// Adds the histograms to a sink's State.
-template <class Context, class Cadence, class Weights>
-class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
-  using Base = SinkState<Context, Cadence, TensorBoardSink>;
+template <class Cadence, class Weights>
+class TensorBoardState : public SinkState<Cadence, TensorBoardSink> {
+  using Base = SinkState<Cadence, TensorBoardSink>;
 
  public:
   template <class Policy>
   explicit TensorBoardState(Policy const& policy) : Base(policy) {}
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     Base::on_step(phase);
     if constexpr (!std::is_void_v<Weights>) {
       if (Weights::due_at_step(phase.counters())) {
@@ -83,7 +83,7 @@ class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
     std::vector<at::Tensor> rows;
   };
   template <class Tensors>
-  Rows rows(std::string const& group, Phase<Context> const& phase, Tensors const& tensors) {
+  Rows rows(std::string const& group, Phase const& phase, Tensors const& tensors) {
     Rows out;
     std::vector<at::Tensor> defined;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -97,15 +97,15 @@ class TensorBoardState : public SinkState<Context, Cadence, TensorBoardSink> {
 };
 
 /// Listens to on_gradients as well, which a captured step does not have.
-template <class Context, class Cadence, class Weights, class Gradient>
-class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weights> {
-  using Base = TensorBoardState<Context, Cadence, Weights>;
+template <class Cadence, class Weights, class Gradient>
+class TensorBoardGradientState : public TensorBoardState<Cadence, Weights> {
+  using Base = TensorBoardState<Cadence, Weights>;
 
  public:
   template <class Policy>
   explicit TensorBoardGradientState(Policy const& policy) : Base(policy) {}
 
-  void on_gradients(Gradients<Context>& phase) {
+  void on_gradients(Gradients& phase) {
     Counters next = phase.counters();
     ++next.step;
     if (!Gradient::due_at_step(next)) return;
@@ -118,7 +118,7 @@ class TensorBoardGradientState : public TensorBoardState<Context, Cadence, Weigh
       step_ = next.step;
     });
   }
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     Base::on_step(phase);
     if (last_.rows.empty()) return;
     typename Base::Rows const gradients = std::exchange(last_, {});
@@ -179,11 +179,9 @@ struct TensorBoard {
   TensorBoardWriter writer{};      ///< copies of it add to the file of a fit
   Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost
 
-  template <class Context>
-  using State =
-      std::conditional_t<watches_gradients,
-                         detail::TensorBoardGradientState<Context, Cadence, Weights, Gradient>,
-                         detail::TensorBoardState<Context, Cadence, Weights>>;
+  using State = std::conditional_t<watches_gradients,
+                                   detail::TensorBoardGradientState<Cadence, Weights, Gradient>,
+                                   detail::TensorBoardState<Cadence, Weights>>;
 };
 
 }  // namespace frugal

@@ -85,7 +85,7 @@ class Throughput<Options...>::State {
   explicit State(Throughput const& settings)
       : peak_(settings.peak_flops), outcome_(&settings.outcome) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     if (!(peak_ >= 0)) {
       throw SettingsError({.what = "the peak is " + std::to_string(peak_),
                            .where = "Throughput::peak_flops",
@@ -107,7 +107,7 @@ class Throughput<Options...>::State {
   }
 
   template <class Next>
-  Loss around_forward(Forward<Context> const& phase, Next&& next) {
+  Loss around_forward(Forward const& phase, Next&& next) {
     if (wants_count_ && phase.training && !missed_) {
       // Another trainer in this process may be counting. A partial count is useless.
       if (counter_.open()) {
@@ -118,22 +118,22 @@ class Throughput<Options...>::State {
     }
     return next();
   }
-  void on_backward(Backward<Context> const&) {
+  void on_backward(Backward const&) {
     if (wants_count_) counter_.pause();
   }
 
   // Discards the count of a window that is retried; the next open() starts from 0.
-  void on_undo(WindowRetry<Context> const&) { counter_.close(); }
+  void on_undo(WindowRetry const&) { counter_.close(); }
 
   template <class Next>
-  Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+  Metrics around_validate(ValidationRun const&, Next&& next) {
     auto const begin = Clock::now();
     Metrics metrics = next();
     elsewhere_ += Clock::now() - begin;
     return metrics;
   }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     bool const due = Cadence::due_at_step(phase.counters());
     if (!due && !wants_count_) [[likely]]
       return;
@@ -141,7 +141,7 @@ class Throughput<Options...>::State {
     if (due || !since_) measure(phase);
   }
 
-  void on_fit_end(FitEnd<Context>&) {
+  void on_fit_end(FitEnd&) {
     if (last_) outcome_->set(*last_);
   }
 
@@ -162,7 +162,7 @@ class Throughput<Options...>::State {
     flops_per_sample_ = flops / static_cast<double>(now.window_samples);
   }
 
-  void measure(Step<Context>& phase) {
+  void measure(Step& phase) {
     c10::Device const device = phase.settings().device;
     if (!device.is_cpu()) {
       // Wait for the work that the host has submitted.
@@ -180,7 +180,7 @@ class Throughput<Options...>::State {
     elsewhere_ = {};
   }
 
-  void report(Step<Context>& phase, Mark const& since, double seconds) {
+  void report(Step& phase, Mark const& since, double seconds) {
     Counters const& before = since.at;
     Counters const& now = phase.counters();
     // Rollback may have restored counters from before the stretch.

@@ -23,9 +23,9 @@
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/judged.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>

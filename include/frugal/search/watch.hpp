@@ -36,7 +36,6 @@ struct SearchWatch {
   bool* reached = nullptr;  ///< set when the rung is ended
   bool* begun = nullptr;    ///< set when the run has resumed, or begins
 
-  template <class Context>
   class State {
    public:
     using transient = void;
@@ -44,11 +43,11 @@ struct SearchWatch {
     explicit State(SearchWatch const& watch) : watch_(&watch) {}
 
     /// Checkpoint is called before it.
-    void on_fit_begin(FitBegin<Context>&) const {
+    void on_fit_begin(FitBegin&) const {
       if (watch_->begun != nullptr) *watch_->begun = true;
     }
 
-    bool stop_requested(Phase<Context> const& phase) const {
+    bool stop_requested(Phase const& phase) const {
       if (watch_->until && is_reached(phase)) {
         *watch_->reached = true;
         return true;
@@ -62,7 +61,7 @@ struct SearchWatch {
     }
 
    private:
-    bool is_reached(Phase<Context> const& phase) const {
+    bool is_reached(Phase const& phase) const {
       switch (watch_->unit) {
         case RungUnit::steps:
           return phase.counters().step >= *watch_->until;

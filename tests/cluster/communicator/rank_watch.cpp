@@ -239,11 +239,10 @@ struct AtStep {
   std::uint64_t step = 0;
   void (*act)() = nullptr;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(AtStep const& settings) : step(settings.step), act(settings.act) {}
-    void on_gradients(fr::Gradients<Context> const& phase) const {
+    void on_gradients(fr::Gradients const& phase) const {
       if (act != nullptr && phase.counters().step == step) act();
     }
     std::uint64_t step;

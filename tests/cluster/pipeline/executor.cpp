@@ -43,15 +43,14 @@ struct Keep {
 
   inline static std::vector<double> idle;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Keep const&) {}
-    void on_window(fr::WindowBegin<Context> const&) {
+    void on_window(fr::WindowBegin const&) {
       begun = Clock::now();
       worked = 0;
     }
-    void on_gradients(fr::Gradients<Context> const&) const {
+    void on_gradients(fr::Gradients const&) const {
       std::chrono::duration<double> const span = Clock::now() - begun;
       idle.push_back(1 - worked / span.count());
     }

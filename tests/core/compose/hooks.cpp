@@ -156,8 +156,8 @@ TEST_CASE("the form of a hook is its namespace") {
   CHECK(around == 5);
 }
 
-static_assert(std::is_same_v<on::step::phase<int>, frugal::Step<int>>);
-static_assert(std::is_same_v<query::stop_requested::phase<int>, frugal::Phase<int>>);
+static_assert(std::is_same_v<on::step::phase, frugal::Step>);
+static_assert(std::is_same_v<query::stop_requested::phase, frugal::Phase>);
 static_assert(std::is_same_v<std::invoke_result_t<around::fit::continuation>, void> &&
               std::is_same_v<decltype(&around::forward::continuation::operator()),
                              frugal::Loss (around::forward::continuation::*)() const>);

@@ -19,14 +19,14 @@ using namespace frugal_test::compose;
 
 struct greet {
   static constexpr std::string_view name = "greet";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(State& state) { state.greet(); };
   FRUGAL_DIAGNOSTIC(unmet, "it cannot greet");
   FRUGAL_DIAGNOSTIC(twice, "two greet");
 };
 struct wave {
   static constexpr std::string_view name = "wave";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = true;
   FRUGAL_DIAGNOSTIC(unmet, "it cannot wave");
   FRUGAL_DIAGNOSTIC(twice, "two wave");

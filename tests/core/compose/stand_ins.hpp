@@ -3,6 +3,7 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/engine.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ struct IntContinuation {
 
 template <class... Ps>
 struct Context {
+  static constexpr frugal::RecipeFacts facts{};
   template <class Hook>
   using phase = Notes;
   template <class Hook>

@@ -43,20 +43,19 @@ struct Counts {
   Fails fails = Fails::never;
   std::uint64_t* steps = nullptr;
 
-  template <class Context>
   struct State {
     Fails fails;
     std::uint64_t* out;
     std::uint64_t steps = 0;
     explicit State(Counts const& settings) : fails(settings.fails), out(settings.steps) {}
 
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step == 6) fail_if(Fails::at_step);
       if (phase.counters().step == 6 && fails == Fails::as_a_kill) throw Gone{};
       ++steps;
     }
-    void on_epoch_end(frugal::EpochEnd<Context>&) { fail_if(Fails::at_epoch_end); }
-    void on_fit_end(frugal::FitEnd<Context>&) {
+    void on_epoch_end(frugal::EpochEnd&) { fail_if(Fails::at_epoch_end); }
+    void on_fit_end(frugal::FitEnd&) {
       if (out != nullptr) *out = steps;
       fail_if(Fails::at_fit_end);
     }

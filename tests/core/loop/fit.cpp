@@ -359,11 +359,10 @@ TEST_CASE("LibTorch's error in a backward pass is a ModuleError that names the s
 struct Stuck {
   using kind = kinds::optimizer;
   using listens = list<on::update>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Stuck const&) {}
-    void on_update(Update<Context>&) { TORCH_CHECK(false, "no way on"); }
+    void on_update(Update&) { TORCH_CHECK(false, "no way on"); }
   };
 };
 
@@ -431,20 +430,18 @@ TEST_CASE("a source's exception reaches the caller, within a window too") {
 struct ThrowsInBackward {
   using kind = kinds::progress;
   using listens = list<on::backward>;
-  template <class Context>
   struct State {
     explicit State(ThrowsInBackward const&) {}
-    void on_backward(Backward<Context> const&) { throw std::domain_error("policy"); }
+    void on_backward(Backward const&) { throw std::domain_error("policy"); }
   };
 };
 struct ThrowsInValidation {
   using kind = kinds::progress;
   using listens = list<around::validate>;
-  template <class Context>
   struct State {
     explicit State(ThrowsInValidation const&) {}
     template <class Next>
-    Metrics around_validate(ValidationRun<Context> const&, Next&& next) {
+    Metrics around_validate(ValidationRun const&, Next&& next) {
       next();
       throw std::domain_error("policy");
     }
@@ -524,12 +521,11 @@ struct HorizonNote {
   using kind = kinds::progress;
   using listens = list<on::fit_begin>;
   RunLimits* note = nullptr;
-  template <class Context>
   struct State {
     using transient = void;
     RunLimits* note;
     explicit State(HorizonNote const& settings) : note(settings.note) {}
-    flow on_fit_begin(FitBegin<Context>& phase) {
+    flow on_fit_begin(FitBegin& phase) {
       *note = phase.horizon();
       return flow::stop;
     }

@@ -29,6 +29,7 @@ struct States {
     archive.scope("Counting", [&](auto& inner) { inner("count", count); });
   }
   static std::vector<frugal::detail::SavedScope> saved_scopes() { return {{"Counting", false}}; }
+  static std::vector<std::string> names_of_first(std::size_t) { return {}; }
 };
 
 TEST_CASE("one policy's state is saved and loaded by the name of its scope") {
@@ -242,7 +243,7 @@ TEST_CASE("a checkpoint policy sees the run's files and position, and resumes it
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
   run.status.unfinished.hook = "on_step";
-  frugal::FitBegin<Context> phase(run);
+  frugal::FitBegin phase(run);
   phase.writes_to("metrics.jsonl");
   phase.resumed({.from = "there", .step = 9}, 100.0);
   CHECK(phase.files() == std::vector<std::filesystem::path>{"metrics.jsonl"});

@@ -181,6 +181,7 @@ struct Keepers {
     archive.scope("one", [&](auto& inner) { one.persist(inner); });
     archive.scope("other", [&](auto& inner) { other.persist(inner); });
   }
+  static std::vector<std::string> names_of_first(std::size_t) { return {}; }
   static std::vector<frugal::detail::SavedScope> saved_scopes() {
     return {{"one", false}, {"other", false}};
   }

@@ -62,20 +62,19 @@ struct Ids {
   std::vector<std::int64_t>* window = nullptr;
   Told* told = nullptr;
 
-  template <class Context>
   class State {
    public:
     explicit State(Ids const& settings) : window_(settings.window), told_(settings.told) {}
 
-    void on_fit_begin(frugal::FitBegin<Context>&) { told_->where = Where::window; }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_fit_begin(frugal::FitBegin&) { told_->where = Where::window; }
+    void on_step(frugal::Step& phase) {
       all_.insert(all_.end(), window_->begin(), window_->end());
       window_->clear();
       told_->step = phase.counters().step;
       told_->where = Where::window;
     }
-    void on_validated(frugal::Validated<Context>&) { told_->where = Where::window; }
-    void on_fit_end(frugal::FitEnd<Context>& phase) {
+    void on_validated(frugal::Validated&) { told_->where = Where::window; }
+    void on_fit_end(frugal::FitEnd& phase) {
       told_->step = phase.counters().step;
       told_->where = Where::ending;
     }

@@ -444,15 +444,14 @@ struct Listens {
       frugal::list<frugal::on::loss, frugal::on::backward, frugal::on::step, frugal::on::undo>;
   std::string* out = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Listens const& settings) : out_(settings.out) {}
-    void on_loss(frugal::LossReady<Context>&) { *out_ += 'l'; }
-    void on_backward(frugal::Backward<Context>&) { *out_ += 'b'; }
-    void on_step(frugal::Step<Context>&) { *out_ += 's'; }
-    void on_undo(frugal::WindowRetry<Context> const& phase) {
+    void on_loss(frugal::LossReady&) { *out_ += 'l'; }
+    void on_backward(frugal::Backward&) { *out_ += 'b'; }
+    void on_step(frugal::Step&) { *out_ += 's'; }
+    void on_undo(frugal::WindowRetry const& phase) {
       *out_ += 'x';
       CHECK(phase.counters().micro_batch == 1);
     }

@@ -158,11 +158,10 @@ struct Counts {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
   frugal::Outcome<std::uint64_t> steps{};
-  template <class Context>
   class State {
    public:
     explicit State(Counts const& settings) : out_(&settings.steps) {}
-    void on_step(frugal::Step<Context>&) { out_->set(++steps_); }
+    void on_step(frugal::Step&) { out_->set(++steps_); }
     template <class Archive>
     void persist(Archive& archive) {
       archive("steps", steps_);

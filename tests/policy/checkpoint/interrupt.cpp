@@ -243,11 +243,10 @@ struct InSave {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
   std::uint64_t at_step = 0;  ///< in the save of this step
-  template <class Context>
   struct State {
     std::uint64_t at_step, step = 0;
     explicit State(InSave const& settings) : at_step(settings.at_step) {}
-    void on_step(frugal::Step<Context>& phase) { step = phase.counters().step; }
+    void on_step(frugal::Step& phase) { step = phase.counters().step; }
     template <class Archive>
     void persist(Archive& archive) {
       archive("step", step);
@@ -340,12 +339,11 @@ struct Prints {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
   int file = -1;
-  template <class Context>
   struct State {
     using transient = void;
     int file;
     explicit State(Prints const& settings) : file(settings.file) {}
-    void on_step(frugal::Step<Context>&) {
+    void on_step(frugal::Step&) {
       [[maybe_unused]] auto const written = ::write(file, "step\n", 5);
     }
   };
@@ -389,12 +387,11 @@ struct Spoiler {
   using kind = support::kinds::spy;
   using listens = frugal::list<frugal::on::step>;
   std::filesystem::path folder;
-  template <class Context>
   struct State {
     using transient = void;
     std::filesystem::path folder;
     explicit State(Spoiler const& settings) : folder(settings.folder) {}
-    void on_step(frugal::Step<Context>&) {
+    void on_step(frugal::Step&) {
       std::filesystem::rename(folder / "checkpoints", folder / "aside");
       write_file(folder / "checkpoints");
     }

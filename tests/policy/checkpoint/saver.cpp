@@ -45,7 +45,6 @@ struct Saboteur {
   bool* saved = nullptr;      ///< result of the save
   int wait = 0;               ///< milliseconds before the folder is back, for a thread that writes
 
-  template <class Context>
   struct State {
     using transient = void;
     std::filesystem::path folder;
@@ -58,7 +57,7 @@ struct Saboteur {
           back_at(settings.back_at),
           saved(settings.saved),
           wait(settings.wait) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       auto const place = folder / "checkpoints";
       auto const aside = folder / "aside";
       if (phase.counters().step == away_at) {
@@ -292,13 +291,12 @@ struct Meddler {
   std::function<void()> deed;
   std::uint64_t at = 0;  ///< step
 
-  template <class Context>
   struct State {
     using transient = void;
     std::function<void()> deed;
     std::uint64_t at;
     explicit State(Meddler const& settings) : deed(settings.deed), at(settings.at) {}
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       if (phase.counters().step != at) return;
       static_cast<void>(phase.save());  // so that no write is in progress
       deed();
@@ -364,13 +362,12 @@ struct Looking {
   std::filesystem::path folder;
   std::vector<std::string>* newest = nullptr;
 
-  template <class Context>
   struct State {
     std::filesystem::path folder;
     std::vector<std::string>* newest;
     at::Tensor large = at::zeros({1 << 20});  // takes longer to write than a step
     explicit State(Looking const& settings) : folder(settings.folder), newest(settings.newest) {}
-    void on_step(frugal::Step<Context>&) {}
+    void on_step(frugal::Step&) {}
     template <class Archive>
     void persist(Archive& archive) {
       std::string name;

@@ -136,12 +136,11 @@ struct Busy {
   };
   Seen* seen = nullptr;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Busy const& settings) : seen(settings.seen) {}
     template <class Next>
-    void around_fit(fr::FitRun<Context>& phase, Next&& next) {
+    void around_fit(fr::FitRun& phase, Next&& next) {
       Seen* const all = seen;
       phase.run_state().busy = [all]() -> std::shared_ptr<void> {
         ++all->times;

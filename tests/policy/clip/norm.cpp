@@ -62,9 +62,9 @@ TEST_CASE("the reported norm is the total norm before clipping") {
       run.parameters.tensors[i].mutable_grad() = table.gradients[i];
     }
     run.gradients.collect(run.parameters);
-    ClipNorm<>::State<ClipContext> state(ClipNorm<>{.max_norm = which.at("max_norm")});
+    ClipNorm<>::State state(ClipNorm<>{.max_norm = which.at("max_norm")});
     CHECK_FALSE(run.gradient_norm.known());
-    frugal::Gradients<ClipContext> phase(run);
+    frugal::Gradients phase(run);
     state.on_gradients(phase);
     CHECK(run.gradient_norm.value() ==
           doctest::Approx(which.at("float64").at("norm").get<double>()).epsilon(1e-6));

@@ -53,8 +53,8 @@ TEST_CASE("a NaN among the gradients stays NaN") {
   frugal::Run<Context> run(module, settings, {});
   run.parameters.tensors[0].mutable_grad() = at::tensor({std::nanf(""), 3.0F});
   run.gradients.collect(run.parameters);
-  ClipValue<>::State<Context> state(ClipValue<>{});
-  frugal::Gradients<Context> phase(run);
+  ClipValue<>::State state(ClipValue<>{});
+  frugal::Gradients phase(run);
   state.on_gradients(phase);
   CHECK(run.gradients.tensors()[0][0].isnan().item<bool>());
   CHECK(run.gradients.tensors()[0][1].item<float>() == 1.0F);

@@ -61,11 +61,10 @@ struct RateShown {
 
   std::vector<std::optional<double>>* found = nullptr;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(RateShown const& settings) : found(settings.found) {}
-    void on_step(frugal::Step<Context>& phase) { found->push_back(phase.learning_rate()); }
+    void on_step(frugal::Step& phase) { found->push_back(phase.learning_rate()); }
     std::vector<std::optional<double>>* found;
   };
 };

@@ -246,11 +246,10 @@ TEST_CASE("after counters diverge no step reads them") {
 struct RowByRow {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::backward>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(RowByRow const&) {}
-    void on_backward(frugal::Backward<Context>& phase) {
+    void on_backward(frugal::Backward& phase) {
       for (at::Tensor const& each : phase.parameters().tensors) {
         if (each.grad().defined()) each.mutable_grad() = each.grad().contiguous();
       }

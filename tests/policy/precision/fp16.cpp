@@ -93,14 +93,13 @@ struct Watch {
       frugal::list<frugal::kinds::optimizer, frugal::kinds::precision, frugal::kinds::schedule>;
   Told* told = nullptr;
 
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Watch const& settings) : told(settings.told) {}
-    void on_update(frugal::Update<Context>& phase) {
+    void on_update(frugal::Update& phase) {
       told->weights.push_back(phase.parameters().tensors.front().detach().clone());
     }
-    void on_step(frugal::Step<Context>& phase) {
+    void on_step(frugal::Step& phase) {
       told->steps.push_back(phase.counters());
       told->factors.push_back(phase.learning_rate_factor());
     }

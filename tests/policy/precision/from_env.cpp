@@ -82,14 +82,14 @@ TEST_CASE("a run resumes in the format in which it was saved, or not at all") {
   TrainingFile const file;
   auto const save = [&](frugal::StateDict& memory) {
     Environment const environment("BF16");
-    typename All::State<frugal::Context<torch::nn::Sequential, frugal::Accumulate<1>>> state(All{});
+    All::State state(All{}, frugal::RecipeFacts{});
     frugal::StateWriter writer(memory);
     state.persist(writer);
   };
   frugal::StateDict memory;
   save(memory);
   Environment const environment("FP32");
-  typename All::State<frugal::Context<torch::nn::Sequential, frugal::Accumulate<1>>> state(All{});
+  All::State state(All{}, frugal::RecipeFacts{});
   frugal::StateReader reader(memory);
   try {
     state.persist(reader);

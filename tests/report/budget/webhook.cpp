@@ -38,12 +38,11 @@ struct Hourly {
   };
   using listens = frugal::list<frugal::on::backward>;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
     explicit State(Hourly const&) {}
-    void on_backward(frugal::Backward<Context> const&) { now += 3600; }
+    void on_backward(frugal::Backward const&) { now += 3600; }
   };
 };
 

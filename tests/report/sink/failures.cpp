@@ -42,11 +42,10 @@ struct Hourly {
     static constexpr std::string_view name = "failures.Hourly";
   };
   using listens = fr::list<fr::on::backward>;
-  template <class Context>
   struct State {
     using transient = void;
     explicit State(Hourly const&) {}
-    void on_backward(fr::Backward<Context> const&) { now += 3600; }
+    void on_backward(fr::Backward const&) { now += 3600; }
   };
 };
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/loop/recipe_traits.hpp>
-#include <frugal/core/run/loop_interface.hpp>
+#include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/data/data_identity.hpp>
 
@@ -21,7 +21,7 @@ namespace frugal::detail {
 
 /// What must be the same in all processes that train together, by name, for require_same_run().
 template <class Context>
-std::vector<std::pair<std::string, std::string>> run_values(FitBegin<Context>& phase) {
+std::vector<std::pair<std::string, std::string>> run_values(FitBegin& phase) {
   RunLimits const& horizon = phase.horizon();
   LoopInterface const& loop = *phase.run_state().loop;
   auto const number = [](auto const& value) {

@@ -55,7 +55,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
         round_(static_cast<std::size_t>(all.size()), own.count) {}
 
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     struct Left {
       LocalStepsState& state;
       ~Left() {
@@ -75,7 +75,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     });
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     refuse_batch_norm(base_module(phase.module()));
     rule_.check();
     rule_.compare([&](char const* name, double value) { phase.compare_in_processes(name, value); });
@@ -86,13 +86,13 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   }
 
   template <class Next>
-  void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+  void around_micro_batch(MicroBatchRun const& phase, Next&& next) {
     if (phase.first) begin_window(phase);
     Base::around_micro_batch(phase, std::forward<Next>(next));
   }
 
   /// Takes this process's gradients to the mean of its own micro-batches.
-  void join(SharedWindow<Context>& phase) {
+  void join(SharedWindow& phase) {
     begin_window(phase);  // it may have had no micro-batch
     Base::join(phase);
     round_.set_window(phase.records);
@@ -109,7 +109,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   }
 
   /// After the optimizer.
-  void on_update(Update<Context>& phase) {
+  void on_update(Update& phase) {
     if (!weights_.has_own()) return;  // of a trial
     RunState const& run = phase.run_state();
     if (run.overflow.skip) return weights_.put_shared();
@@ -124,7 +124,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     }
   }
 
-  void on_epoch_end(EpochEnd<Context>& phase) {
+  void on_epoch_end(EpochEnd& phase) {
     // The number of steps was not known before, or windows were skipped.
     if (round_.is_open() && !phase.run_state().has_steps_left()) {
       weights_.put_own(false);
@@ -132,14 +132,14 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     }
   }
 
-  void on_validated(Validated<Context>& phase) {
+  void on_validated(Validated& phase) {
     if (!round_.is_open()) return;
     phase.warn(
         "Replicate<LocalSteps>: a validation in the middle of a round measures the weights of the "
         "last outer step; a cadence that is a multiple of LocalSteps measures the newest");
   }
 
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     if (round_.is_open() && !phase.preempted()) {
       weights_.put_own(false);
       end_round();
@@ -172,7 +172,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     });
   }
 
-  void begin_window(Phase<Context> const& phase) {
+  void begin_window(Phase const& phase) {
     if (weights_.has_own()) return;
     weights_.require_same(phase.parameters());
     weights_.put_own(/*follows=*/!round_.is_open());

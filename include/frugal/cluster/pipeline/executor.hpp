@@ -163,7 +163,7 @@ class PipelineExecutor {
     Installed const installed(pass);
     if (stage == last()) {
       auto& run = passes_.run();
-      MicroBatchRun<Context> phase(run, k == 0, k + 1 == static_cast<int>(batches_.size()));
+      MicroBatchRun phase(run, k == 0, k + 1 == static_cast<int>(batches_.size()));
       auto body = [&] { passes_.template pass<HookScope::all>(batch); };
       run.engine->template surround<around::micro_batch>(phase, body);
       if (!pass.ran) refuse_without_layers();

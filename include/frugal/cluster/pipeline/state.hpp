@@ -31,8 +31,8 @@
 #include <frugal/cluster/pipeline/stage_gradients.hpp>
 #include <frugal/cluster/tensors/block_norms.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/data/tensor_identity.hpp>
@@ -68,7 +68,7 @@ class PipelineState {
     archive("draws_by_layer", draws_by_layer);
   }
 
-  void on_module(ModuleSetup<Context> const& phase) {
+  void on_module(ModuleSetup const& phase) {
     torch::nn::Module& root = base_module(phase.module());
     LayerList list = LayerList::of(root);
     int const stages = all_->size() * chunks_;
@@ -106,12 +106,12 @@ class PipelineState {
     list.divide(root, layers_);
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     find_shared(phase.parameters());
     if (everyone_->size() == 1) return;
-    require_same_run(*everyone_, run_values(phase));
+    require_same_run(*everyone_, run_values<Context>(phase));
   }
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     if (everyone_->size() > 1) {
       require_same_run(*everyone_, phase.run_state().settings_to_compare);
     }
@@ -119,7 +119,7 @@ class PipelineState {
     replicas_.begin(phase.run_state());
   }
   /// What several processes have must have come out the same.
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     if (phase.preempted()) return;  // it has saved, and machines are going away
     require_same_copies(phase, "the trained module");
     if (all_->size() == 1) return;
@@ -137,7 +137,7 @@ class PipelineState {
   }
 
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     RunState& run = phase.run_state();
     bool const several = all_->size() > 1;
     if (several) {
@@ -176,7 +176,7 @@ class PipelineState {
   }
 
   /// The processes with the last stage have the losses, and give them to all.
-  void join(SharedWindow<Context>& phase) {
+  void join(SharedWindow& phase) {
     Counters const& now = phase.counters();
     everyone_->set_place({.epoch = now.epoch, .position = now.position, .step = now.step});
     gradients_.finish_passes(phase.parameters());
@@ -244,7 +244,7 @@ class PipelineState {
 
   int number_of_copies() const { return copies_ ? copies_->size() : 1; }
 
-  void require_same_copies(Phase<Context> const& phase, char const* what) {
+  void require_same_copies(Phase const& phase, char const* what) {
     if (number_of_copies() == 1) return;
     require_same_run(*copies_, {{what, module_identity(base_module(phase.module()))}});
   }
@@ -271,7 +271,7 @@ class PipelineState {
     gradients_.begin_fit(passes, parameters.names);
   }
 
-  void exchange_records(SharedWindow<Context>& phase, std::vector<bool>& has) {
+  void exchange_records(SharedWindow& phase, std::vector<bool>& has) {
     WindowMessage const message(own_.count, shared_.size());
     std::vector<MicroBatchRecord>& records = phase.records;
     std::vector<MicroBatchNumbers> own;
@@ -315,7 +315,7 @@ class PipelineState {
   }
 
   /// The first stage has gradients of what comes before the list, the last one of what follows it.
-  void sum_shared(SharedWindow<Context>& phase, std::vector<bool> const& has) {
+  void sum_shared(SharedWindow& phase, std::vector<bool> const& has) {
     at::NoGradGuard const no_gradients;
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       if (!has[i]) continue;

@@ -29,7 +29,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
                 PowerSGDGradients::Settings const& settings)
       : Base(all, own, name, {}, settings), settings_(settings.power) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     require_power_sgd(settings_);
     // Processes with other ones would send other factors, or none.
     auto const compare = [&](char const* name, auto value) {
@@ -47,7 +47,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
   }
 
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     this->gradients_.memory().name(phase.parameters());
     Base::around_fit(phase, [&] {
       // All processes take part in a save: each has errors of its own.
@@ -60,11 +60,11 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
   }
 
   template <class Next>
-  void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+  void around_micro_batch(MicroBatchRun const& phase, Next&& next) {
     this->gradients_.at_step(phase.counters().step);
     Base::around_micro_batch(phase, std::forward<Next>(next));
   }
-  void join(SharedWindow<Context>& phase) {
+  void join(SharedWindow& phase) {
     this->gradients_.at_step(phase.counters().step);
     Base::join(phase);
   }

@@ -30,8 +30,8 @@
 #include <frugal/cluster/shard/sharded_parameters.hpp>
 #include <frugal/cluster/tensor_parallel/sharded_module.hpp>
 #include <frugal/cluster/tensors/block_norms.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/error.hpp>
@@ -82,14 +82,14 @@ class ReplicateState {
         groups_(groups),
         batch_norms_(all) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     batch_norms_.begin(base_module(phase.module()));
     if (everyone_.size() == 1) return;
     refuse_renormalised(base_module(phase.module()), name_);
-    require_same_run(everyone_, run_values(phase));
+    require_same_run(everyone_, run_values<Context>(phase));
   }
 
-  void on_ready(Ready<Context>& phase) {
+  void on_ready(Ready& phase) {
     if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().settings_to_compare);
     require_same_module(phase, "the module");
     // All have the same layers.
@@ -101,12 +101,12 @@ class ReplicateState {
     saved_.reset();
   }
   /// Not after a preemption: it has saved, and machines are going away.
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_fit_end(FitEnd& phase) {
     if (!phase.preempted()) require_same_module(phase, "the trained module");
   }
 
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     RunState& run = phase.run_state();
     run.busy = [this] { return everyone_.busy(); };
     run.first_says = [this](std::string const& text) { return everyone_.first_says(text); };
@@ -162,7 +162,7 @@ class ReplicateState {
   }
 
   template <class Next>
-  void around_micro_batch(MicroBatchRun<Context> const& phase, Next&& next) {
+  void around_micro_batch(MicroBatchRun const& phase, Next&& next) {
     all_.at_step(phase.counters().step);
     if (phase.first) begin_window(phase);
     at::manual_seed(key(phase, own_.first + trained_++ * own_.stride));
@@ -175,7 +175,7 @@ class ReplicateState {
     gradients_.after();
   }
 
-  void join(SharedWindow<Context>& phase) {
+  void join(SharedWindow& phase) {
     if (trained_ == 0) begin_window(phase);  // it had no micro-batch here
     if (trained_ > own_.count) refuse_whole_windows();
     batch_norms_.end_passes();
@@ -240,7 +240,7 @@ class ReplicateState {
 
  private:
   /// Of a Grid: this process has shards of the module, and others of its copy the rest.
-  void cut(FitRun<Context>& phase) {
+  void cut(FitRun& phase) {
     require_whole_world();
     if (!all_.tensor() || all_.tensor()->size() == 1) {
       require_whole(base_module(phase.module()), name_,
@@ -286,7 +286,7 @@ class ReplicateState {
   }
 
   /// What a rank knows alone: it may have got a notice. All ranks of a copy must have the same loss.
-  void agree_with_shards(SharedWindow<Context>& phase) {
+  void agree_with_shards(SharedWindow& phase) {
     double loss = 0;
     for (MicroBatchRecord const& each : phase.records) {
       if (each.weight != 0) loss += each.loss.template item<double>() * each.weight;
@@ -297,7 +297,7 @@ class ReplicateState {
     phase.fails = all.fails;
   }
 
-  void shard(FitRun<Context>& phase) {
+  void shard(FitRun& phase) {
     if constexpr (shards) {
       if (all_.size() == 1) return;
       ShardedParameters::Settings settings{.bucket = groups_.bytes};
@@ -317,7 +317,7 @@ class ReplicateState {
       run.save_board = everyone_.save_board();
     }
   }
-  void unshard(FitRun<Context>& phase) {
+  void unshard(FitRun& phase) {
     phase.update_parts(nullptr);
     phase.run_state().busy = nullptr;
     phase.run_state().first_says = nullptr;
@@ -329,7 +329,7 @@ class ReplicateState {
     cut_.reset();
   }
 
-  void require_same_module(Phase<Context> const& phase, char const* what) {
+  void require_same_module(Phase const& phase, char const* what) {
     if (cut_) cut_->require_same_copies(base_module(phase.module()), what);
     if (all_.size() == 1) return;
     require_same_run(all_, {{what, module_identity(base_module(phase.module()))}});
@@ -344,7 +344,7 @@ class ReplicateState {
                          .fix = "Train with Trainer::fit."});
   }
 
-  void begin_window(Phase<Context> const& phase) {
+  void begin_window(Phase const& phase) {
     parameters_.clear();
     for (at::Tensor const& each : phase.parameters().tensors) {
       if (each.requires_grad()) parameters_.push_back(each);
@@ -381,7 +381,7 @@ class ReplicateState {
   }
 
   /// The one message of a step beside the gradients. Says of each rank whether it has gradients.
-  std::vector<bool> exchange_records(SharedWindow<Context>& phase) {
+  std::vector<bool> exchange_records(SharedWindow& phase) {
     WindowMessage const message(own_.count, parameters_.size());
     std::vector<MicroBatchRecord>& records = phase.records;
     std::vector<MicroBatchNumbers> own;
@@ -450,7 +450,7 @@ class ReplicateState {
   }
 
   /// Of random numbers: a micro-batch draws the same in whatever process it is trained.
-  std::uint64_t key(Phase<Context> const& phase, std::uint64_t micro_batch) const {
+  std::uint64_t key(Phase const& phase, std::uint64_t micro_batch) const {
     Counters const& at = phase.counters();
     std::array<std::uint64_t, 4> const all{phase.settings().seed, at.epoch, at.position,
                                            micro_batch};

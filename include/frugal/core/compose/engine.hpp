@@ -35,7 +35,7 @@ class Engine {
 
   /// `settings` is the Storage of the policies' values.
   template <class Settings>
-  explicit Engine(Settings const& settings) : states_(std::in_place, settings) {}
+  explicit Engine(Settings const& settings) : states_(std::in_place, settings, Context::facts) {}
 
   Engine(Engine const&) = delete;
   Engine& operator=(Engine const&) = delete;

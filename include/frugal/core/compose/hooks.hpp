@@ -67,9 +67,7 @@ enum class HookForm {
 
 struct Loss;
 class Metrics;
-#define FRUGAL_DECLARE_PHASE(form, tag, member, phase_type, ...) \
-  template <class Context>                                       \
-  struct phase_type;
+#define FRUGAL_DECLARE_PHASE(form, tag, member, phase_type, ...) struct phase_type;
 FRUGAL_HOOKS(FRUGAL_DECLARE_PHASE)
 #undef FRUGAL_DECLARE_PHASE
 
@@ -81,10 +79,10 @@ enum : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
 #undef FRUGAL_NUMBER
 }  // namespace detail
 
-#define FRUGAL_SIGNATURE_on(phase_type) "(" #phase_type "<Context>&)."
+#define FRUGAL_SIGNATURE_on(phase_type) "(" #phase_type "&)."
 #define FRUGAL_SIGNATURE_around(phase_type) \
-  "(" #phase_type "<Context> const&, auto&& next) and return next()."
-#define FRUGAL_SIGNATURE_query(phase_type) "(" #phase_type "<Context> const&) and return a bool."
+  "(" #phase_type " const&, auto&& next) and return next()."
+#define FRUGAL_SIGNATURE_query(phase_type) "(" #phase_type " const&) and return a bool."
 
 #define FRUGAL_DEFINE_HOOK(form_of_hook, tag, member, phase_type, result_of_next, stops)        \
   namespace form_of_hook {                                                                      \
@@ -93,8 +91,7 @@ enum : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
     static constexpr std::size_t index = detail::hook_number::form_of_hook##_##tag;             \
     static constexpr HookForm form = HookForm::form_of_hook;                                    \
     static constexpr bool may_stop = stops;                                                     \
-    template <class Context>                                                                    \
-    using phase = phase_type<Context>;                                                          \
+    using phase = phase_type;                                                                   \
     struct continuation {                                                                       \
       result_of_next operator()() const;                                                        \
     };                                                                                          \

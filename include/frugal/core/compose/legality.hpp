@@ -241,10 +241,9 @@ constexpr bool agree(list<Listens...>, list<Hooks...>) {
 }
 
 /// Whether a policy implements the services that it declares.
-template <class P, class State, class Context, class... Services>
+template <class P, class State, class... Services>
 constexpr bool delivers(list<Services...>) {
-  return (true & ... &
-          Services::unmet::template require<Services::template met<P, State, Context>, P>());
+  return (true & ... & Services::unmet::template require<Services::template met<P, State>, P>());
 }
 
 }  // namespace frugal::detail

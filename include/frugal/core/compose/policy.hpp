@@ -82,7 +82,7 @@ FRUGAL_DIAGNOSTIC(idle_observer,
                   "frugal: this observer listens to no hook and would never be called. Name its "
                   "hooks in `listens`.");
 FRUGAL_DIAGNOSTIC(no_state,
-                  "frugal: this policy listens to hooks and has no State<Context> that is "
+                  "frugal: this policy listens to hooks and has no State that is "
                   "constructible from the policy's value. Write one, with `explicit State(Policy "
                   "const&)`.");
 FRUGAL_DIAGNOSTIC(final_state,

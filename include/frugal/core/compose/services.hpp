@@ -14,8 +14,7 @@ namespace frugal {
 /// providers of one service is illegal.
 ///
 ///    name         unique, like a kind's
-///    met<P, S, C> whether policy P, with State S for Context C, has the members that the service
-///                 calls
+///    met<P, S>    whether policy P, with State S, has the members that the service calls
 ///    unmet        the sentence for a policy that declares the service without these members
 ///    twice        the sentence for two providers
 template <class S>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <frugal/core/compose/legality.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/compose/services.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -23,30 +24,48 @@ struct Stateless {
   explicit Stateless(P const&) {}
 };
 
-template <class P, class Context>
-struct state_of {
-  using type = typename P::template State<Context>;
-};
 /// Whether a policy has nothing to do during a fit: no hooks and no services.
 template <class P>
 inline constexpr bool is_idle = std::same_as<typename P::listens, list<>> &&
                                 std::same_as<typename provides_of<P>::type, list<>>;
 
+template <class P>
+concept HasPlainState = requires { typename P::State; };
+template <class P, class Context>
+concept HasStateOfRecipe = requires { typename P::template State<Context>; };
+
 /// Whether it has no State. Its services are then members of its value.
 template <class P, class Context>
 inline constexpr bool is_stateless =
-    is_idle<P> || (std::same_as<typename P::listens, list<>> &&
-                   !requires { typename P::template State<Context>; });
+    is_idle<P> || (std::same_as<typename P::listens, list<>> && !HasPlainState<P> &&
+                   !HasStateOfRecipe<P, Context>);
 
+/// A State knows the recipe if it is a template over the Context: where it holds the engine, or calls the
+/// objective. All others are plain classes, which are compiled once for all recipes.
+template <class P, class Context>
+struct state_of {};
+template <class P, class Context>
+  requires(HasStateOfRecipe<P, Context> && !is_stateless<P, Context>)
+struct state_of<P, Context> {
+  using type = typename P::template State<Context>;
+};
 template <class P, class Context>
   requires is_stateless<P, Context>
 struct state_of<P, Context> {
   using type = Stateless<P>;
 };
-
 template <class P, class Context>
-concept HasState = is_stateless<P, Context> ||
-                   std::constructible_from<typename P::template State<Context>, P const&>;
+  requires(HasPlainState<P> && !is_stateless<P, Context>)
+struct state_of<P, Context> {
+  using type = typename P::State;
+};
+
+/// A State is made of its policy, and of the recipe's facts where it asks for them.
+template <class State, class P>
+concept MadeOf = std::constructible_from<State, P const&> ||
+                 std::constructible_from<State, P const&, RecipeFacts const&>;
+template <class P, class Context>
+concept HasState = is_stateless<P, Context> || MadeOf<typename state_of<P, Context>::type, P>;
 
 /// Stands in for an archive when only the presence of persist() is checked.
 struct AnyArchive {
@@ -74,7 +93,7 @@ constexpr bool well_formed(all_hooks hooks) {
         std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
     return agree<P, State, Context>(Listens{}, hooks) &&
            rules::not_persistent::require<keeps, P>() &&
-           delivers<P, State, Context>(typename provides_of<P>::type{});
+           delivers<P, State>(typename provides_of<P>::type{});
   }
 }
 
@@ -85,7 +104,7 @@ consteval bool has_own_verdict() {
   constexpr bool listens = ((info_of<P>.listens >> Hook::index) & 1U) != 0;
   if constexpr (listens && !info_of<P>.agreed_verdicts) {
     using State = typename state_of<P, Context>::type;
-    using Phase = typename Hook::template phase<Context>;
+    using Phase = typename Hook::phase;
     return std::same_as<decltype(Hook::call(std::declval<State&>(), std::declval<Phase&>())), flow>;
   } else {
     return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <utility>
 
@@ -15,6 +16,12 @@ struct Leaf {
   Leaf() = default;
   template <class From>
   explicit Leaf(std::in_place_t, From const& from) : value(from) {}
+  /// The second one for what asks for it.
+  template <class From, class Also>
+  Leaf(std::in_place_t, From const& from, Also const&) : value(from) {}
+  template <class From, class Also>
+    requires std::constructible_from<T, From const&, Also const&>
+  Leaf(std::in_place_t, From const& from, Also const& also) : value(from, also) {}
 };
 
 template <std::size_t I, class T>
@@ -37,6 +44,9 @@ struct Leaves<std::index_sequence<Is...>, Ts...> : Leaf<Is, Ts>... {
   template <class From>
   explicit Leaves(std::in_place_t, From const& from)
       : Leaf<Is, Ts>(std::in_place, get<Is>(from))... {}
+  template <class From, class Also>
+  Leaves(std::in_place_t, From const& from, Also const& also)
+      : Leaf<Is, Ts>(std::in_place, get<Is>(from), also)... {}
 };
 
 template <class... Ts>

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
 #include <cstddef>
 #include <map>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,6 +38,19 @@ torch::nn::Module& base_module(M& module) {
                        .fix = "Give the trainer one that holds a module."});
   }
 }
+
+namespace detail {
+
+template <class M>
+M& module_as(torch::nn::Module& module) {
+  if (auto* const found = dynamic_cast<M*>(&module)) return *found;
+  throw ModuleError({.what = "the module is of another class than a policy expects",
+                     .where = c10::demangle(typeid(M).name()),
+                     .why = "it is " + c10::demangle(typeid(module).name()),
+                     .fix = "Name the class of the module itself in module_as, not its holder."});
+}
+
+}  // namespace detail
 
 /// Calls forward on a module, directly or through its holder.
 template <class M, class... Inputs>

@@ -9,9 +9,9 @@
 
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/loop/measure.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/data/batch.hpp>
 #include <frugal/data/source.hpp>
@@ -30,7 +30,7 @@ class Evaluation {
              Policies const& policies)
       : engine_(policies), run_(module, settings, {}), objective_(objective) {
     run_.engine = &engine_;
-    FitBegin<Context> phase(run_);
+    FitBegin phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
   }
 
@@ -72,7 +72,7 @@ class Evaluation {
 
   template <class Batch, class Body>
   Loss pass(Batch const& batch, Body&& body) {
-    Forward<Context> phase(run_, /*is_training=*/false);
+    Forward phase(run_, /*is_training=*/false);
     try {
       return engine_.template surround_slots<around::forward>(phase, body);
     } catch (c10::Error const& error) {

@@ -21,11 +21,12 @@
 #include <frugal/core/loop/fit_operations.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/passes.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/report.hpp>
+#include <frugal/core/run/run.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/data/source.hpp>
@@ -68,7 +69,7 @@ class Fit {
     try {
       set_up_module();
       memory.emplace(run_.settings.device);
-      FitRun<Context> phase(run_);
+      FitRun phase(run_);
       engine_.template surround<around::fit>(phase, [this] { fit(); });
     } catch (...) {
       run_.hold.put_back();
@@ -89,7 +90,7 @@ class Fit {
     try {
       assemble();
       set_up_module();
-      FitBegin<Context> phase(run_);
+      FitBegin phase(run_);
       engine_.template emit_to_slots<on::fit_begin>(phase);
       return operations_.dry_run(batches);
     } catch (c10::Error const& error) {
@@ -104,10 +105,9 @@ class Fit {
   /// Calls on_module, which may replace layers. Runs once, at the first call.
   void assemble() {
     if (std::exchange(assembled_, true)) return;
-    ModuleSetup<Context> phase(run_);
+    ModuleSetup phase(run_);
     engine_.template emit<on::module>(phase);
     if constexpr (Engine::template has_subscribers<on::module>) {
-      require_same_module(base_module(run_.module), run_.root);
       run_.parameters = Parameters::of(run_.root);
     }
   }
@@ -136,7 +136,7 @@ class Fit {
   void fit() {
     if (!begin()) return;
     while (!interruption_.stopped() && run_.has_steps_left()) {
-      EpochRun<Context> phase(run_);
+      EpochRun phase(run_);
       interruption_.with_recovery(
           [&] { engine_.template surround<around::epoch>(phase, [this] { epoch(); }); });
     }
@@ -158,7 +158,7 @@ class Fit {
     }
     // Not in set_up_module(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
-    FitBegin<Context> phase(run_);
+    FitBegin phase(run_);
     try {
       interruption_.template emit<on::fit_begin>(phase);
       operations_.finish_set_up();
@@ -166,7 +166,7 @@ class Fit {
       interruption_.preempt(/*has_begun=*/false);
       return false;
     }
-    Ready<Context> ready(run_);
+    Ready ready(run_);
     engine_.template emit<on::ready>(ready);
     // A resumed run may have ended, or been preempted during an event. A policy that withdraws a stop
     // may be called in the first process alone.
@@ -198,7 +198,7 @@ class Fit {
   /// Every policy sees the end, also after one that throws: Checkpoint must save.
   void end() {
     if constexpr (Engine::template has_subscribers<on::fit_end>) {
-      FitEnd<Context> phase(run_);
+      FitEnd phase(run_);
       auto const error = engine_.template emit_to_all<on::fit_end>(phase, report_further_error);
       if (error) std::rethrow_exception(error);
     }
@@ -215,7 +215,7 @@ class Fit {
     if (!std::exchange(run_.status.epoch_begun, true)) {
       // Not at the epoch's end: the checkpoint made there saves the losses.
       run_.ledger.reset();
-      EpochBegin<Context> phase(run_);
+      EpochBegin phase(run_);
       engine_.template emit<on::epoch_begin>(phase);
     }
     while (!interruption_.stopped() && run_.counters.step < run_.horizon.steps) {
@@ -256,7 +256,7 @@ class Fit {
   bool window() {
     begin_window(train_);
     if constexpr (Engine::template has_subscribers<on::window>) {
-      WindowBegin<Context> phase(run_);
+      WindowBegin phase(run_);
       interruption_.template emit<on::window>(phase);
       if (interruption_.stopped()) return false;
       // Processes that divide a window skip it for reasons that are equal in all of them.

@@ -19,10 +19,11 @@
 #include <frugal/core/loop/dry_run.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/measure.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/run.hpp>
 #include <frugal/core/state/move.hpp>
 #include <frugal/data/data_identity.hpp>
 #include <frugal/data/source.hpp>
@@ -65,7 +66,7 @@ class FitOperations final : public LoopInterface {
         run_.add_validation(measure_now());
         here.measured = true;
       }
-      Validated<Context> validated(run_, run_.validations.back().metrics);
+      Validated validated(run_, run_.validations.back().metrics);
       flow const verdict = run_.engine->template emit_to_others<on::validated>(
           here.completed_by, here.current_subscriber, validated,
           [this](std::string_view kind) { run_.status.request_stop(kind); });
@@ -94,7 +95,7 @@ class FitOperations final : public LoopInterface {
   }
   void move_to(c10::Device device) override { move_run(run_, device); }
   void recorded(Event const& event) override {
-    Recorded<Context> phase(run_, event);
+    Recorded phase(run_, event);
     run_.engine->template emit<on::recorded>(phase);
   }
   std::optional<double> waited_for_data() const override {
@@ -200,7 +201,7 @@ class FitOperations final : public LoopInterface {
   }
 
   Metrics measure_now() {
-    ValidationRun<Context> phase(run_);
+    ValidationRun phase(run_);
     bool const may_be_left = Engine::template has_subscribers<query::stop_requested> ||
                              run_.settings.stop.stop_possible();
     // Run again after an interruption, it must draw the same random numbers.

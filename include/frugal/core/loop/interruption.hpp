@@ -41,7 +41,7 @@ inline constexpr auto report_further_error = [](std::string_view who,
 template <class Context>
 bool preemption_requested(Run<Context>& run) {
   auto const who = [&](std::string_view kind) { run.status.request_preemption(kind); };
-  Phase<Context> phase(run);
+  Phase phase(run);
   bool asked = run.engine->template ask<query::stop_requested>(phase, who);
   if (run.settings.stop.stop_requested()) {
     who("Settings::stop");
@@ -105,7 +105,7 @@ class Interruption {
   template <class Hook>
   void emit_interruptible(std::vector<std::string> completed_by = {}) {
     status_.is_preempting = agreed_preemption();
-    typename Hook::template phase<Context> phase(run_);
+    typename Hook::phase phase(run_);
     status_.current_hook = Hook::name;
     try {
       stop_on<Hook>(run_.engine->template emit_to_others<Hook>(
@@ -152,14 +152,14 @@ class Interruption {
     auto const start = Clock::now();
     status_.stopped = true;
     status_.request_preemption(another_process);
-    CheckpointPhase<Context> at(run_);
+    CheckpointPhase at(run_);
     bool const saved = has_begun && at.save();
     status_.preemption_saved = saved || !has_begun;
     if (has_begun && !saved && has<service::save>)
       run_.warn("preempted, and the last steps could not be saved");
     std::chrono::duration<double> const took = Clock::now() - start;
     status_.preempted = true;
-    Preemption<Context> phase(run_, has_begun, saved, took.count());
+    Preemption phase(run_, has_begun, saved, took.count());
     run_.engine->template emit<on::preempt>(phase);
   }
 
@@ -171,7 +171,7 @@ class Interruption {
         body();
       } catch (LossError const& error) {
         run_.discard_window();
-        CheckpointPhase<Context> at(run_);
+        CheckpointPhase at(run_);
         if (!run_.engine->template provider<service::recover>().recover(at, error)) throw;
         // The cause of the stop or preemption is ahead of the run again.
         status_.clear_stop();
@@ -210,7 +210,7 @@ class Interruption {
       leave_unfinished(hook, std::move(completed_by));
       status_.current_hook = {};
       try {
-        CheckpointPhase<Context> at(run_);
+        CheckpointPhase at(run_);
         static_cast<void>(at.save());
       } catch (std::exception const&) {
         report_further_error("the save of the last steps", std::current_exception());

@@ -13,11 +13,11 @@
 #include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/interruption.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/loop/window.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/services.hpp>
@@ -101,7 +101,7 @@ class Passes {
   template <HookScope scope>
   void train(Batch& batch, MicroBatchIndex where) {
     if constexpr (places_matter && scope == HookScope::all) {
-      MicroBatchRun<Context> phase(run_, where.first, where.last);
+      MicroBatchRun phase(run_, where.first, where.last);
       auto body = [&] {
         pass<scope>(batch);
         if constexpr (Traits::shares) {
@@ -161,7 +161,7 @@ class Passes {
     }
     if constexpr (scope == HookScope::all) {
       if constexpr (!Traits::divides) ++run_.counters.micro_batch;
-      Backward<Context> phase(run_);
+      Backward phase(run_);
       emit<on::backward, scope>(phase);
     }
   }
@@ -177,7 +177,7 @@ class Passes {
       backward<HookScope::all, /*captured=*/true>(loss);
     }
     for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
-    Backward<Context> phase(run_);
+    Backward phase(run_);
     emit<on::backward, HookScope::all>(phase);
     return loss;
   }
@@ -193,7 +193,7 @@ class Passes {
   template <class B>
   Loss forward(B const& batch, bool training) {
     if (training) run_.hold.before_pass();
-    Forward<Context> phase(run_, training);
+    Forward phase(run_, training);
     auto const objective = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
     Loss loss = [&]() -> Loss {
       try {
@@ -238,7 +238,7 @@ class Passes {
   void update() {
     gather<scope>(scope == HookScope::all);
     if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
-    Update<Context> phase(run_);
+    Update phase(run_);
     guarded("the update", run_.counters, [&] { emit<on::update, scope>(phase); });
   }
   // [end update]
@@ -305,7 +305,7 @@ class Passes {
   template <HookScope scope, bool captured = false>
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
-    LossReady<Context> ready(run_, loss, seed);
+    LossReady ready(run_, loss, seed);
     if constexpr (Traits::shares) {
       // The other processes continue this window up to the point where all agree.
       try {
@@ -342,7 +342,7 @@ class Passes {
   void join()
     requires Traits::divides
   {
-    SharedWindow<Context> phase(run_, records_, preemption_requested(run_), !!run_.ledger.bad());
+    SharedWindow phase(run_, records_, preemption_requested(run_), !!run_.ledger.bad());
     if constexpr (is_divided_source<Source>) phase.consumed = source_.consumed();
     run_.engine->template provider<service::share>().join(phase);
     run_.status.asked_in_window = phase.preempts;
@@ -405,7 +405,7 @@ class Passes {
     } else {
       window_.normalise(run_.gradients.tensors());
     }
-    Gradients<Context> phase(run_, counts);
+    Gradients phase(run_, counts);
     emit<on::gradients, scope>(phase);
   }
 

@@ -7,6 +7,7 @@
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/window_phases.hpp>
 
 namespace frugal {
@@ -17,8 +18,9 @@ struct Context {
   using module_type = Module;
   using policies = list<Ps...>;
   using engine = Engine<Context, Ps...>;
+  static constexpr RecipeFacts facts = detail::facts_of<policies>();
   template <class Hook>
-  using phase = typename Hook::template phase<Context>;
+  using phase = typename Hook::phase;
   template <class Hook>
   using continuation = typename Hook::continuation;
 };

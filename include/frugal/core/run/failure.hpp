@@ -60,16 +60,6 @@ FRUGAL_INLINE void require_parameters(Parameters const& parameters) {
                             "parameter with set_requires_grad(true)."});
 }
 
-/// A policy of on::module replaces parts of the module: the fit, and its caller, hold the whole.
-FRUGAL_INLINE void require_same_module(torch::nn::Module const& now,
-                                       torch::nn::Module const& before) {
-  if (&now == &before) return;
-  throw ModuleError({.what = "a policy has replaced the trainer's module",
-                     .where = "on_module",
-                     .why = "the fit and its caller hold the module that was given",
-                     .fix = "Replace parts of the module with replace_module."});
-}
-
 [[noreturn]] FRUGAL_INLINE void refuse_empty_source(std::string const& which, std::uint64_t epoch) {
   throw EmptySourceError(
       {.what = "the " + which + " source has no batch",

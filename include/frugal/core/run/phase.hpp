@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/interfaces.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/state/snapshot.hpp>
 
@@ -22,12 +23,17 @@ using RunSnapshot = Snapshot<RunState>;
 // loss before there is one does not compile.
 
 /// The members of every phase.
-template <class Context>
 struct Phase {
-  explicit Phase(Run<Context>& run) : run_(&run) {}
+  explicit Phase(RunState& run) : run_(&run) {}
 
-  auto& module() const { return run_->module; }
+  torch::nn::Module& module() const { return run_->root; }
+  /// The module as its own class, as in `module_as<NetImpl>()`. ModuleError if it is of another one.
+  template <class M>
+  M& module_as() const {
+    return detail::module_as<M>(run_->root);
+  }
   Settings const& settings() const { return run_->settings; }
+  RecipeFacts const& facts() const { return run_->facts; }
   Counters const& counters() const { return run_->counters; }
   Parameters const& parameters() const { return run_->parameters; }
   /// What the optimizer updates, if these are parts of the parameters (FitRun::update_parts); null for
@@ -75,27 +81,20 @@ struct Phase {
   }
 
   /// Duration of the last checkpoint in seconds; 0 before the first.
-  double save_seconds() const {
-    if constexpr (detail::provided<service::save, typename Context::policies>) {
-      return run_->engine->template provider<service::save>().save_seconds();
-    } else {
-      return 0;
-    }
-  }
+  double save_seconds() const { return run_->saver == nullptr ? 0 : run_->saver->save_seconds(); }
 
  protected:
-  Run<Context>& run() const { return *run_; }
+  RunState& run() const { return *run_; }
 
  private:
-  Run<Context>* run_;
+  RunState* run_;
 };
 
 /// A moment at which a run can be saved, because all state is at rest.
-template <class Context>
-struct CheckpointPhase : Phase<Context> {
-  using Phase<Context>::Phase;
+struct CheckpointPhase : Phase {
+  using Phase::Phase;
 
-  using Phase<Context>::run_state;
+  using Phase::run_state;
   /// The same to change, for policies that save, restore, lock or end a run: RunState says what a
   /// member means.
   RunState& run_state() { return this->run(); }
@@ -130,19 +129,16 @@ struct CheckpointPhase : Phase<Context> {
   /// on_epoch_end, subscribers that have not seen the event yet see it in the resumed run; the
   /// caller and those before it do not.
   [[nodiscard]] bool save() {
-    if constexpr (detail::provided<service::save, typename Context::policies>) {
-      auto& run = this->run();
-      if (!run.status.current_hook.empty()) {
-        run.status.unfinished = {std::string(run.status.current_hook),
-                                 run.engine->names_of_first(run.status.current_subscriber + 1)};
-      }
-      bool const saved = run.engine->template provider<service::save>().save(*this);
-      if (!run.status.current_hook.empty()) run.status.unfinished = {};
-      run.status.saved(saved);
-      return saved;
-    } else {
-      return false;
+    RunState& run = this->run();
+    if (run.saver == nullptr) return false;
+    if (!run.status.current_hook.empty()) {
+      run.status.unfinished = {std::string(run.status.current_hook),
+                               run.policies.names_of_first(run.status.current_subscriber + 1)};
     }
+    bool const saved = run.saver->save(*this);
+    if (!run.status.current_hook.empty()) run.status.unfinished = {};
+    run.status.saved(saved);
+    return saved;
   }
   /// Records that the user requested the end with Ctrl-C: sets Report::interrupted, and exit_code()
   /// is 130. For on_preempt and on_fit_end.

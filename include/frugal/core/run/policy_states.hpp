@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +23,7 @@ class PolicyStates {
     states.save_ = &call<Engine, StateWriter>;
     states.load_ = &call<Engine, StateReader>;
     states.scopes_ = &Engine::saved_scopes;
+    states.first_ = &Engine::names_of_first;
     return states;
   }
 
@@ -38,6 +41,8 @@ class PolicyStates {
   }
   /// The scopes of all that persist() visits, in its order.
   std::vector<detail::SavedScope> scopes() const { return scopes_(); }
+  /// The scope names of the first `count` policies in order.
+  std::vector<std::string> names_of_first(std::size_t count) const { return first_(count); }
 
  private:
   template <class Engine, class Archive>
@@ -49,6 +54,7 @@ class PolicyStates {
   void (*save_)(void*, StateWriter&, bool, std::string_view) = nullptr;
   void (*load_)(void*, StateReader&, bool, std::string_view) = nullptr;
   std::vector<detail::SavedScope> (*scopes_)() = nullptr;
+  std::vector<std::string> (*first_)(std::size_t) = nullptr;
 };
 
 }  // namespace frugal

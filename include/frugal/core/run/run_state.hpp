@@ -5,8 +5,10 @@
 #include <torch/nn/module.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -19,21 +21,24 @@
 #include <vector>
 
 #include <frugal/base/wall_clock.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/fixed_identity.hpp>
 #include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/gradient_norm.hpp>
+#include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/learning_rate.hpp>
-#include <frugal/core/run/loop_interface.hpp>
 #include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/policy_states.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/run_status.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/speed.hpp>
 #include <frugal/core/state/save_board.hpp>
@@ -46,6 +51,12 @@
 #include <frugal/inline.hpp>
 
 namespace frugal {
+
+/// Parts of parameters: this process's elements of each, as a tensor of one dimension.
+struct ParameterParts {
+  Parameters parameters{};
+  std::vector<std::optional<TensorPart>> of{};  ///< nothing for a parameter that is there as it is
+};
 
 /// The state of a run that belongs to no policy, independent of module type and recipe. Rare
 /// operations (begin, dry run, save, resume, move) are written against this, so that a file
@@ -113,8 +124,17 @@ struct RunState {
 
   c10::Device device = settings.device;  ///< where batches are placed now
   FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
+  RecipeFacts facts{};
   PolicyStates policies{};
-  LoopInterface* loop = nullptr;     ///< set before the first event
+  // Set before the first event.
+  LoopInterface* loop = nullptr;
+  ProcessesInterface* others = nullptr;   ///< null in a run of one process
+  SaverInterface* saver = nullptr;        ///< null without a policy that saves
+  CaptureInterface* capture = nullptr;    ///< null without a policy that captures steps
+  ParameterParts const* parts = nullptr;  ///< set by the provider of service::share
+  /// Of a window that processes divide: what the gradients of the micro-batch in its backward pass
+  /// are still to be multiplied by.
+  double gradient_unit = 1;
   detail::ModuleHold hold{root};     ///< what the run changes of the module besides its tensors
   at::Tensor window_loss{};          ///< only for optimizers that reevaluate
   std::size_t validation_trial = 0;  ///< validation batches to try before the first step
@@ -141,6 +161,63 @@ struct RunState {
   /// A policy has changed the weights outside of a step: no validation has measured them, and no
   /// save contains them.
   void weights_have_changed() { judged.micro_batch = Judged::nothing; }
+
+  /// Combines one value of each process that trains together; with one process, the value itself.
+  template <class T>
+  T reduce(Quantity what, T value) {
+    return others == nullptr ? value : others->reduce(what, std::move(value));
+  }
+  /// Whether this process writes what a run of several processes has once.
+  bool is_first() const { return others == nullptr || others->is_first(); }
+  Processes processes() const { return others == nullptr ? Processes{} : others->processes(); }
+  /// The share of a validation's batches that this process measures.
+  EqualShare measures() const { return others == nullptr ? EqualShare{} : others->measures(); }
+  /// The text of the first process; all of them call it.
+  std::string from_first(std::string const& text) {
+    return others == nullptr ? text : others->from_first(text);
+  }
+  /// The texts of all processes, in their order; all of them call it.
+  std::vector<std::string> texts_of_all(std::string const& text) {
+    return others == nullptr ? std::vector{text} : others->texts_of_all(text);
+  }
+
+  /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
+  /// for other processes. Throws the LossError of a bad loss, in every process.
+  FRUGAL_INLINE double mean_loss() {
+    if (!facts.agrees || facts.divides) {
+      double const mean = ledger.mean();
+      if (facts.divides && ledger.bad()) refuse_bad_loss();
+      return mean;
+    }
+    LossAccumulator::Sum const here = ledger.sum();
+    double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
+    double const weight = reduce(Quantity::loss, here.weights);
+    if (std::isnan(sum)) refuse_bad_loss();
+    return weight == 0 ? nan : sum / weight;
+  }
+  /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
+  FRUGAL_INLINE void read_losses() {
+    ledger.read_pending();
+    if (facts.divides) {
+      if (ledger.bad()) refuse_bad_loss();
+    } else if (facts.agrees) {
+      if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
+    }
+  }
+  /// Throws the LossError of a bad loss, of this process or of another one.
+  [[noreturn]] FRUGAL_INLINE void refuse_bad_loss() const {
+    if (ledger.bad()) std::rethrow_exception(ledger.bad());
+    detail::refuse_bad_loss_elsewhere(counters);
+  }
+  /// Total weight of a window's losses over all processes. Throws like mean_loss().
+  double window_weight(double here) {
+    double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
+    if (std::isnan(all)) refuse_bad_loss();
+    return all;
+  }
+
+  /// What the optimizer updates: the parameters, or this process's parts of them.
+  Parameters const& updated() const { return parts == nullptr ? parameters : parts->parameters; }
 
   /// Wall time of training, including that before a resume.
   FRUGAL_INLINE double seconds() const {
@@ -256,6 +333,8 @@ struct RunState {
   }
 
  private:
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
   /// Only the last validation keeps its tables: a confusion matrix takes 8 bytes for each pair of
   /// classes.
   FRUGAL_INLINE void bound_validations() {

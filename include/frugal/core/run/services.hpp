@@ -16,8 +16,9 @@
 
 namespace frugal {
 
-template <class Context>
 struct CheckpointPhase;
+struct SharedWindow;
+struct Phase;
 
 /// The values that processes training one model together exchange, and how they are combined.
 enum class Quantity {
@@ -60,37 +61,35 @@ constexpr bool is_verdict(Quantity what) {
 // `provides`; the called members belong to its State, or to its value where noted.
 namespace service {
 
-/// `bool save(CheckpointPhase<Context>&)`     checkpoints this moment; on disk when it returns
+/// `bool save(CheckpointPhase&)`     checkpoints this moment; on disk when it returns
 /// `double save_seconds() const`        duration of the last checkpoint; 0 before the first
 struct save {
   static constexpr std::string_view name = "save";
-  template <class P, class State, class Context>
-  static constexpr bool met = requires(State& state, CheckpointPhase<Context>& at) {
+  template <class P, class State>
+  static constexpr bool met = requires(State& state, CheckpointPhase& at) {
     { state.save(at) } -> std::same_as<bool>;
     { state.save_seconds() } -> std::convertible_to<double>;
   };
-  FRUGAL_DIAGNOSTIC(
-      unmet,
-      "frugal: this policy provides service::save, and its State lacks the members. "
-      "Write `bool save(CheckpointPhase<Context>&)` and `double save_seconds() const`.");
+  FRUGAL_DIAGNOSTIC(unmet,
+                    "frugal: this policy provides service::save, and its State lacks the members. "
+                    "Write `bool save(CheckpointPhase&)` and `double save_seconds() const`.");
   FRUGAL_DIAGNOSTIC(twice,
                     "frugal: two policies of this recipe save the run, and its folder holds one "
                     "series of checkpoints. Remove one of them.");
 };
 
-/// `bool recover(CheckpointPhase<Context>&, LossError const&)`  restores the run to a state from which it
+/// `bool recover(CheckpointPhase&, LossError const&)`  restores the run to a state from which it
 /// can continue; if false, it cannot, and the error ends the run
 struct recover {
   static constexpr std::string_view name = "recover";
-  template <class P, class State, class Context>
-  static constexpr bool met =
-      requires(State& state, CheckpointPhase<Context>& at, LossError const& error) {
-        { state.recover(at, error) } -> std::same_as<bool>;
-      };
+  template <class P, class State>
+  static constexpr bool met = requires(State& state, CheckpointPhase& at, LossError const& error) {
+    { state.recover(at, error) } -> std::same_as<bool>;
+  };
   FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::recover, and its State lacks the member. "
-      "Write `bool recover(CheckpointPhase<Context>&, LossError const&)`.");
+      "Write `bool recover(CheckpointPhase&, LossError const&)`.");
   FRUGAL_DIAGNOSTIC(
       twice,
       "frugal: two policies of this recipe take the run back after a bad loss. Remove "
@@ -101,7 +100,7 @@ struct recover {
 /// (core/loop/executor.hpp has the default)
 struct execution {
   static constexpr std::string_view name = "execution";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires { typename P::template Executor<int>; };
   FRUGAL_DIAGNOSTIC(unmet,
                     "frugal: this policy provides service::execution, and has no executor. Write "
@@ -118,7 +117,7 @@ struct execution {
 /// `void state_has_moved()`             tensors that persist over steps have been reallocated
 struct capture {
   static constexpr std::string_view name = "capture";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(State& state, std::function<void()> f) {
     { state.capturing() } -> std::same_as<bool>;
     state.defer(f);
@@ -140,7 +139,7 @@ struct capture {
 /// the same number of windows. A bad loss (LossError) in one process ends the window in all.
 struct reduce {
   static constexpr std::string_view name = "reduce";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(State& state, at::Tensor const& tensor) {
     { state.reduce(Quantity::stop, 0.0) } -> std::same_as<double>;
     { state.reduce(Quantity::overflow, tensor) } -> std::same_as<at::Tensor>;
@@ -157,7 +156,7 @@ struct reduce {
 /// counters and losses, which are those of the whole window. Its provider also provides reduce.
 ///
 /// `MicroBatches own(int micro_batches) const`  of the policy: those of this process, of the window's
-/// `void join(SharedWindow<Context>&)`          of the State: after the process's own micro-batches, also
+/// `void join(SharedWindow&)`          of the State: after the process's own micro-batches, also
 ///                   if it has none in this window: replaces the gradients by the sums over all
 ///                   micro-batches, adds the records of the others, and says whether one asks for a
 ///                   preemption
@@ -187,7 +186,7 @@ struct reduce {
 /// gradients.
 struct share {
   static constexpr std::string_view name = "share";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(P const& policy, State& state, std::string const& text) {
     { policy.own(1) } -> std::same_as<MicroBatches>;
     { state.is_first() } -> std::same_as<bool>;
@@ -200,7 +199,7 @@ struct share {
       unmet,
       "frugal: this policy provides service::share, and lacks the members. Write `MicroBatches "
       "own(int) const` in it, and `Processes processes() const`, `void "
-      "join(SharedWindow<Context>&)`, `bool is_first() const` and "
+      "join(SharedWindow&)`, `bool is_first() const` and "
       "`std::string from_first(std::string const&)`, `first_of` likewise, `norms` and `void "
       "collect_parts()` in "
       "its State.");
@@ -211,11 +210,11 @@ struct share {
 /// `void trained_on(Loss const&, B const& batch, bool first_of_window)`  gets each micro-batch of
 ///                     training, of any type, before its backward pass and without gradients. It
 ///                     must not read tensors. A window that is retried (on_undo) comes again
-/// `void on_joined(Phase<Context>&)`  optional, where processes divide windows: in all of them, when
+/// `void on_joined(Phase&)`  optional, where processes divide windows: in all of them, when
 ///                     the micro-batches of a window are trained, also if it had none here
 struct measure {
   static constexpr std::string_view name = "measure";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(State& state, Loss const& loss, at::Tensor const& batch) {
     state.trained_on(loss, batch, true);
   };
@@ -232,7 +231,7 @@ struct measure {
 /// setting, and `surround<Valid>(train, valid, fit) const`, which calls `fit` with its own sources
 struct placement {
   static constexpr std::string_view name = "placement";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(P const& policy, c10::Device device) {
     { policy.chosen(device) } -> std::same_as<c10::Device>;
   };
@@ -249,7 +248,7 @@ struct placement {
 /// prediction as well, which do not call it.
 struct before_fit {
   static constexpr std::string_view name = "before_fit";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = requires(State& state) { state.before_fit(true); };
   FRUGAL_DIAGNOSTIC(unmet,
                     "frugal: this policy provides service::before_fit, and its State lacks the "
@@ -262,7 +261,7 @@ struct before_fit {
 /// fit
 struct after_fit {
   static constexpr std::string_view name = "after_fit";
-  template <class P, class State, class Context>
+  template <class P, class State>
   static constexpr bool met = true;  // called with a Report, which this does not know
   FRUGAL_DIAGNOSTIC(
       unmet,

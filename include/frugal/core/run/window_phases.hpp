@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/norm_accumulator.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/phase.hpp>
-#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/core/run/services.hpp>
 
@@ -21,51 +22,45 @@ namespace frugal {
 // The arguments of hooks within a window, in the order of a window.
 
 /// Before the first batch of a window is read.
-template <class Context>
-struct WindowBegin : CheckpointPhase<Context> {
-  using CheckpointPhase<Context>::CheckpointPhase;
+struct WindowBegin : CheckpointPhase {
+  using CheckpointPhase::CheckpointPhase;
 
   /// Skips the window: its samples are consumed without training, and it is no step.
   void skip() { skipped_ = true; }
   bool skipped() const { return skipped_; }
   /// Moves the run to another device: the module, and the tensors of every State.
-  void move_to(c10::Device device) { this->run().loop->move_to(device); }
+  void move_to(c10::Device device) { run().loop->move_to(device); }
   /// SettingsError for a factor that is negative or not finite.
-  void set_learning_rate_factor(double factor) {
-    this->run().rate.set_factor(factor, this->run().counters);
-  }
+  void set_learning_rate_factor(double factor) { run().rate.set_factor(factor, run().counters); }
 
  private:
   bool skipped_ = false;
 };
 
 /// Around one micro-batch of a window: its forward and backward pass.
-template <class Context>
-struct MicroBatchRun : Phase<Context> {
-  MicroBatchRun(Run<Context>& run, bool is_first, bool is_last)
-      : Phase<Context>(run), first(is_first), last(is_last) {}
+struct MicroBatchRun : Phase {
+  MicroBatchRun(RunState& run, bool is_first, bool is_last)
+      : Phase(run), first(is_first), last(is_last) {}
 
   bool const first;  ///< of its window: there are no gradients yet
   bool const last;   ///< after it the window's gradients are complete
   /// In a window that processes divide, for who takes gradients during a backward pass: what they
   /// are still to be multiplied by then. Afterwards they have been.
-  double const& gradient_unit() const { return this->run().gradient_unit; }
+  double const& gradient_unit() const { return run().gradient_unit; }
 };
 
 /// Around the objective of one micro-batch, or of one validation batch.
-template <class Context>
-struct Forward : Phase<Context> {
-  Forward(Run<Context>& run, bool is_training) : Phase<Context>(run), training(is_training) {}
+struct Forward : Phase {
+  Forward(RunState& run, bool is_training) : Phase(run), training(is_training) {}
 
   bool const training;
-  c10::Device device() const { return this->run().device; }
+  c10::Device device() const { return run().device; }
 };
 
 /// The loss of a micro-batch is computed; its backward pass has not begun.
-template <class Context>
-struct LossReady : Phase<Context> {
-  LossReady(Run<Context>& run, Loss& the_loss, at::Tensor& the_seed)
-      : Phase<Context>(run), loss(the_loss), seed(the_seed) {}
+struct LossReady : Phase {
+  LossReady(RunState& run, Loss& the_loss, at::Tensor& the_seed)
+      : Phase(run), loss(the_loss), seed(the_seed) {}
 
   Loss& loss;
   /// The gradient that backward starts from: the micro-batch's share of its window. Loss scaling
@@ -74,32 +69,25 @@ struct LossReady : Phase<Context> {
 };
 
 /// The micro-batch's gradients have been added to those of its window.
-template <class Context>
-struct Backward : Phase<Context> {
-  using Phase<Context>::Phase;
+struct Backward : Phase {
+  using Phase::Phase;
 };
 
 /// A phase whose work a recipe with CudaGraph captures once and replays: the host code does not run
 /// again.
-template <class Context>
-struct Captured : Phase<Context> {
-  using Phase<Context>::Phase;
+struct Captured : Phase {
+  using Phase::Phase;
 
   /// Calls `f(phase)` now or, if the step is being captured, after each replay. For host work in
   /// every step; `f` may only refer to objects that live as long as the fit.
-  template <template <class> class Phase, class F>
+  template <class Now, class F>
   void on_host_as(F f) {
-    if constexpr (captures_steps<typename Context::policies>) {
-      auto& graph = this->run().engine->template provider<service::capture>();
-      if (graph.capturing()) {
-        graph.defer([run = &this->run(), f]() mutable {
-          Phase<Context> phase(*run);
-          f(phase);
-        });
-        return;
-      }
-    }
-    f(static_cast<Phase<Context>&>(*this));
+    CaptureInterface* const graph = run().capture;
+    if (graph == nullptr || !graph->capturing()) return f(static_cast<Now&>(*this));
+    graph->defer([run = &run(), f]() mutable {
+      Now now(*run);
+      f(now);
+    });
   }
 };
 
@@ -113,10 +101,9 @@ struct MicroBatchRecord {
 };
 
 /// This process's micro-batches of a window that processes divide are trained (service::share).
-template <class Context>
-struct SharedWindow : Phase<Context> {
-  SharedWindow(Run<Context>& run, std::vector<MicroBatchRecord>& all, bool asked, bool is_bad)
-      : Phase<Context>(run), records(all), preempts(asked), fails(is_bad) {}
+struct SharedWindow : Phase {
+  SharedWindow(RunState& run, std::vector<MicroBatchRecord>& all, bool asked, bool is_bad)
+      : Phase(run), records(all), preempts(asked), fails(is_bad) {}
 
   /// Of this process's micro-batches; becomes those of all, in the window's order.
   std::vector<MicroBatchRecord>& records;
@@ -129,26 +116,21 @@ struct SharedWindow : Phase<Context> {
 };
 
 /// The window's gradients are complete: reduce, unscale, clip.
-template <class Context>
-struct Gradients : Captured<Context> {
+struct Gradients : Captured {
   /// `does_count`: false in a trial step and in a line search, whose numbers may be bad.
-  explicit Gradients(Run<Context>& run, bool does_count = true)
-      : Captured<Context>(run), counts_(does_count) {}
+  explicit Gradients(RunState& run, bool does_count = true) : Captured(run), counts_(does_count) {}
   /// See Captured.
   template <class F>
   void on_host(F f) {
-    this->template on_host_as<frugal::Gradients>(std::move(f));
+    on_host_as<Gradients>(std::move(f));
   }
   /// Gradients in parameter order, without parameters that received none.
-  std::vector<at::Tensor> const& gradients() const { return this->run().gradients.tensors(); }
+  std::vector<at::Tensor> const& gradients() const { return run().gradients.tensors(); }
   /// Numbers whose norm is that of all gradients: in a run that processes divide, the norms of blocks
   /// of parameters, the same in each; otherwise those of the tensors.
   std::vector<at::Tensor> norms() const {
-    if constexpr (Run<Context>::divides) {
-      return this->run().engine->template provider<service::share>().norms(this->run().updated());
-    } else {
-      return at::_foreach_norm(gradients(), 2);
-    }
+    return run().facts.divides ? run().others->norms(run().updated())
+                               : at::_foreach_norm(gradients(), 2);
   }
   /// Reports their total norm before clipping to loggers: a number, or a scalar on a device. Unless
   /// a policy has reported an overflow flag before, which skips such a window, a norm that is not
@@ -156,24 +138,23 @@ struct Gradients : Captured<Context> {
   template <class Norm>
   void report_norm(Norm&& norm) {
     bool const guards = counts_ && !overflow().defined();
-    if constexpr (captures_steps<typename Context::policies>) {
-      on_host([norm, guards](Gradients& now) {
+    if (run().capture != nullptr) {
+      return on_host([norm, guards](Gradients& now) {
         if (guards) now.look_at_norm(copy_of(norm));
         now.run().gradient_norm.set(norm);
       });
-    } else {
-      if (guards) look_at_norm(norm);
-      this->run().gradient_norm.set(std::forward<Norm>(norm));
     }
+    if (guards) look_at_norm(norm);
+    run().gradient_norm.set(std::forward<Norm>(norm));
   }
   /// Reports to the optimizer whether a gradient is not finite: a float scalar, 1 if so, which may
   /// still be in flight. If so, the optimizer does not change the weights.
-  void report_overflow(at::Tensor found) { this->run().overflow.found = std::move(found); }
+  void report_overflow(at::Tensor found) { run().overflow.found = std::move(found); }
   /// The last flag that was reported; undefined in a recipe where nobody does.
-  at::Tensor const& overflow() const { return this->run().overflow.found; }
+  at::Tensor const& overflow() const { return run().overflow.found; }
   /// This window is no step: schedules and cadences do not advance, and no subscriber of `step`
   /// sees it.
-  void skip_step() { this->run().overflow.skip = true; }
+  void skip_step() { run().overflow.skip = true; }
 
  private:
   static double copy_of(double norm) { return norm; }
@@ -182,58 +163,51 @@ struct Gradients : Captured<Context> {
 
   void look_at_norm(double norm) {
     if (!std::isfinite(norm)) [[unlikely]]
-      throw detail::non_finite_gradient(norm, this->run().window);
+      throw detail::non_finite_gradient(norm, run().window);
   }
   void look_at_norm(at::Tensor const& norm) {
-    this->run().ledger.add_norm(norm, this->run().window, this->counters());
+    run().ledger.add_norm(norm, run().window, this->counters());
   }
 
   bool counts_;
 };
 
 /// The optimizer updates the weights.
-template <class Context>
-struct Update : Captured<Context> {
-  using Captured<Context>::Captured;
+struct Update : Captured {
+  using Captured::Captured;
   /// See Captured.
   template <class F>
   void on_host(F f) {
-    this->template on_host_as<frugal::Update>(std::move(f));
+    on_host_as<Update>(std::move(f));
   }
   /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with CudaGraph,
   /// which fills it before each step.
-  at::Tensor const& learning_rate_tensor() const {
-    return this->run().engine->template provider<service::capture>().rate();
-  }
+  at::Tensor const& learning_rate_tensor() const { return run().capture->rate(); }
   /// In a recipe with CudaGraph: tensors that persist over steps have been reallocated, so the captured
   /// step must not be replayed.
   void state_has_moved() const {
-    if constexpr (captures_steps<typename Context::policies>) {
-      this->run().engine->template provider<service::capture>().state_has_moved();
-    }
+    if (run().capture != nullptr) run().capture->state_has_moved();
   }
 
   /// For an optimizer whose parameter groups have schedules of their own, and are as reported
   /// (FitBegin::report_learning_rates): the factor of one of them in this step.
   void report_group_factor(std::size_t group, double factor) {
-    this->run().rate.groups[group].factor = factor;
+    run().rate.groups[group].factor = factor;
   }
 
-  GradientList const& gradients() const { return this->run().gradients; }
+  GradientList const& gradients() const { return run().gradients; }
   /// For an optimizer, after it has updated the weights: in a run whose processes each update a part
   /// of them, the others' parts come in. Whoever is called later sees all weights.
   void collect_parts() {
-    if constexpr (Run<Context>::divides) {
-      this->run().engine->template provider<service::share>().collect_parts();
-    }
+    if (run().facts.divides) run().others->collect_parts();
   }
   /// The flag from report_overflow(); undefined if no policy skips windows.
-  at::Tensor const& overflow() const { return this->run().overflow.found; }
+  at::Tensor const& overflow() const { return run().overflow.found; }
   /// The window's mean loss, for an optimizer that declares `reevaluates`.
-  at::Tensor const& loss() const { return this->run().window_loss; }
+  at::Tensor const& loss() const { return run().window_loss; }
   /// Recomputes the window's loss and gradients at the current weights, for optimizers with a line
   /// search. Returns the loss.
-  at::Tensor reevaluate() { return this->run().loop->reevaluate(); }
+  at::Tensor reevaluate() { return run().loop->reevaluate(); }
 };
 
 }  // namespace frugal

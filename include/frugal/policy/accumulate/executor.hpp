@@ -88,8 +88,8 @@ class SplitExecutor {
       return attempt(batch_narrow(*batch, 0, some));
     };
     undone(before, static_cast<RunState&>(run_), [&] {
-      found = prober.find(Phase<Context>(run_), samples, held, step,
-                          [&] { before.restore(run_, Part::slots); });
+      found =
+          prober.find(Phase(run_), samples, held, step, [&] { before.restore(run_, Part::slots); });
       undo();
     });
     split.trying(false);
@@ -120,7 +120,7 @@ class SplitExecutor {
     start_.take(run_, Part::passes);
     for (bool done = false; !done;) {
       auto const parts = split.parts(samples);
-      if (parts.count > 1) split.split(Phase<Context>(run_));
+      if (parts.count > 1) split.split(Phase(run_));
       passes_.reopen(parts.count);
       try {
         [[maybe_unused]] auto const limit = memory_limit();
@@ -131,7 +131,7 @@ class SplitExecutor {
         }
         done = true;
       } catch (...) {
-        split.shrink(Phase<Context>(run_), samples);
+        split.shrink(Phase(run_), samples);
       }
       // After the handler: the error may keep tensors alive.
       if (!done) {
@@ -150,7 +150,7 @@ class SplitExecutor {
   }
 
   void undo() {
-    WindowRetry<Context> phase(run_);
+    WindowRetry phase(run_);
     run_.engine->template emit<on::undo>(phase);
   }
 

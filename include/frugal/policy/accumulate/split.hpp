@@ -95,17 +95,15 @@ struct Accumulate<Auto> {
     return "a micro-batch has at most " + std::to_string(*outcome.get()) + " samples";
   }
 
-  template <class Context>
   class State;
 };
 
-template <class Context>
 class Accumulate<Auto>::State {
  public:
   explicit State(Accumulate const& settings)
       : samples_(settings.samples), known_(settings.samples != 0), outcome_(&settings.outcome) {}
 
-  void on_fit_begin(FitBegin<Context>&) {
+  void on_fit_begin(FitBegin&) {
     if (samples_ < 0) {
       throw SettingsError(
           {.what = "a micro-batch has at most " + std::to_string(samples_) + " samples",
@@ -130,7 +128,7 @@ class Accumulate<Auto>::State {
   void trying(bool now) { trying_ = now; }
 
   /// Called before a window that is split.
-  void split(Phase<Context> const& phase) {
+  void split(Phase const& phase) {
     if (trying_ || std::exchange(split_before_, true)) return;
     if (detail::trains_batch_norm(base_module(phase.module()))) {
       phase.warn(
@@ -142,7 +140,7 @@ class Accumulate<Auto>::State {
 
   /// Call it in a handler: halves the micro-batch limit if memory ran out, and rethrows any other
   /// error. MemoryError if the limit cannot be halved.
-  void shrink(Phase<Context> const& phase, std::int64_t batch) {
+  void shrink(Phase const& phase, std::int64_t batch) {
     if (trying_ || !detail::is_out_of_memory(std::current_exception())) throw;
     std::int64_t const before = parts(batch).largest();
     if (before <= 1) refuse(phase);
@@ -171,7 +169,7 @@ class Accumulate<Auto>::State {
   }
 
  private:
-  [[noreturn]] static void refuse(Phase<Context> const& phase) {
+  [[noreturn]] static void refuse(Phase const& phase) {
     std::throw_with_nested(MemoryError(
         {.what = "memory does not hold a step with micro-batches of one sample",
          .where = "step " + std::to_string(phase.counters().step) + ", Accumulate<Auto>",

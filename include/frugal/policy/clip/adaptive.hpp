@@ -60,14 +60,13 @@ struct ClipAdaptive {
   /// Parameters that are not clipped. The paper excludes the last layer.
   std::function<bool(std::string_view name, at::Tensor const& parameter)> skips{};
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // recomputed from the parameters' names when fit begins
 
     explicit State(ClipAdaptive const& settings) : settings_(settings) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       require_positive("share", settings_.share, "0.01");
       require_positive("least", settings_.least, "0.001");
       clipped_.clear();
@@ -84,7 +83,7 @@ struct ClipAdaptive {
            .fix = "Return true for the last layer only, or leave ClipAdaptive out."});
     }
 
-    void on_gradients(Gradients<Context>&) {
+    void on_gradients(Gradients&) {
       at::NoGradGuard const no_gradients;
       for (at::Tensor const& parameter : clipped_) {
         at::Tensor const& gradient = parameter.grad();

@@ -104,7 +104,6 @@ struct ClipNorm {
 
   double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
 
-  template <class Context>
   class State {
    public:
     // The norm is recomputed at every step, so nothing needs saving.
@@ -112,20 +111,20 @@ struct ClipNorm {
 
     explicit State(ClipNorm const& settings) : max_norm_(settings.max_norm) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       detail::require_norm_limit(max_norm_);
       phase.compare_in_processes("ClipNorm::max_norm", max_norm_);
     }
 
-    void on_gradients(Gradients<Context>& phase) {
+    void on_gradients(Gradients& phase) {
       auto const& gradients = phase.gradients();
       // Of processes with different layers others may have some, and ask for this one's norms.
-      if (gradients.empty() && !Run<Context>::divides) return;
+      if (gradients.empty() && !phase.facts().divides) return;
       std::vector<at::Tensor> norms = phase.norms();
       // In a captured graph a host number would stay constant.
-      if (!captures_steps<typename Context::policies> && detail::all_on_host(norms)) {
-        double const norm = Run<Context>::divides
-                                ? at::linalg_vector_norm(norms.front()).template item<double>()
+      if (!phase.facts().captures_steps && detail::all_on_host(norms)) {
+        double const norm = phase.facts().divides
+                                ? at::linalg_vector_norm(norms.front()).item<double>()
                                 : detail::norm_on_host(gradients, norms);
         phase.report_norm(norm);  // throws before a gradient is changed
         detail::clip_on_host(gradients, norm, max_norm_);

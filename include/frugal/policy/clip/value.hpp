@@ -36,14 +36,13 @@ struct ClipValue {
 
   double max_value = Limit.value();  ///< largest absolute value of an element
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // no state between steps
 
     explicit State(ClipValue const& settings) : max_value_(settings.max_value) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       phase.compare_in_processes("ClipValue::max_value", max_value_);
       if (max_value_ > 0) return;
       throw SettingsError({.what = "ClipValue has a limit of " + detail::general(max_value_, 6),
@@ -52,7 +51,7 @@ struct ClipValue {
                            .fix = "Set max_value above 0, or leave ClipValue out."});
     }
 
-    void on_gradients(Gradients<Context>& phase) {
+    void on_gradients(Gradients& phase) {
       if (phase.gradients().empty()) return;
       at::_foreach_clamp_min_(phase.gradients(), -max_value_);
       at::_foreach_clamp_max_(phase.gradients(), max_value_);

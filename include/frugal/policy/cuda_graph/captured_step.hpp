@@ -15,7 +15,7 @@
 
 #include <frugal/core/libtorch/staging.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/core/run/run.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/data/batch.hpp>
 
 namespace frugal::detail {
@@ -46,10 +46,10 @@ class CapturedStep {
 
   /// Captures the step for batches of this one's shapes, without executing it. Afterwards, also if
   /// it throws, the parameters have no gradients.
-  template <class Context, class Batch, class Pass, class Update>
-  void capture(Run<Context>& run, Batch batch, Pass& pass, Update& update) {
+  template <class Batch, class Pass, class Update>
+  void capture(RunState& run, Batch batch, Pass& pass, Update& update) {
     forget();
-    Capturing<Context> const scope(*this, run);
+    Capturing const scope(*this, run);
     batch_to(batch, run.settings.device);
     batch_tensors(batch, [&](at::Tensor& tensor) {
       if (tensor.defined()) tensor = tensor.clone();
@@ -104,10 +104,9 @@ class CapturedStep {
  private:
   /// For its lifetime the parameters' gradients are those of the recordings; afterwards there are
   /// none.
-  template <class Context>
   class Capturing {
    public:
-    Capturing(CapturedStep& step, Run<Context>& run) : step_(step), run_(run) {
+    Capturing(CapturedStep& step, RunState& run) : step_(step), run_(run) {
       step_.capturing_ = true;
       reset();
     }
@@ -127,7 +126,7 @@ class CapturedStep {
       run_.gradients.clear();
     }
     CapturedStep& step_;
-    Run<Context>& run_;
+    RunState& run_;
   };
 
   /// Copies a host batch through page-locked memory: from other memory the host would wait for the

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <frugal/core/loop/passes.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/source.hpp>
 

@@ -42,8 +42,7 @@ struct Optimize<Adagrad> {
   bool maximize = false;             ///< ascend
   std::vector<ParameterGroup> groups{};
 
-  template <class Context>
-  using State = detail::FusedState<Optimize, Context>;
+  using State = detail::FusedState<Optimize>;
 
   static bool has_first_step() { return false; }
   static std::size_t moment_count() { return 1; }

@@ -75,8 +75,7 @@ struct Optimize<AdamW> {
   bool maximize = false;       ///< ascend
   std::vector<ParameterGroup> groups{};
 
-  template <class Context>
-  using State = detail::FusedState<Optimize, Context>;
+  using State = detail::FusedState<Optimize>;
 
   static bool has_first_step() { return false; }
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }
@@ -120,8 +119,7 @@ struct Optimize<Adam> {
   bool maximize = false;      ///< ascend
   std::vector<ParameterGroup> groups{};
 
-  template <class Context>
-  using State = detail::FusedState<Optimize, Context>;
+  using State = detail::FusedState<Optimize>;
 
   static bool has_first_step() { return false; }
   std::size_t moment_count() const { return amsgrad ? 3 : 2; }

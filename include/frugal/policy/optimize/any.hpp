@@ -54,12 +54,11 @@ struct Optimize<Any> {
 
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make{};
 
-  template <class Context>
   class State {
    public:
     explicit State(Optimize const& settings) : make_(settings.make) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       if (make_) optimizer_ = make_(phase.parameters().tensors);
       if (!optimizer_) {
         throw SettingsError({.what = "Optimize<Any> has no optimizer",
@@ -77,7 +76,7 @@ struct Optimize<Any> {
       phase.report_learning_rates(std::move(shown));
     }
 
-    void on_update(Update<Context>& phase) {
+    void on_update(Update& phase) {
       // torch::optim does not support a flag on the device: wait for it, as PyTorch's own scaler
       // does.
       if (phase.overflow().defined() && phase.overflow().template item<float>() != 0.0F) return;

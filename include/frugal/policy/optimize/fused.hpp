@@ -78,12 +78,12 @@ Rule with_settings(Rule rule, ParameterSettings const& own) {
 
 /// The State of every fused optimizer. `Rule` is the policy's value: it validates its settings,
 /// names and initialises its moments, and calls its kernel.
-template <class Rule, class Context>
+template <class Rule>
 class FusedState {
  public:
   explicit FusedState(Rule const& rule) : rule_(rule) {}
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     rule_.check();
     Parameters const& parameters = phase.parameters();
     GroupSettings groups =
@@ -107,15 +107,15 @@ class FusedState {
     compare_in_processes(phase, groups.distinct);
     schedules_ = RateSchedules(rule_.groups, groups, phase.horizon());
     for (std::string const& outlook : schedules_.outlooks()) phase.warn(outlook);
-    if constexpr (captures_steps<typename Context::policies>) schedules_.require_none();
+    if (phase.facts().captures_steps) schedules_.require_none();
     phase.report_learning_rates(std::move(groups.rates));
   }
 
-  void on_update(Update<Context>& phase) {
+  void on_update(Update& phase) {
     // The update is not part of the graph; a guard is cheaper than detaching every tensor.
     at::NoGradGuard const no_gradients;
     at::Tensor const& overflow = phase.overflow();
-    if constexpr (captures_steps<typename Context::policies>) {
+    if (phase.facts().captures_steps) {
       bool moved = false;
       for (Part& each : parts_) {
         at::Tensor const& factor = phase.learning_rate_tensor();
@@ -145,8 +145,7 @@ class FusedState {
   }
 
  private:
-  void compare_in_processes(FitBegin<Context>& phase,
-                            std::vector<ParameterSettings> const& settings) const {
+  void compare_in_processes(FitBegin& phase, std::vector<ParameterSettings> const& settings) const {
     for (std::size_t i = 0; i < settings.size(); ++i) {
       Rule const rule = with_settings(rule_, settings[i]);
       auto const compare = [&](char const* name, double value) {
@@ -174,7 +173,7 @@ class FusedState {
     std::size_t rate;  ///< which of the reported ones is theirs
   };
 
-  void update_on_schedules(Update<Context>& phase, at::Tensor const& overflow) {
+  void update_on_schedules(Update& phase, at::Tensor const& overflow) {
     // All of them before the first kernel: a factor may be refused.
     std::vector<double> const factors = schedules_.factors(phase.counters().step);
     for (std::size_t i = 0; i < factors.size(); ++i) phase.report_group_factor(i, factors[i]);

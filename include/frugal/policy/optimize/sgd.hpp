@@ -42,8 +42,7 @@ struct Optimize<SGD> {
   bool maximize = false;      ///< ascend
   std::vector<ParameterGroup> groups{};
 
-  template <class Context>
-  using State = detail::FusedState<Optimize, Context>;
+  using State = detail::FusedState<Optimize>;
 
   // The first step fills the momentum buffer with the plain gradient; without dampening that is no
   // special case.

@@ -44,18 +44,17 @@ struct Precision<BF16> {
 
   static std::string_view format() { return BF16::name; }
 
-  template <class Context>
   class State {
    public:
     explicit State(Precision const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       detail::require_bf16(detail::capability_of(phase.settings().device));
       if (phase.settings().device.is_cpu() && !caution().empty()) phase.warn(caution());
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       detail::AutocastGuard const guard(phase.device().type(), at::kBFloat16);
       return next();
     }

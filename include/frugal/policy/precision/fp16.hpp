@@ -12,8 +12,8 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/autocast.hpp>
-#include <frugal/core/loop/recipe_traits.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -66,13 +66,13 @@ struct Precision<FP16> {
 
   static std::string_view format() { return FP16::name; }
 
-  template <class Context>
   class State {
    public:
-    explicit State(Precision const& settings)
-        : scale_(settings.scaling, captures_steps<typename Context::policies>) {}
+    State(Precision const& settings, RecipeFacts const& facts)
+        : scale_(settings.scaling, facts.captures_steps),
+          seed_is_one_(facts.batches == 1 && !facts.splits && !facts.shares) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       c10::Device const device = phase.settings().device;
       require_weights(phase.parameters());
       // An evaluation may have nothing to train.
@@ -86,7 +86,7 @@ struct Precision<FP16> {
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       Loss loss = [&] {
         detail::AutocastGuard const guard(phase.device().type(), at::kHalf);
         return next();
@@ -98,26 +98,24 @@ struct Precision<FP16> {
       return loss;
     }
 
-    void on_window(WindowBegin<Context> const&) { skipped_.open(); }
+    void on_window(WindowBegin const&) { skipped_.open(); }
 
-    void on_loss(LossReady<Context>& phase) {
-      using Traits = detail::traits_of<Context>;
-      constexpr bool seed_is_one = Traits::micro_batches == 1 && !Traits::shares;
+    void on_loss(LossReady& phase) {
       phase.seed =
-          seed_is_one ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
+          seed_is_one_ ? scale_.scaled_one(phase.seed.scalar_type()) : scale_.scaled(phase.seed);
       skipped_.spoil(phase);
     }
 
-    void on_gradients(Gradients<Context>& phase) {
+    void on_gradients(Gradients& phase) {
       scale_.unscale(phase.gradients());
       scale_.agree(
           [&](at::Tensor found) { return phase.reduce(Quantity::overflow, std::move(found)); });
       phase.report_overflow(scale_.overflow());
       skipped_.close(scale_.overflow());
-      phase.on_host([this](Gradients<Context>& now) { look_for_overflow(now); });
+      phase.on_host([this](Gradients& now) { look_for_overflow(now); });
     }
 
-    void on_update(Update<Context>&) { scale_.update(); }
+    void on_update(Update&) { scale_.update(); }
 
     template <class Archive>
     void persist(Archive& archive) {
@@ -143,7 +141,7 @@ struct Precision<FP16> {
       }
     }
 
-    void look_for_overflow(Gradients<Context>& phase) {
+    void look_for_overflow(Gradients& phase) {
       bool const skips = skipped_.look(phase, scale_.overflow());
       if (!skips || skipped_.in_a_row() < scale_.most_skips()) return;
       skipped_.give_up(phase,
@@ -154,7 +152,8 @@ struct Precision<FP16> {
     }
 
     detail::LossScale scale_;
-    detail::SkippedWindows<Context> skipped_;
+    bool seed_is_one_;  ///< backward passes start from 1, and not from a share of a window
+    detail::SkippedWindows skipped_;
   };
 };
 

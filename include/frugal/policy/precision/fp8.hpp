@@ -117,14 +117,13 @@ struct Precision<FP8> {
 
   static std::string_view format() { return FP8::name; }
 
-  template <class Context>
   class State {
    public:
     using transient = void;  // it only holds the layers
 
     explicit State(Precision const& settings) : scales_(settings.scales) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       c10::Device const device = phase.settings().device;
       detail::require_fp8(detail::capability_of(device));
       torch::nn::Module& module = base_module(phase.module());
@@ -139,7 +138,7 @@ struct Precision<FP8> {
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const&, Next&& next) {
+    Loss around_forward(Forward const&, Next&& next) {
       auto const acting = layers_->act();
       return next();
     }

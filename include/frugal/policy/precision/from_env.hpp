@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <concepts>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -35,12 +36,12 @@ struct PlainPrecision {
   explicit PlainPrecision(Settings const&) {}
 };
 
-template <class Format, class Context>
+template <class Format>
 struct precision_state {
-  using type = typename Precision<Format>::template State<Context>;
+  using type = typename Precision<Format>::State;
 };
-template <class Context>
-struct precision_state<FP32, Context> {
+template <>
+struct precision_state<FP32> {
   using type = PlainPrecision;
 };
 
@@ -98,18 +99,17 @@ struct Precision<FromEnv<First, Rest...>> {
     return found;
   }
 
-  template <class Context>
   class State {
-    using Chosen = std::variant<typename detail::precision_state<First, Context>::type,
-                                typename detail::precision_state<Rest, Context>::type...>;
+    using Chosen = std::variant<typename detail::precision_state<First>::type,
+                                typename detail::precision_state<Rest>::type...>;
 
    public:
-    explicit State(Precision const& settings)
-        : name_(chosen()), chosen_(make<0, First, Rest...>(settings)) {}
+    State(Precision const& settings, RecipeFacts const& facts)
+        : name_(chosen()), chosen_(make<0, First, Rest...>(settings, facts)) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) { call<on::fit_begin>(phase); }
+    void on_fit_begin(FitBegin& phase) { call<on::fit_begin>(phase); }
     template <class Next>
-    Loss around_forward(Forward<Context> const& phase, Next&& next) {
+    Loss around_forward(Forward const& phase, Next&& next) {
       return std::visit(
           [&](auto& state) -> Loss {
             if constexpr (requires { state.around_forward(phase, next); }) {
@@ -120,9 +120,9 @@ struct Precision<FromEnv<First, Rest...>> {
           },
           chosen_);
     }
-    void on_loss(LossReady<Context>& phase) { call<on::loss>(phase); }
-    void on_gradients(Gradients<Context>& phase) { call<on::gradients>(phase); }
-    void on_update(Update<Context>& phase) { call<on::update>(phase); }
+    void on_loss(LossReady& phase) { call<on::loss>(phase); }
+    void on_gradients(Gradients& phase) { call<on::gradients>(phase); }
+    void on_update(Update& phase) { call<on::update>(phase); }
 
     template <class Archive>
     void persist(Archive& archive) {
@@ -154,13 +154,18 @@ struct Precision<FromEnv<First, Rest...>> {
     }
 
     template <std::size_t I, class Format, class... Others>
-    Chosen make(Precision const& settings) const {
+    Chosen make(Precision const& settings, RecipeFacts const& facts) const {
       if constexpr (sizeof...(Others) != 0) {
-        if (name_ != Format::name) return make<I + 1, Others...>(settings);
+        if (name_ != Format::name) return make<I + 1, Others...>(settings, facts);
       }
       Precision<Format> policy{};
       if constexpr (requires { policy.scaling; }) policy.scaling = settings.scaling;
-      return Chosen(std::in_place_index<I>, policy);
+      using Of = std::variant_alternative_t<I, Chosen>;
+      if constexpr (std::constructible_from<Of, Precision<Format> const&, RecipeFacts const&>) {
+        return Chosen(std::in_place_index<I>, policy, facts);
+      } else {
+        return Chosen(std::in_place_index<I>, policy);
+      }
     }
 
     std::string name_;

@@ -228,7 +228,6 @@ struct Precision<INT8> {
 
   static std::string_view format() { return INT8::name; }
 
-  template <class Context>
   class State {
     using Format = detail::Int8Format;
 
@@ -237,7 +236,7 @@ struct Precision<INT8> {
 
     explicit State(Precision const&) {}
 
-    void on_fit_begin(FitBegin<Context>& phase) {
+    void on_fit_begin(FitBegin& phase) {
       layers_.emplace(std::type_identity<Format>{}, base_module(phase.module()));
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(Format::name, Format::multiple));
       c10::Device const device = phase.settings().device;
@@ -246,7 +245,7 @@ struct Precision<INT8> {
     }
 
     template <class Next>
-    Loss around_forward(Forward<Context> const&, Next&& next) {
+    Loss around_forward(Forward const&, Next&& next) {
       auto const acting = layers_->act();
       return next();
     }

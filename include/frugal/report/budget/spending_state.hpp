@@ -23,14 +23,14 @@ inline bool is_positive(double value) { return value > 0 && std::isfinite(value)
 
 /// The State that both derive from: the levels that were reported, and the way of an alert to the
 /// report, the log and the channels. `Traits` are the limit_traits of the policy's limit.
-template <class Context, class Policy, class Traits>
+template <class Policy, class Traits>
 class SpendingState {
  public:
   using dispensable = void;  // a run may get its limit later
 
   /// The last checkpoint is on disk before anything waits for an alert.
   template <class Next>
-  void around_fit(FitRun<Context>& phase, Next&& next) {
+  void around_fit(FitRun& phase, Next&& next) {
     next();
     for (std::string const& text : {webhook_.finish(owner()), command_.finish(owner())}) {
       if (!text.empty()) phase.warn(text);
@@ -52,7 +52,7 @@ class SpendingState {
   static std::string owner() { return std::string(Policy::kind::name); }
 
   /// SettingsError if CostMeter does not measure what is limited, or a channel cannot send.
-  void begin(FitBegin<Context> const& phase, std::string const& limited) {
+  void begin(FitBegin const& phase, std::string const& limited) {
     if (!phase.gauges().find(Traits::gauge)) {
       throw SettingsError({.what = limited + " is in " + std::string(Traits::unit),
                            .where = owner(),
@@ -68,9 +68,7 @@ class SpendingState {
     command_.close();
   }
 
-  static double spent(Phase<Context> const& phase) {
-    return phase.gauges().find(Traits::gauge).value_or(0);
-  }
+  static double spent(Phase const& phase) { return phase.gauges().find(Traits::gauge).value_or(0); }
 
   /// A Rollback does not re-arm warnings that were sent.
   template <class Archive>
@@ -81,7 +79,7 @@ class SpendingState {
   }
 
   /// Warns, records the event and posts the alert. `more` are fields of both.
-  void send(Phase<Context> const& phase, double level, double amount, std::string const& action,
+  void send(Phase const& phase, double level, double amount, std::string const& action,
             std::string const& sentence,
             std::vector<std::pair<std::string, Event::Value>> const& more = {}) {
     Event event{.name = "budget",

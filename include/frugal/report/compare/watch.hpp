@@ -54,14 +54,13 @@ struct CompareWatch {
   TargetMetric const* target = nullptr;
   Trial* trial = nullptr;
 
-  template <class Context>
   class State {
    public:
     using transient = void;
 
     explicit State(CompareWatch const& watch) : target_(watch.target), trial_(watch.trial) {}
 
-    void on_step(Step<Context>& phase) {
+    void on_step(Step& phase) {
       last_ = phase.counters().step;
       if (first_) {
         end_ = Clocks::now();
@@ -75,7 +74,7 @@ struct CompareWatch {
     }
 
     template <class Next>
-    Metrics around_validate(ValidationRun<Context> const& phase, Next&& next) {
+    Metrics around_validate(ValidationRun const& phase, Next&& next) {
       synchronize(phase);
       Clocks const begin = Clocks::now();
       Metrics measured = next();
@@ -83,7 +82,7 @@ struct CompareWatch {
       return measured;
     }
 
-    flow on_validated(Validated<Context>& phase) {
+    flow on_validated(Validated& phase) {
       if (!target_ || !target_->given() || trial_->reached) return flow::proceed;
       if (!target_->reached(phase.metrics[target_->metric])) return flow::proceed;
       Counters const& now = phase.counters();
@@ -91,7 +90,7 @@ struct CompareWatch {
       return target_->stop ? flow::stop : flow::proceed;
     }
 
-    void on_fit_end(FitEnd<Context>& phase) {
+    void on_fit_end(FitEnd& phase) {
       RunState const& run = phase.run_state();
       if (run.is_judged()) {
         for (auto const& [name, value] : run.validations.back().metrics) {
@@ -111,7 +110,7 @@ struct CompareWatch {
     }
 
    private:
-    static void synchronize(Phase<Context> const& phase) {
+    static void synchronize(Phase const& phase) {
       c10::Device const device = phase.settings().device;
       if (device.is_cpu()) return;
       c10::impl::VirtualGuardImpl const guard(device.type());

@@ -23,14 +23,12 @@ namespace frugal::detail {
 class MetricCollector {
  public:
   /// `steps`: whether `step` will be called.
-  template <class Context>
-  void follow(FitBegin<Context>& phase, bool steps) {
+  void follow(FitBegin& phase, bool steps) {
     if (steps) phase.follow(since_step_);
     phase.follow(since_epoch_);
   }
 
-  template <class Context>
-  MetricRecord begin(Phase<Context> const& phase) const {
+  MetricRecord begin(Phase const& phase) const {
     MetricRecord record = at(RecordKind::begin, "begin", phase);
     std::uint64_t count = 0;
     for (at::Tensor const& tensor : phase.parameters().tensors) {
@@ -40,8 +38,7 @@ class MetricCollector {
     return record;
   }
 
-  template <class Context>
-  MetricRecord step(Step<Context>& phase) {
+  MetricRecord step(Step& phase) {
     MetricRecord record = at(RecordKind::step, "step", phase);
     record.add("loss", phase.last_loss()).add("lr_factor", phase.learning_rate_factor());
     if (auto const rate = phase.learning_rate()) record.add("learning_rate", *rate);
@@ -53,23 +50,20 @@ class MetricCollector {
     return record;
   }
 
-  template <class Context>
-  static MetricRecord validation(Validated<Context> const& phase) {
+  static MetricRecord validation(Validated const& phase) {
     MetricRecord record = at(RecordKind::validation, "validation", phase);
     for (auto const& [name, value] : phase.metrics) record.add(name, value);
     return record;
   }
 
-  template <class Context>
-  MetricRecord epoch(EpochEnd<Context>& phase) {
+  MetricRecord epoch(EpochEnd& phase) {
     MetricRecord record = at(RecordKind::epoch, "epoch", phase);
     record.add("loss", phase.mean_loss());
     add_measured(record, phase, since_epoch_);
     return record;
   }
 
-  template <class Context>
-  static MetricRecord end(FitEnd<Context> const& phase) {
+  static MetricRecord end(FitEnd const& phase) {
     MetricRecord record = at(RecordKind::end, "end", phase);
     record.add("stopped_by", phase.stopped_by());
     record.preempted = phase.preempted();
@@ -91,8 +85,7 @@ class MetricCollector {
   }
 
  private:
-  template <class Context>
-  static MetricRecord at(RecordKind kind, std::string_view name, Phase<Context> const& phase) {
+  static MetricRecord at(RecordKind kind, std::string_view name, Phase const& phase) {
     MetricRecord record{.kind = kind, .name = std::string(name), .at = phase.counters()};
     record.fields.reserve(8);
     record.seconds = phase.seconds();
@@ -101,8 +94,7 @@ class MetricCollector {
 
   /// The objective's scalars, metrics of the training batches and the speed as far as they are new,
   /// and all gauges.
-  template <class Context>
-  void add_measured(MetricRecord& record, Step<Context>& phase, ScalarSpan& since) {
+  void add_measured(MetricRecord& record, Step& phase, ScalarSpan& since) {
     for (auto const& [name, mean] : phase.scalars(since)) record.add(name, mean);
     Validation const& measured = phase.train_metrics();
     if (!measured.metrics.empty() && measured.step != train_metrics_of_) {

@@ -31,7 +31,7 @@ struct SinkMoment {
 /// The State of a metric sink. `Sink` writes records and has these members:
 ///
 ///   explicit Sink(Policy const&)
-///   void open(FitBegin<Context>&)        SettingsError or DataError if it can never work
+///   void open(FitBegin&)        SettingsError or DataError if it can never work
 ///   void write(MetricRecord const&)      any exception: this record is lost, and counted
 ///   void persist(Archive&, SinkMoment)   may be missing
 ///   std::string lacks() const            may be missing; what a resumed run is told, or empty
@@ -41,7 +41,7 @@ struct SinkMoment {
 ///
 /// A sink never ends or slows a run: after `open` every failure is counted, and the first is given
 /// as advice. The next record is tried again. Between times of the cadence nothing is done.
-template <class Context, class Cadence, class Sink>
+template <class Cadence, class Sink>
 class SinkState {
  public:
   using dispensable = void;  // a resumed run may lack a sink, or have a new one
@@ -62,7 +62,7 @@ class SinkState {
     }
   }
 
-  void on_fit_begin(FitBegin<Context>& phase) {
+  void on_fit_begin(FitBegin& phase) {
     outcome_->clear();
     run_ = &phase.run_state();
     sink_.open(phase);
@@ -74,17 +74,17 @@ class SinkState {
 
   // A run that is refused, because another trainer works in this folder, must not write into that
   // one's files: it does not come this far.
-  void on_ready(Ready<Context>&) { enter(); }
+  void on_ready(Ready&) { enter(); }
 
-  void on_step(Step<Context>& phase) {
+  void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
       if (!Cadence::due_at_step(phase.counters())) return;
       write(collector_.step(phase));
     }
   }
-  void on_validated(Validated<Context>& phase) { write(collector_.validation(phase)); }
-  void on_epoch_end(EpochEnd<Context>& phase) { write(collector_.epoch(phase)); }
-  void on_fit_end(FitEnd<Context>& phase) {
+  void on_validated(Validated& phase) { write(collector_.validation(phase)); }
+  void on_epoch_end(EpochEnd& phase) { write(collector_.epoch(phase)); }
+  void on_fit_end(FitEnd& phase) {
     write_events();
     // A finished run that is started again has one end.
     constexpr bool forgets = requires { requires Sink::forgets; };
@@ -92,7 +92,7 @@ class SinkState {
     ended_at_ = phase.counters().step;
     write(collector_.end(phase));
   }
-  void on_recorded(Recorded<Context> const&) {
+  void on_recorded(Recorded const&) {
     if (in_run_) write_events();
   }
 

@@ -31,8 +31,7 @@ class TensorBoardSink {
   explicit TensorBoardSink(Policy const& policy)
       : path_(policy.path), texts_(&policy.texts), writer_(policy.writer) {}
 
-  template <class Context>
-  void open(FitBegin<Context>& phase) {
+  void open(FitBegin& phase) {
     // The path is that of a folder; sink_path makes what is above it.
     auto const folder = sink_path(path_, phase.run_state(), "tensorboard", "TensorBoard");
     replaces_ = has_event_files(folder);

@@ -6,6 +6,7 @@
 
 #include <frugal/core/compose/declared.hpp>
 #include <frugal/core/compose/list.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/run/services.hpp>
 
 namespace frugal::detail {
@@ -56,5 +57,19 @@ struct RecipeTraits<list<Ps...>> {
 
 template <class Context>
 using traits_of = RecipeTraits<typename Context::policies>;
+
+/// The facts of a recipe.
+template <class Policies>
+constexpr RecipeFacts facts_of() {
+  using Traits = RecipeTraits<Policies>;
+  return {.captures_steps = captures_steps<Policies>,
+          .agrees = provided<service::reduce, Policies>,
+          .divides = Traits::divides,
+          .shares = Traits::shares,
+          .splits = Traits::splits,
+          .reevaluates = Traits::reevaluates,
+          .may_undo = provided<service::execution, Policies>,
+          .batches = Traits::batches};
+}
 
 }  // namespace frugal::detail

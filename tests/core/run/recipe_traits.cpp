@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/recipe_traits.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 
 #include <type_traits>
 
