@@ -41,7 +41,9 @@ struct conflict {
 ///    using source_demands = list<...>;             on the training source: `met<Source>` and a
 ///                                                  `sentence`
 ///    using provides = list<...>;                   services that it provides
-///    template <class Context> class State;         constructed from the policy's value
+///    class State;                                  constructed from the policy's value, and from
+///                                                  RecipeFacts if it asks for them; a template over
+///                                                  Context where it must know the recipe
 template <class P>
 concept Policy =
     requires {

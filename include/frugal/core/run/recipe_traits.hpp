@@ -67,8 +67,6 @@ constexpr RecipeFacts facts_of() {
           .divides = Traits::divides,
           .shares = Traits::shares,
           .splits = Traits::splits,
-          .reevaluates = Traits::reevaluates,
-          .may_undo = provided<service::execution, Policies>,
           .batches = Traits::batches};
 }
 
