@@ -18,6 +18,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -120,23 +121,26 @@ struct Checkpoint {
     return detail::kept_outlook(options::every, horizon);
   }
 
+  class OfRun;
   template <class Context>
   class State;
 };
 
+/// What it does in a run, of whichever recipe.
 template <class... Options>
-template <class Context>
-class Checkpoint<Options...>::State {
+class Checkpoint<Options...>::OfRun {
   using Clock = WallClock;
   using Cadence = typename options::cadence;
-  using Policies = typename Context::policies;
   static constexpr bool by_counts = detail::Interval<Cadence>::by_counts;
-  static constexpr bool in_ranks = Context::facts.divides;
   static constexpr std::string_view failed_to_begin = "failed: ";
 
  public:
-  explicit State(Checkpoint const& settings)
-      : resume_(settings.resume),
+  /// `recipe` has the name of the policy in each slot; `moves` is true where a run begins on another device.
+  OfRun(Checkpoint const& settings, RecipeFacts const& facts, detail::Slots recipe, bool moves)
+      : in_ranks_(facts.divides),
+        moves_(moves),
+        recipe_(std::move(recipe)),
+        resume_(settings.resume),
         on_interrupt_(settings.on_interrupt),
         share_(settings.share),
         machine_lifetime_(settings.machine_lifetime),
@@ -155,7 +159,7 @@ class Checkpoint<Options...>::State {
   void on_fit_begin(FitBegin& phase) {
     RunState& run = phase.run_state();
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
-    if constexpr (in_ranks) follows_ = !phase.is_first();
+    follows_ = in_ranks_ && !phase.is_first();
     std::string const outlook = Checkpoint{}.outlook(run.horizon);
     if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
@@ -208,7 +212,7 @@ class Checkpoint<Options...>::State {
       if (!follows_) finish(run);
     }
     // No process leaves before the checkpoint is on disk.
-    if constexpr (in_ranks) {
+    if (in_ranks_) {
       // After a preemption save() has said it, and another process may have been taken away since.
       if (!phase.preempted()) run.status.unsaved = phase.from_first(run.status.unsaved);
     }
@@ -235,16 +239,13 @@ class Checkpoint<Options...>::State {
   /// Saves this moment, and returns when the checkpoint is on disk; false if it failed and the run
   /// continues. Throws the failure of this save, or of the one before.
   bool save(CheckpointPhase& phase) {
-    if constexpr (in_ranks) {
-      bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
-      RunState& run = phase.run_state();
-      std::string const here = saved ? "saved" : run.status.unsaved;
-      std::string const text = run.first_says ? run.first_says(here) : phase.from_first(here);
-      if (text != "saved") run.status.unsaved = text;
-      return text == "saved";
-    } else {
-      return save_here(phase);
-    }
+    if (!in_ranks_) return save_here(phase);
+    bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
+    RunState& run = phase.run_state();
+    std::string const here = saved ? "saved" : run.status.unsaved;
+    std::string const text = run.first_says ? run.first_says(here) : phase.from_first(here);
+    if (text != "saved") run.status.unsaved = text;
+    return text == "saved";
   }
 
   /// Seconds from the beginning of the last save until it was on disk.
@@ -266,12 +267,10 @@ class Checkpoint<Options...>::State {
   /// its files; the others resume as it does.
   void begin(FitBegin& phase) {
     RunState& run = phase.run_state();
-    constexpr bool moves = detail::has<kinds::start_on, Policies>;
-    detail::Slots recipe = detail::slots_of(Policies{});
     auto const begin_here = [&] {
-      saver_.begin(run, std::move(recipe), moves, [this] { next_check_step_ = 0; });
+      saver_.begin(run, std::move(recipe_), moves_, [this] { next_check_step_ = 0; });
     };
-    if constexpr (!in_ranks) {
+    if (!in_ranks_) {
       begin_here();
     } else if (follows_) {
       std::string const text = phase.from_first({});
@@ -283,7 +282,7 @@ class Checkpoint<Options...>::State {
       }
       saver_.share(run, [] {});
       require_one_folder(phase);
-      saver_.follow(run, std::move(recipe), moves, text);
+      saver_.follow(run, std::move(recipe_), moves_, text);
     } else {
       try {
         begin_here();
@@ -327,18 +326,14 @@ class Checkpoint<Options...>::State {
 
   /// Whether processes hold parts of what is saved, so that all of them take part in a save.
   bool saves_together(CheckpointPhase const& phase) const {
-    return in_ranks && phase.run_state().saves_together();
+    return in_ranks_ && phase.run_state().saves_together();
   }
   /// What the first process answers, if all take part.
   bool agree(CheckpointPhase& phase, bool here) {
-    if constexpr (in_ranks) {
-      if (saves_together(phase)) {
-        // What the save before has thrown must not come when the others wait for this process.
-        if (!follows_ && here) saver_.settle(phase.run_state());
-        return phase.from_first(here ? "save" : "") == "save";
-      }
-    }
-    return here;
+    if (!saves_together(phase)) return here;
+    // What the save before has thrown must not come when the others wait for this process.
+    if (!follows_ && here) saver_.settle(phase.run_state());
+    return phase.from_first(here ? "save" : "") == "save";
   }
   void on_step_together(Step& phase) {
     bool due = false;
@@ -412,6 +407,9 @@ class Checkpoint<Options...>::State {
     }
   }
 
+  bool in_ranks_;
+  bool moves_;
+  detail::Slots recipe_;
   Resume resume_;
   OnInterrupt on_interrupt_;
   double share_;
@@ -423,6 +421,17 @@ class Checkpoint<Options...>::State {
   bool validated_ = false;  // since the last step
   bool follows_ = false;    // a process that is not the first of its run
   detail::Saver saver_;     // last: its thread sets next_check_step_
+};
+
+template <class... Options>
+template <class Context>
+class Checkpoint<Options...>::State : public OfRun {
+  using Policies = typename Context::policies;
+
+ public:
+  explicit State(Checkpoint const& settings)
+      : OfRun(settings, Context::facts, detail::slots_of(Policies{}),
+              detail::has<kinds::start_on, Policies>) {}
 };
 
 }  // namespace frugal

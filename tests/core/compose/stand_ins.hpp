@@ -38,13 +38,16 @@ struct IntContinuation {
   int operator()() const;
 };
 
-template <class... Ps>
-struct Context {
-  static constexpr frugal::RecipeFacts facts{};
+struct Phases {
   template <class Hook>
   using phase = Notes;
   template <class Hook>
   using continuation = IntContinuation;
+};
+template <class... Ps>
+struct Context {
+  static constexpr frugal::RecipeFacts facts{};
+  using phases = Phases;
 };
 
 /// A setting: listens to nothing. Parameters distinguish instances.

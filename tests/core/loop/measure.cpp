@@ -13,15 +13,12 @@ namespace frugal_test::loop_measure {
 
 using namespace frugal_test::loop;
 
-/// What a measurement asks of a run.
+/// A run of a module in epoch 3.
 struct SmallRun {
+  SmallRun() { state.counters.epoch = 3; }
   Net module{};
   Settings settings{.seed = 5};
-  c10::Device device = c10::kCPU;
-  Counters counters{.epoch = 3};
-  std::vector<std::string> warnings{};
-
-  void warn(std::string const& text) { warnings.push_back(text); }
+  frugal::RunState state{.root = frugal::base_module(module), .settings = settings};
 };
 
 TEST_CASE("a trial reads its batches and no more, and gives no advice; a measurement does") {
@@ -32,14 +29,14 @@ TEST_CASE("a trial reads its batches and no more, and gives no advice; a measure
     ++batches;
     return Loss{.value = at::zeros({}), .weight = 0};
   };
-  static_cast<void>(
-      frugal::detail::measure<list<>>(source, run, forward, {.batches = 2, .is_trial = true}));
+  static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward,
+                                                    {.batches = 2, .is_trial = true}));
   CHECK(batches == 2);
-  CHECK(run.warnings.empty());
-  static_cast<void>(frugal::detail::measure<list<>>(source, run, forward));
+  CHECK(run.state.warnings.empty());
+  static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward));
   CHECK(batches == 5);
-  REQUIRE(run.warnings.size() == 1);
-  CHECK(says(run.warnings[0], "validation: the loss is NaN"));
+  REQUIRE(run.state.warnings.size() == 1);
+  CHECK(says(run.state.warnings[0], "validation: the loss is NaN"));
 }
 
 TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and without gradients") {
@@ -51,7 +48,7 @@ TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and with
     auto const samples = static_cast<double>(batch.data.size(0));
     return Loss{.value = at::full({}, samples), .weight = samples};
   };
-  CHECK(frugal::detail::measure<list<>>(source, run, forward)["loss"] == (9.0 + 4.0) / 5);
+  CHECK(frugal::detail::measure<list<>>(source, run.state, forward)["loss"] == (9.0 + 4.0) / 5);
   CHECK(always);
   CHECK(run.module.is_training());
   CHECK((source.sought == std::vector<Cursor>{{5, 0, 0}}));
@@ -62,8 +59,8 @@ TEST_CASE("a source without a batch is an error that says which, and in which ep
   Stream empty;
   auto const forward = [](Batch const&) { return Loss{}; };
   auto const error = thrown_by<EmptySourceError>([&] {
-    static_cast<void>(
-        frugal::detail::measure<list<>>(empty, run, forward, {.which = "validation 'shifted'"}));
+    static_cast<void>(frugal::detail::measure<list<>>(empty, run.state, forward,
+                                                      {.which = "validation 'shifted'"}));
   });
   REQUIRE(error);
   CHECK(says(error->what(), "the validation 'shifted' source has no batch (epoch 3)"));
@@ -79,24 +76,25 @@ TEST_CASE("a scalar with the name of a metric is an error before the first step,
                 .scalars = {{"penalty", 0.5}, {"accuracy", 0.25}}};
   };
   SmallRun run;
-  auto const error = thrown_by<SettingsError>(
-      [&] { static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward)); });
+  auto const error = thrown_by<SettingsError>([&] {
+    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run.state, forward));
+  });
   REQUIRE(error);
   CHECK(says(error->what(), "scalar 'accuracy' and the metric 'accuracy'"));
   CHECK(says(error->what(), "Loss::scalars"));
   CHECK(thrown_by<SettingsError>([&] {
-    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run, forward,
+    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run.state, forward,
                                                               {.batches = 1, .is_trial = true}));
   }));
 
   // In the middle of a run.
   Metrics const found = frugal::detail::measure<list<Accuracy>>(
-      source, run, forward, {.errors = frugal::detail::MetricErrors::noted});
+      source, run.state, forward, {.errors = frugal::detail::MetricErrors::noted});
   CHECK(found["accuracy"] == 1);
   CHECK(found["penalty"] == 0.5);
-  REQUIRE(run.warnings.size() == 1);
-  CHECK(says(run.warnings[0], "validation: "));
-  CHECK(says(run.warnings[0], "scalar 'accuracy'"));
+  REQUIRE(run.state.warnings.size() == 1);
+  CHECK(says(run.state.warnings[0], "validation: "));
+  CHECK(says(run.state.warnings[0], "scalar 'accuracy'"));
 }
 
 }  // namespace frugal_test::loop_measure

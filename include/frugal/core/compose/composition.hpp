@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
+#include <frugal/core/compose/policy_bits.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/compose/storage.hpp>
 
 namespace frugal::detail {
 
 template <class Slot, class... Ps>
-inline constexpr bool fills = (false || ... || (Ps::kind::name == Slot::name));
+inline constexpr bool fills = (false || ... || (kind_key<typename Ps::kind> == kind_key<Slot>));
 
 /// Whether the list has a policy of the kind.
 template <class Kind, class List>
@@ -138,10 +140,11 @@ class Assignment {
   }
   template <class P>
   Assignment& operator<<(P const& value) {
-    static_assert((... || std::same_as<P, Ps>),
+    constexpr std::uint64_t places = bits_of({std::same_as<P, Ps>...});
+    static_assert(places != 0,
                   "frugal: this policy value is not in the trainer's recipe. Name its type in the "
                   "Trainer, or let the types be deduced from the values.");
-    assign(value, std::index_sequence_for<Ps...>{});
+    assign(value, set_bits<places>{});
     return *this;
   }
 
@@ -153,11 +156,9 @@ class Assignment {
   }
   template <std::size_t I, class P>
   void assign_at(P const& value, bool& assigned) {
-    if constexpr (std::same_as<P, type_at<list<Ps...>, I>>) {
-      if (assigned || taken_[I]) return;
-      get<I>(storage_) = value;
-      assigned = taken_[I] = true;
-    }
+    if (assigned || taken_[I]) return;
+    get<I>(storage_) = value;
+    assigned = taken_[I] = true;
   }
 
   Storage<Ps...>& storage_;

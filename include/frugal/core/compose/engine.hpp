@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <frugal/core/compose/legality.hpp>
+#include <frugal/core/compose/policy_bits.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/compose/services.hpp>
 #include <frugal/core/compose/state_of.hpp>
@@ -25,7 +27,7 @@ namespace frugal {
 /// branch: `emit` folds over the subscribers alone, which are known at compile time.
 template <class Context, class... Ps>
 class Engine {
-  static_assert((true & ... & detail::well_formed<Ps, Context>(all_hooks{})));
+  static_assert((true & ... & detail::well_formed<Ps, Context>()));
 
  public:
   static constexpr auto const& infos = detail::infos_of<Ps...>;
@@ -49,11 +51,9 @@ class Engine {
   }
 
   template <class Hook>
-  static constexpr std::size_t subscriber_count = [] {
-    std::size_t count = 0;
-    for (detail::PolicyInfo const& info : infos) count += (info.listens >> Hook::index) & 1U;
-    return count;
-  }();
+  static constexpr std::uint64_t subscriber_mask = detail::subscribers_of(infos, Hook::index);
+  template <class Hook>
+  static constexpr std::size_t subscriber_count = std::popcount(subscriber_mask<Hook>);
   template <class Hook>
   static constexpr bool has_subscribers = subscriber_count<Hook> != 0;
 
@@ -66,11 +66,15 @@ class Engine {
   /// the event. `on_verdict(kind)` is called for each policy that asks to stop.
   template <class Hook, class Phase, class OnVerdict>
   flow emit(Phase& phase, OnVerdict&& on_verdict) {
-    return emit_to<Hook>(phase, on_verdict, subscribers<Hook>());
+    if constexpr (!has_subscribers<Hook>) {
+      return flow::proceed;
+    } else {
+      return emit_to<Hook>(phase, on_verdict, subscribers<Hook>{});
+    }
   }
   template <class Hook, class Phase>
   void emit(Phase& phase) {
-    static_cast<void>(emit_to<Hook>(phase, [](std::string_view) {}, subscribers<Hook>()));
+    static_cast<void>(emit<Hook>(phase, detail::NoVerdict{}));
   }
 
   /// Calls every subscriber, also behind one that throws a std::exception. Returns the first of
@@ -80,7 +84,7 @@ class Engine {
     std::exception_ptr first;
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (call_kept<Hook, Is>(phase, first, on_further), ...);
-    }(subscribers<Hook>());
+    }(subscribers<Hook>{});
     return first;
   }
 
@@ -89,7 +93,7 @@ class Engine {
   void emit_to_slots(Phase& phase) {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       (call_slot<Hook, Is>(phase), ...);
-    }(subscribers<Hook>());
+    }(subscribers<Hook>{});
   }
 
   /// Calls only those slots that listen to `Other` as well.
@@ -98,7 +102,7 @@ class Engine {
     [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       ((((infos[Is].listens >> Other::index) & 1U) != 0 ? call_slot<Hook, Is>(phase) : void()),
        ...);
-    }(subscribers<Hook>());
+    }(subscribers<Hook>{});
   }
 
   /// Like emit, for an event that can be interrupted and completed later: skips the subscribers
@@ -107,7 +111,7 @@ class Engine {
   template <class Hook, class Phase, class OnVerdict>
   flow emit_to_others(std::vector<std::string>& done, std::size_t& current, Phase& phase,
                       OnVerdict&& on_verdict) {
-    return emit_rest<Hook>(done, current, phase, on_verdict, subscribers<Hook>());
+    return emit_rest<Hook>(done, current, phase, on_verdict, subscribers<Hook>{});
   }
 
   /// The scope names of the first `count` policies in order.
@@ -121,7 +125,7 @@ class Engine {
   bool ask(Phase& phase, OnVerdict&& on_verdict) {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
       return (false | ... | any_of<Hook, Is>(phase, on_verdict));
-    }(subscribers<Hook>());
+    }(subscribers<Hook>{});
   }
 
   /// Calls `body` inside every subscriber's guard; the first in order is the outermost. If `body`
@@ -186,40 +190,25 @@ class Engine {
   /// observers; with `only`, skips all scopes but that one.
   template <class Archive>
   void persist(Archive& archive, bool slots_alone = false, std::string_view only = {}) {
-    persist_each(archive, slots_alone, only, std::index_sequence_for<Ps...>{});
+    persist_each(archive, slots_alone, only, detail::set_bits<persistent>{});
   }
 
   /// The scopes that persist() shows, in its order.
   static std::vector<detail::SavedScope> saved_scopes() {
-    std::vector<detail::SavedScope> scopes;
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (add_saved_scope<Is>(scopes), ...);
-    }(std::index_sequence_for<Ps...>{});
-    return scopes;
+    return detail::saved_scopes(infos, persistent, dispensable);
   }
 
  private:
   template <class Hook>
-  static constexpr auto subscriber_table = [] {
-    std::array<std::size_t, subscriber_count<Hook>> table{};
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < sizeof...(Ps); ++i) {
-      if ((infos[i].listens >> Hook::index) & 1U) table[at++] = i;
-    }
-    return table;
-  }();
-
-  template <class Hook>
-  static constexpr auto subscribers() {
-    return []<std::size_t... Is>(std::index_sequence<Is...>) {
-      return std::index_sequence<subscriber_table<Hook>[Is]...>{};
-    }(std::make_index_sequence<subscriber_count<Hook>>{});
-  }
+  using subscribers = detail::set_bits<subscriber_mask<Hook>>;
 
   template <class Hook, class Phase, class OnVerdict, std::size_t... Is>
   flow emit_to(Phase& phase, OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    ((verdict |= call_one<Hook, Is>(phase, on_verdict)), ...);
+    ((verdict |= is_muted<Is>() ? flow::proceed
+                                : detail::call_hook<Hook>(detail::get<Is>(states_), phase,
+                                                          infos[Is].kind, on_verdict)),
+     ...);
     return verdict;
   }
 
@@ -227,22 +216,20 @@ class Engine {
   flow emit_rest(std::vector<std::string>& done, std::size_t& current, Phase& phase,
                  OnVerdict&& on_verdict, std::index_sequence<Is...>) {
     flow verdict = flow::proceed;
-    std::size_t reached = 0;
-    [[maybe_unused]] auto const call_rest = [&]<std::size_t I>(std::index_sequence<I>) {
-      if (done.empty() || !detail::is_among(done, scope_of(I))) {
-        current = I;
-        verdict |= call_one<Hook, I>(phase, on_verdict);
-      }
-      ++reached;
-    };
+    std::uint64_t reached = 0;
     try {
-      (call_rest(std::index_sequence<Is>{}), ...);
+      ((static_cast<void>(done.empty() || !detail::is_among(done, scope_of(Is))
+                              ? (current = Is, verdict |= is_muted<Is>()
+                                                              ? flow::proceed
+                                                              : detail::call_hook<Hook>(
+                                                                    detail::get<Is>(states_), phase,
+                                                                    infos[Is].kind, on_verdict))
+                              : verdict),
+        reached |= std::uint64_t{1} << Is),
+       ...);
     } catch (...) {
       // Appended to the names already there: a recipe that changed may have another order.
-      std::size_t at = 0;
-      ((at++ < reached && !detail::is_among(done, scope_of(Is)) ? done.push_back(scope_of(Is))
-                                                                : void()),
-       ...);
+      detail::add_scopes(done, infos, reached);
       throw;
     }
     return verdict;
@@ -263,20 +250,6 @@ class Engine {
     bool const answer = Hook::call(detail::get<I>(states_), phase);
     if (answer) on_verdict(infos[I].kind);
     return answer;
-  }
-
-  template <class Hook, std::size_t I, class Phase, class OnVerdict>
-  flow call_one(Phase& phase, OnVerdict&& on_verdict) {
-    if (is_muted<I>()) return flow::proceed;
-    auto& state = detail::get<I>(states_);
-    if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
-      flow const verdict = Hook::call(state, phase);
-      if (verdict == flow::stop) on_verdict(infos[I].kind);
-      return verdict;
-    } else {
-      Hook::call(state, phase);
-      return flow::proceed;
-    }
   }
 
   template <class Hook, std::size_t I, class Phase, class OnFurther>
@@ -302,13 +275,13 @@ class Engine {
   decltype(auto) nest(Phase& phase, Body& body) {
     if constexpr (Depth == subscriber_count<Hook>) {
       return body();
-    } else if constexpr (SlotsAlone && !infos[subscriber_table<Hook>[Depth]].slot) {
+    } else if constexpr (SlotsAlone && !infos[detail::nth_bit(subscriber_mask<Hook>, Depth)].slot) {
       return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
     } else {
       auto next = [&]() -> decltype(auto) {
         return nest<Hook, Depth + 1, SlotsAlone>(phase, body);
       };
-      constexpr std::size_t I = subscriber_table<Hook>[Depth];
+      constexpr std::size_t I = detail::nth_bit(subscriber_mask<Hook>, Depth);
       if constexpr (has_ranks && infos[I].once_per_run) {
         if (muted_.on) return next();
       }
@@ -319,37 +292,20 @@ class Engine {
   template <class Archive, std::size_t... Is>
   void persist_each(Archive& archive, bool slots_alone, std::string_view only,
                     std::index_sequence<Is...>) {
-    ((slots_alone && !infos[Is].slot ? void() : persist_one<Is>(archive, only)), ...);
-  }
-  template <std::size_t I, class Archive>
-  void persist_one(Archive& archive, std::string_view only) {
-    auto& state = detail::get<I>(states_);
-    using State = std::remove_reference_t<decltype(state)>;
-    if constexpr (detail::persists<State>) {
-      std::string const scope = scope_of(I);
-      if (!only.empty() && scope != only) return;
-      constexpr bool dispensable = requires { typename State::dispensable; };
-      if constexpr (dispensable && requires { archive.has(scope); }) {
-        if (!archive.has(scope)) return;
-      }
-      archive.scope(scope, [&](auto& inner) {
-        bool mark = true;
-        if constexpr (dispensable) inner("dispensable", mark);
-        state.persist(inner);
-      });
-    }
-  }
-
-  template <std::size_t I>
-  static void add_saved_scope(std::vector<detail::SavedScope>& scopes) {
-    using State = std::remove_reference_t<decltype(detail::get<I>(std::declval<states&>()))>;
-    if constexpr (detail::persists<State>) {
-      constexpr bool dispensable = requires { typename State::dispensable; };
-      scopes.push_back({scope_of(I), dispensable, infos[I].once_per_run});
-    }
+    ((slots_alone && !infos[Is].slot
+          ? void()
+          : detail::persist_in_scope(detail::get<Is>(states_), archive, scope_of(Is), only)),
+     ...);
   }
 
   static std::string scope_of(std::size_t which) { return detail::scope_of(infos, which); }
+
+  static_assert(sizeof...(Ps) <= 64, "frugal: a recipe has at most 64 policies.");
+  // One bit a policy, in order: those with a state to save, and of these the ones that a recipe may lack.
+  static constexpr std::uint64_t persistent =
+      detail::bits_of({detail::persists<typename detail::state_of<Ps, Context>::type>...});
+  static constexpr std::uint64_t dispensable =
+      detail::bits_of({detail::is_dispensable<typename detail::state_of<Ps, Context>::type>...});
 
   [[no_unique_address]] states states_;
   struct Muted {

@@ -185,12 +185,12 @@ struct Demands {
   }
 };
 
-/// Whether a declared hook of a policy has the right parameters and result.
-template <class P, class State, class Context, class Hook>
+/// Whether a declared hook of a policy has the right parameters and result. `Phases` are those of the loop.
+template <class P, class State, class Phases, class Hook>
 constexpr bool fits() {
-  using Phase = typename Context::template phase<Hook>;
+  using Phase = typename Phases::template phase<Hook>;
   if constexpr (Hook::form == HookForm::around) {
-    using Next = typename Context::template continuation<Hook>;
+    using Next = typename Phases::template continuation<Hook>;
     if constexpr (!Hook::template callable<State, Phase, Next>) {
       return Hook::mistyped::template require<false, P>();
     } else {
@@ -214,7 +214,7 @@ constexpr bool fits() {
 }
 
 /// Whether the declaration and the implementation of one hook agree.
-template <class P, class State, class Context, class Hook>
+template <class P, class State, class Phases, class Hook>
 constexpr bool agrees() {
   constexpr bool declared = contains<Hook, typename P::listens>;
   constexpr bool named = Hook::template named<State>;
@@ -223,20 +223,20 @@ constexpr bool agrees() {
   } else if constexpr (!named) {
     return Hook::unimplemented::template require<named, P>();
   } else {
-    return fits<P, State, Context, Hook>();
+    return fits<P, State, Phases, Hook>();
   }
 }
 
 /// Whether all hooks agree. If a State has exactly the declared names, only these are checked: a
-/// function for each hook, for each policy of each recipe, adds up.
-template <class P, class State, class Context, class... Listens, class... Hooks>
+/// function for each hook adds up.
+template <class P, class State, class Phases, class... Listens, class... Hooks>
 constexpr bool agree(list<Listens...>, list<Hooks...>) {
   constexpr bool known = (true && ... && contains<Listens, list<Hooks...>>);
   if constexpr (known && named_mask<State> == hook_mask<list<Listens...>>) {
-    return (true & ... & fits<P, State, Context, Listens>());
+    return (true & ... & fits<P, State, Phases, Listens>());
   } else {
     return rules::unknown_hook::require<known, P>() &&
-           (true & ... & agrees<P, State, Context, Hooks>());
+           (true & ... & agrees<P, State, Phases, Hooks>());
   }
 }
 

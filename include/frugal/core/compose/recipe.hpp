@@ -56,8 +56,11 @@ struct RecipeCheck<list<Ps...>> {
       return rules::not_a_policy::text;
     }
   }();
+  /// The sentences of all broken rules are errors. A legal recipe costs no template for each rule.
   static constexpr bool require() {
-    if constexpr (policies) {
+    if constexpr (fault.empty()) {
+      return true;
+    } else if constexpr (policies) {
       constexpr bool fits = Diagnostics<Ps...>::require(std::index_sequence_for<Ps...>{});
       constexpr bool met = Demands<Ps...>::require();
       constexpr bool measured = Watching<Ps...>::require();

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/compose/policy.hpp>
@@ -40,8 +42,30 @@ struct SavedScope {
   bool once_per_run = false;  ///< of a kind that is called in the first process alone
 };
 
+/// Those of the policies whose bit is set in `persistent`; and a bit for each that a recipe may lack.
+FRUGAL_INLINE std::vector<SavedScope> saved_scopes(std::span<PolicyInfo const> infos,
+                                                   std::uint64_t persistent,
+                                                   std::uint64_t dispensable) {
+  std::vector<SavedScope> scopes;
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((persistent >> i) & 1U) == 0) continue;
+    scopes.push_back({scope_of(infos, i), ((dispensable >> i) & 1U) != 0, infos[i].once_per_run});
+  }
+  return scopes;
+}
+
 inline bool is_among(std::vector<std::string> const& scopes, std::string const& scope) {
   return std::ranges::find(scopes, scope) != scopes.end();
+}
+
+/// Appends the names of the policies whose bit is set, if they are not there.
+FRUGAL_INLINE void add_scopes(std::vector<std::string>& to, std::span<PolicyInfo const> infos,
+                              std::uint64_t which) {
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((which >> i) & 1U) == 0) continue;
+    std::string scope = scope_of(infos, i);
+    if (!is_among(to, scope)) to.push_back(std::move(scope));
+  }
 }
 
 }  // namespace frugal::detail

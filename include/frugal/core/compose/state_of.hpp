@@ -45,7 +45,7 @@ inline constexpr bool is_stateless =
 template <class P, class Context>
 struct state_of {};
 template <class P, class Context>
-  requires(HasStateOfRecipe<P, Context> && !is_stateless<P, Context>)
+  requires(!HasPlainState<P> && !is_idle<P> && HasStateOfRecipe<P, Context>)
 struct state_of<P, Context> {
   using type = typename P::template State<Context>;
 };
@@ -55,7 +55,7 @@ struct state_of<P, Context> {
   using type = Stateless<P>;
 };
 template <class P, class Context>
-  requires(HasPlainState<P> && !is_stateless<P, Context>)
+  requires(HasPlainState<P> && !is_idle<P>)
 struct state_of<P, Context> {
   using type = typename P::State;
 };
@@ -77,9 +77,57 @@ template <class State>
 inline constexpr bool persists =
     requires(State& state, AnyArchive& archive) { state.persist(archive); };
 
+/// Whether a checkpoint of another recipe may lack the State.
+template <class State>
+inline constexpr bool is_dispensable = requires { typename State::dispensable; };
+
+/// Passes a State to an archive in the scope, unless it is another one than `only`, or the archive lacks it and
+/// may.
+template <class State, class Archive>
+void persist_in_scope(State& state, Archive& archive, std::string const& scope,
+                      std::string_view only) {
+  if (!only.empty() && scope != only) return;
+  if constexpr (is_dispensable<State> && requires { archive.has(scope); }) {
+    if (!archive.has(scope)) return;
+  }
+  archive.scope(scope, [&](auto& inner) {
+    bool mark = true;
+    if constexpr (is_dispensable<State>) inner("dispensable", mark);
+    state.persist(inner);
+  });
+}
+
+/// For an event at which nobody asks who wants to stop.
+struct NoVerdict {
+  void operator()(std::string_view) const {}
+};
+
+/// Calls a hook of a State; `on_verdict(kind)` if it asks to stop.
+template <class Hook, class State, class Phase, class OnVerdict>
+flow call_hook(State& state, Phase& phase, std::string_view kind, OnVerdict&& on_verdict) {
+  if constexpr (std::same_as<decltype(Hook::call(state, phase)), flow>) {
+    flow const verdict = Hook::call(state, phase);
+    if (verdict == flow::stop) on_verdict(kind);
+    return verdict;
+  } else {
+    Hook::call(state, phase);
+    return flow::proceed;
+  }
+}
+
+/// Of a State that has been found. It does not name the recipe, so plain States are checked once for all of
+/// them.
+template <class P, class State, class Phases>
+constexpr bool well_formed_state() {
+  constexpr bool keeps =
+      std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
+  return agree<P, State, Phases>(typename P::listens{}, all_hooks{}) &&
+         rules::not_persistent::require<keeps, P>() &&
+         delivers<P, State>(typename provides_of<P>::type{});
+}
+
 template <class P, class Context>
-constexpr bool well_formed(all_hooks hooks) {
-  using Listens = typename P::listens;
+constexpr bool well_formed() {
   if constexpr (is_idle<P>) {
     constexpr bool adapts = requires { requires P::adapts; };  // it is called before a run
     return rules::idle_observer::require<P::kind::slot || adapts, P>();
@@ -88,12 +136,7 @@ constexpr bool well_formed(all_hooks hooks) {
   } else if constexpr (std::is_final_v<typename state_of<P, Context>::type>) {
     return rules::final_state::require<false, P>();
   } else {
-    using State = typename state_of<P, Context>::type;
-    constexpr bool keeps =
-        std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
-    return agree<P, State, Context>(Listens{}, hooks) &&
-           rules::not_persistent::require<keeps, P>() &&
-           delivers<P, State>(typename provides_of<P>::type{});
+    return well_formed_state<P, typename state_of<P, Context>::type, typename Context::phases>();
   }
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,14 +24,22 @@
 namespace frugal::detail {
 
 /// The part of the loop that a dry run uses.
-struct DryRunBatches {
+class DryRunBatches {
+ public:
   /// The result of one batch.
   struct Outcome {
     std::string shapes;
     double loss = 0;
   };
-  std::function<void(Cursor const&)> seek;
-  std::function<std::optional<Outcome>()> next;  ///< forward and backward passes of the next batch
+  virtual void seek_to(Cursor const& where) = 0;
+  /// Forward and backward passes of the next batch; nothing if there is none.
+  virtual std::optional<Outcome> pass_next() = 0;
+
+ protected:
+  DryRunBatches() = default;
+  DryRunBatches(DryRunBatches const&) = default;
+  DryRunBatches& operator=(DryRunBatches const&) = default;
+  ~DryRunBatches() = default;
 };
 
 /// A dry run: a few batches forward and backward on the CPU, and a checkpoint's round trip. Then
@@ -41,7 +48,7 @@ class DryRunner {
  public:
   explicit DryRunner(RunState& run) : run_(run) {}
 
-  FRUGAL_INLINE std::vector<Check> run(DryRunBatches const& source, std::size_t batches) {
+  FRUGAL_INLINE std::vector<Check> run(DryRunBatches& source, std::size_t batches) {
     std::vector<Check> checks;
     c10::Device const device = run_.device;
     Snapshot<RunState> before;
@@ -58,13 +65,13 @@ class DryRunner {
   }
 
  private:
-  FRUGAL_INLINE std::vector<Check> on_host(DryRunBatches const& source, std::size_t batches) {
+  FRUGAL_INLINE std::vector<Check> on_host(DryRunBatches& source, std::size_t batches) {
     Cursor const start = run_.cursor();
     std::vector<Check> checks;
     try {
       if (!run_.device.is_cpu()) run_.root.to(c10::Device(c10::kCPU));
       run_.device = c10::Device(c10::kCPU);
-      source.seek(start);
+      source.seek_to(start);
       checks = passes(source, batches);
       checks.push_back(gradients());
       checks.push_back(round_trip());
@@ -73,17 +80,17 @@ class DryRunner {
     } catch (std::exception const& error) {
       checks.push_back({"forward and backward", false, error.what()});
     }
-    source.seek(start);
+    source.seek_to(start);
     return checks;
   }
 
-  FRUGAL_INLINE std::vector<Check> passes(DryRunBatches const& source, std::size_t batches) const {
+  FRUGAL_INLINE std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const {
     std::string shapes;
     std::string losses;
     bool finite = true;
     std::size_t count = 0;
     for (; count < batches; ++count) {
-      auto outcome = source.next();
+      auto outcome = source.pass_next();
       if (!outcome) break;
       shapes = std::move(outcome->shapes);
       finite = finite && std::isfinite(outcome->loss);

@@ -42,7 +42,8 @@ class Evaluation {
       if (!loss.weight) loss.weight = samples_of(batch);
       return loss;
     };
-    return measure<typename traits_of<Context>::metrics>(source, run_, loss_of, {.is_alone = true});
+    return measure<typename traits_of<Context>::metrics, traits_of<Context>::measured_by>(
+        source, run_, loss_of, {.is_alone = true});
   }
 
   /// `forward(module, batch)` is what `sink(output, batch)` gets.

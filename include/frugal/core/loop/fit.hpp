@@ -160,7 +160,7 @@ class Fit {
     at::manual_seed(run_.settings.seed);
     FitBegin phase(run_);
     try {
-      interruption_.template emit<on::fit_begin>(phase);
+      emit<on::fit_begin>(phase);
       operations_.finish_set_up();
     } catch (Interrupted const&) {
       interruption_.preempt(/*has_begun=*/false);
@@ -174,8 +174,8 @@ class Fit {
       run_.status.stopped_by = run_.from_first(run_.status.stopped_by);
     }
     run_.status.stop_requested_by = run_.status.stopped_by;
-    interruption_.template stop_on<on::fit_begin>(run_.status.stopped_by.empty() ? flow::proceed
-                                                                                 : flow::stop);
+    interruption_.stop_on(run_.status.stopped_by.empty() ? flow::proceed : flow::stop,
+                          own_verdicts<on::fit_begin>);
     interruption_.with_recovery([this] {
       interruption_.complete_unfinished();
       // It may have been preempted at its last step, before the code that follows that step.
@@ -244,7 +244,7 @@ class Fit {
     ++run_.counters.epoch;
     run_.counters.position = 0;
     run_.status.epoch_begun = false;
-    interruption_.template emit_interruptible<on::epoch_end>();
+    interruption_.emit(run_.events_of_policies.epoch_end);
   }
   // [end end_epoch]
 
@@ -257,7 +257,7 @@ class Fit {
     begin_window(train_);
     if constexpr (Engine::template has_subscribers<on::window>) {
       WindowBegin phase(run_);
-      interruption_.template emit<on::window>(phase);
+      emit<on::window>(phase);
       if (interruption_.stopped()) return false;
       // Processes that divide a window skip it for reasons that are equal in all of them.
       bool skips = phase.skipped();
@@ -267,7 +267,7 @@ class Fit {
       if (skips) return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
-    if (trained == StepOutcome::completed) interruption_.template emit_interruptible<on::step>();
+    if (trained == StepOutcome::completed) interruption_.emit(run_.events_of_policies.step);
     if (trained == StepOutcome::skipped) interruption_.preempt_if_requested();
     return trained != StepOutcome::nothing;
   }
@@ -290,6 +290,17 @@ class Fit {
     return true;
   }
 
+  /// Whether a policy may ask for the end at the event in this process alone.
+  template <class Hook>
+  static constexpr bool own_verdicts =
+      Engine::template has_own_verdicts<Hook> || Engine::template has_own_verdicts<on::validated>;
+  /// Emits an event that may ask to stop.
+  template <class Hook, class Phase>
+  void emit(Phase& phase) {
+    interruption_.stop_on(engine_.template emit<Hook>(phase, interruption_.on_verdict()),
+                          own_verdicts<Hook>);
+  }
+
   Train& train_;
   std::add_pointer_t<Valid> valid_;
   Engine engine_;
@@ -297,7 +308,7 @@ class Fit {
   WindowPasses passes_;
   Executor executor_;
   FitOperations<WindowPasses, Executor, Train, Valid> operations_;
-  Interruption<Context> interruption_;
+  Interruption interruption_;
   bool assembled_ = false;
 };
 

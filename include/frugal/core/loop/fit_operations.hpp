@@ -31,8 +31,8 @@
 namespace frugal::detail {
 
 /// Moves a source to the run's place, which a checkpoint may have named.
-template <class Context, class Source>
-void seek_to_run(Run<Context> const& run, Source& source) {
+template <class Source>
+void seek_to_run(RunState const& run, Source& source) {
   Cursor const at = run.cursor();
   require_in_epoch(std::as_const(source), at);
   source.seek(at);
@@ -41,7 +41,7 @@ void seek_to_run(Run<Context> const& run, Source& source) {
 /// What phases request of the loop, which has the sources and the passes: a validation, a dry run,
 /// the same window again, a move to another device. The phases decide when.
 template <class Passes, class Executor, class Train, class Valid>
-class FitOperations final : public LoopInterface {
+class FitOperations final : public LoopInterface, private DryRunBatches {
   using Context = typename Passes::Context;
   using Engine = typename Context::engine;
 
@@ -76,9 +76,7 @@ class FitOperations final : public LoopInterface {
   }
 
   std::vector<Check> dry_run(std::size_t batches) override {
-    return DryRunner(run_).run({.seek = [this](Cursor const& where) { train_.seek(where); },
-                                .next = [this] { return dry_run_batch(); }},
-                               batches);
+    return DryRunner(run_).run(*this, batches);
   }
 
   at::Tensor reevaluate() override {
@@ -93,7 +91,7 @@ class FitOperations final : public LoopInterface {
     try_validation(std::exchange(run_.validation_trial, 0));
     executor_.set_up(train_, run_.cursor());
   }
-  void move_to(c10::Device device) override { move_run(run_, device); }
+  void move_to(c10::Device device) override { move_run(static_cast<RunState&>(run_), device); }
   void recorded(Event const& event) override {
     Recorded phase(run_, event);
     run_.engine->template emit<on::recorded>(phase);
@@ -163,8 +161,7 @@ class FitOperations final : public LoopInterface {
         buffers.restore();
       };
       try {
-        static_cast<void>(
-            measure_sources({.batches = batches, .is_trial = true}, [](auto const&) {}));
+        static_cast<void>(measure_sources({.batches = batches, .is_trial = true}));
       } catch (...) {
         quietly(restore);
         throw;
@@ -174,21 +171,21 @@ class FitOperations final : public LoopInterface {
     }
   }
 
-  /// `before_batch(batch)` is called before each forward pass.
-  template <class BeforeBatch>
-  Metrics measure_sources(Measuring how, BeforeBatch&& before_batch) {
+  /// A preemption ends a measurement before its next batch, and a trial not.
+  Metrics measure_sources(Measuring how) {
     auto const forward = [&](auto const& batch) {
-      before_batch(batch);
+      if (!how.is_trial) throw_if_preempted(run_);
       return passes_.forward(batch, /*training=*/false);
     };
     using Measured = typename traits_of<Context>::metrics;
+    constexpr MeasuredBy by = traits_of<Context>::measured_by;
     if constexpr (is_valid_sources<Valid>) {
       return measure_each(*valid_, [&](auto& source, std::string const& which) {
         how.which = which;
-        return measure<Measured>(source, run_, forward, how);
+        return measure<Measured, by>(source, run_, forward, how);
       });
     } else {
-      return measure<Measured>(*valid_, run_, forward, how);
+      return measure<Measured, by>(*valid_, run_, forward, how);
     }
   }
 
@@ -210,9 +207,7 @@ class FitOperations final : public LoopInterface {
     // Processes that train together must all have the metric, or none.
     constexpr MetricErrors errors =
         traits_of<Context>::shares ? MetricErrors::thrown : MetricErrors::noted;
-    auto body = [&] {
-      return measure_sources({.errors = errors}, [this](auto const&) { throw_if_preempted(run_); });
-    };
+    auto body = [&] { return measure_sources({.errors = errors}); };
     Metrics metrics;
     try {
       metrics = run_.engine->template surround<around::validate>(phase, body);
@@ -224,11 +219,12 @@ class FitOperations final : public LoopInterface {
     return metrics;
   }
 
-  std::optional<DryRunBatches::Outcome> dry_run_batch() {
+  void seek_to(Cursor const& where) override { train_.seek(where); }
+  std::optional<Outcome> pass_next() override {
     begin_window(train_);
     auto batch = train_.next();
     if (!batch) return std::nullopt;
-    DryRunBatches::Outcome outcome{.shapes = batch_text(*batch)};
+    Outcome outcome{.shapes = batch_text(*batch)};
     throw_if_preempted(run_);
     batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/function_ref.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
@@ -22,6 +23,8 @@
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/batch.hpp>
@@ -50,29 +53,8 @@ FRUGAL_INLINE SettingsError named_like_a_metric(std::string const& name, std::st
               "Validate<...>."});
 }
 
-/// Whether the processes of a run divide its windows, and so may divide its validations.
-template <class Run>
-constexpr bool run_divides() {
-  if constexpr (requires { Run::divides; }) {
-    return Run::divides;
-  } else {
-    return false;
-  }
-}
-
-/// Whether they do: each process measures all, if a metric cannot be put together.
-template <class Run, class MetricList>
-constexpr bool measures_in_parts() {
-  if constexpr (run_divides<Run>()) {
-    return measured_parts_of<MetricList>::type::can_join;
-  } else {
-    return false;
-  }
-}
-
 /// Random numbers of a validation batch: the same in whatever process it is measured.
-template <class Run>
-void seed_measuring(Run const& run, std::uint64_t batch) {
+FRUGAL_INLINE void seed_measuring(RunState const& run, std::uint64_t batch) {
   constexpr std::uint64_t measuring = 2;
   std::array<std::uint64_t, 6> const all{
       run.settings.seed, run.counters.epoch, run.counters.position, run.counters.step, batch,
@@ -110,10 +92,14 @@ std::uint64_t block_of_batches(S const& source) {
   }
 }
 
+/// What makes a Loss of a source's batch.
+template <class Valid>
+using ForwardOf = FunctionRef<Loss(batch_of<Valid> const&)>;
+
 /// Measures this process's batches of a source, and puts together what all have measured. False if
 /// the source has no batch.
-template <class Parts, class Valid, class Run, class Forward>
-bool measure_parts(Valid& source, Run& run, Forward&& forward, Measuring const& how,
+template <class Parts, class Valid>
+bool measure_parts(Valid& source, RunState& run, ForwardOf<Valid> forward, Measuring const& how,
                    typename Parts::Whole& whole, ScalarSpan& means) {
   EqualShare const share = how.is_trial || how.is_alone ? EqualShare{} : run.measures();
   std::uint64_t const block = block_of_batches(std::as_const(source));
@@ -180,15 +166,15 @@ bool measure_parts(Valid& source, Run& run, Forward&& forward, Measuring const& 
 /// `forward(batch)` returns a batch's Loss. A scalar of it with a metric's name is a SettingsError;
 /// where errors are noted, a warning has the error and the metric stays.
 ///
-/// Processes that divide windows divide it too, unless a metric cannot be put together: then each
-/// measures all.
-template <class MetricList, class Valid, class Run, class Forward>
-Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how = {}) {
+/// Processes that divide windows divide the source too, unless a metric cannot be put together: then each
+/// measures all. It does not name the recipe, so recipes with the same metrics share it.
+template <class MetricList, MeasuredBy by = MeasuredBy::one_process, class Valid>
+Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measuring const& how = {}) {
   at::NoGradGuard const no_gradients;
-  EvaluationMode const mode(base_module(run.module));
+  EvaluationMode const mode(run.root);
   typename measurement_of<MetricList>::type measurement;
   ScalarSpan means;
-  if constexpr (measures_in_parts<Run, MetricList>()) {
+  if constexpr (by == MeasuredBy::divided && measured_parts_of<MetricList>::type::can_join) {
     if (!measure_parts<typename measured_parts_of<MetricList>::type>(source, run, forward, how,
                                                                      measurement, means)) {
       refuse_empty_source(how.which, run.counters.epoch);
@@ -210,14 +196,11 @@ Metrics measure(Valid& source, Run& run, Forward&& forward, Measuring const& how
     scalars.read_pending();
     if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
   }
-  if constexpr (requires { typename Run::Engine; }) {
-    // Processes that divide windows have put together what they measured, or each has measured all.
-    if constexpr (Run::Engine::template provides<service::reduce> && !run_divides<Run>()) {
-      if (!how.is_trial) {
-        measurement.reduce(
-            [&]<class T>(Quantity what, T value) { return run.reduce(what, value); });
-        means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
-      }
+  if constexpr (by == MeasuredBy::summed) {
+    if (!how.is_trial) {
+      measurement.reduce(
+          [&]<class T>(Quantity what, T value) { return run.reduce(what, std::move(value)); });
+      means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
     }
   }
   auto const warn = [&](std::string const& text) {

@@ -12,6 +12,14 @@
 
 namespace frugal {
 
+/// What the loop gives a hook, whatever the recipe: its phase, and what an around-hook continues with.
+struct LoopPhases {
+  template <class Hook>
+  using phase = typename Hook::phase;
+  template <class Hook>
+  using continuation = typename Hook::continuation;
+};
+
 /// The types that a policy's State is written against: the module, the recipe, the phases.
 template <class Module, class... Ps>
 struct Context {
@@ -19,10 +27,7 @@ struct Context {
   using policies = list<Ps...>;
   using engine = Engine<Context, Ps...>;
   static constexpr RecipeFacts facts = detail::facts_of<policies>();
-  template <class Hook>
-  using phase = typename Hook::phase;
-  template <class Hook>
-  using continuation = typename Hook::continuation;
+  using phases = LoopPhases;
 };
 
 }  // namespace frugal

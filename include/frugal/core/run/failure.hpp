@@ -77,22 +77,28 @@ template <class B>
                         parameters);
 }
 
+/// Of an error that is being handled: throws one that names the step, and nests it.
+[[noreturn]] FRUGAL_INLINE void refuse_part(char const* part, Counters const& at,
+                                            c10::Error const& error) {
+  std::string const full = error.what_without_backtrace();
+  Fault fault{.what = std::string(part) + " failed",
+              .where = position_text(at),
+              .why = full.substr(0, full.find('\n')),
+              .fix = fix_of_dtypes(full)};
+  if (!fault.fix.empty()) std::throw_with_nested(DtypeError(std::move(fault)));
+  fault.fix =
+      "See LibTorch's message. The step was not counted; the checkpoints before it are "
+      "whole.";
+  std::throw_with_nested(ModuleError(std::move(fault)));
+}
+
 /// Runs a part of a step; turns LibTorch's error into one that names the step. Nests the original.
 template <class F>
 void guarded(char const* part, Counters const& at, F&& body) {
   try {
     body();
   } catch (c10::Error const& error) {
-    std::string const full = error.what_without_backtrace();
-    Fault fault{.what = std::string(part) + " failed",
-                .where = position_text(at),
-                .why = full.substr(0, full.find('\n')),
-                .fix = fix_of_dtypes(full)};
-    if (!fault.fix.empty()) std::throw_with_nested(DtypeError(std::move(fault)));
-    fault.fix =
-        "See LibTorch's message. The step was not counted; the checkpoints before it are "
-        "whole.";
-    std::throw_with_nested(ModuleError(std::move(fault)));
+    refuse_part(part, at, error);
   }
 }
 

@@ -33,15 +33,17 @@ class ProcessesInterface {
   virtual Processes processes() const = 0;
   virtual EqualShare measures() const = 0;
   virtual std::string from_first(std::string const& text) = 0;
+  virtual std::string first_of(std::string const& text) = 0;
   virtual std::vector<std::string> texts_of_all(std::string const& text) = 0;
   virtual std::vector<at::Tensor> norms(Parameters const& updated) = 0;
   virtual void collect_parts() = 0;
+
+  virtual ~ProcessesInterface() = default;
 
  protected:
   ProcessesInterface() = default;
   ProcessesInterface(ProcessesInterface const&) = default;
   ProcessesInterface& operator=(ProcessesInterface const&) = default;
-  ~ProcessesInterface() = default;
 };
 
 /// The policy that saves the run (service::save).
@@ -50,11 +52,12 @@ class SaverInterface {
   virtual bool save(CheckpointPhase& at) = 0;
   virtual double save_seconds() const = 0;
 
+  virtual ~SaverInterface() = default;
+
  protected:
   SaverInterface() = default;
   SaverInterface(SaverInterface const&) = default;
   SaverInterface& operator=(SaverInterface const&) = default;
-  ~SaverInterface() = default;
 };
 
 /// The policy that captures a step and replays it (service::capture).
@@ -65,11 +68,12 @@ class CaptureInterface {
   virtual at::Tensor const& rate() const = 0;
   virtual void state_has_moved() = 0;
 
+  virtual ~CaptureInterface() = default;
+
  protected:
   CaptureInterface() = default;
   CaptureInterface(CaptureInterface const&) = default;
   CaptureInterface& operator=(CaptureInterface const&) = default;
-  ~CaptureInterface() = default;
 };
 
 /// Operations that phases request from the loop, which has the sources; phases do not.

@@ -30,6 +30,9 @@ consteval bool says_reevaluates() {
   }
 }
 
+/// How processes measure a validation: alone, each its own and then the sum, or all of them parts of one.
+enum class MeasuredBy { one_process, summed, divided };
+
 /// A recipe's requirements on the loop, so that the loop contains no unused code.
 template <class Policies>
 struct RecipeTraits;
@@ -49,6 +52,8 @@ struct RecipeTraits<list<Ps...>> {
       provided<service::reduce, list<Ps...>> || provided<service::share, list<Ps...>>;
   /// Whether processes divide each window's micro-batches.
   static constexpr bool divides = provided<service::share, list<Ps...>>;
+  static constexpr MeasuredBy measured_by =
+      divides ? MeasuredBy::divided : (shares ? MeasuredBy::summed : MeasuredBy::one_process);
   /// Whether the optimizer computes a window's loss more than once.
   static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
   /// Metrics of a validation, in addition to the loss.

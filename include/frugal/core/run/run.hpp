@@ -16,6 +16,7 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
+#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -34,6 +35,7 @@ class ReducingProcesses : public ProcessesInterface {
   Processes processes() const override { return {}; }
   EqualShare measures() const override { return {}; }
   std::string from_first(std::string const& text) override { return text; }
+  std::string first_of(std::string const& text) override { return text; }
   std::vector<std::string> texts_of_all(std::string const& text) override { return {text}; }
   std::vector<at::Tensor> norms(Parameters const&) override { return {}; }
   void collect_parts() override {}
@@ -55,6 +57,7 @@ class SharingProcesses final : public ReducingProcesses<Reduces> {
     return {};
   }
   std::string from_first(std::string const& text) override { return state_.from_first(text); }
+  std::string first_of(std::string const& text) override { return state_.first_of(text); }
   std::vector<std::string> texts_of_all(std::string const& text) override {
     if constexpr (requires { state_.texts_of_all(text); }) return state_.texts_of_all(text);
     return {text};
@@ -96,9 +99,21 @@ class CapturingState final : public CaptureInterface {
 
 }  // namespace detail
 
+/// The state of a run at its beginning.
+struct RunOfFacts : RunState {
+  FRUGAL_INLINE RunOfFacts(torch::nn::Module& the_module, Settings const& the_settings,
+                           RunLimits const& the_horizon, RecipeFacts const& of)
+      : RunState{.root = the_module,
+                 .settings = the_settings,
+                 .horizon = the_horizon,
+                 .ledger = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
+                                                     : LossAccumulator::Reading::at_once),
+                 .facts = of} {}
+};
+
 /// A run of one recipe over one type of module. Every phase refers to its RunState.
 template <class Context>
-struct Run : RunState {
+struct Run : RunOfFacts {
   using Module = typename Context::module_type;
   using Engine = typename Context::engine;
   using Policies = typename Context::policies;
@@ -108,31 +123,33 @@ struct Run : RunState {
   static constexpr bool divides = detail::provided<service::share, Policies>;
 
   Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon)
-      : RunState{.root = base_module(the_module),
-                 .settings = the_settings,
-                 .horizon = the_horizon,
-                 .ledger = LossAccumulator(agrees ? LossAccumulator::Reading::when_agreed
-                                                  : LossAccumulator::Reading::at_once),
-                 .facts = Context::facts},
+      : RunOfFacts(base_module(the_module), the_settings, the_horizon, Context::facts),
         module(the_module) {}
 
   /// Sets the States of the recipe's policies; must be called before the first event.
   void attach(Engine& states, LoopInterface& of) {
     engine = &states;
     policies = PolicyStates::of(states);
+    events_of_policies = PolicyEvents::of(states);
     loop = &of;
     if constexpr (divides) {
       auto& reduces = states.template provider<service::reduce>();
       auto& shares = states.template provider<service::share>();
-      others = keep<detail::SharingProcesses>(reduces, shares);
+      processes_.reset(new detail::SharingProcesses(reduces, shares));
+      others = processes_.get();
     } else if constexpr (agrees) {
-      others = keep<detail::ReducingProcesses>(states.template provider<service::reduce>());
+      auto& reduces = states.template provider<service::reduce>();
+      processes_.reset(new detail::ReducingProcesses(reduces));
+      others = processes_.get();
     }
     if constexpr (detail::provided<service::save, Policies>) {
-      saver = keep<detail::SavingState>(states.template provider<service::save>());
+      saver_.reset(new detail::SavingState(states.template provider<service::save>()));
+      saver = saver_.get();
     }
     if constexpr (captures_steps<Policies>) {
-      capture = keep<detail::CapturingState>(states.template provider<service::capture>());
+      auto& captures = states.template provider<service::capture>();
+      capture_.reset(new detail::CapturingState(captures));
+      capture = capture_.get();
     }
   }
 
@@ -149,15 +166,10 @@ struct Run : RunState {
   Engine* engine = nullptr;
 
  private:
-  template <template <class...> class Of, class... States>
-  auto* keep(States&... states) {
-    auto made = std::make_shared<Of<States...>>(states...);
-    auto* const answer = made.get();
-    kept_.push_back(std::move(made));
-    return answer;
-  }
-
-  std::vector<std::shared_ptr<void>> kept_;  ///< what the pointers of RunState point to
+  // What the pointers of RunState point to.
+  std::unique_ptr<ProcessesInterface> processes_;
+  std::unique_ptr<SaverInterface> saver_;
+  std::unique_ptr<CaptureInterface> capture_;
 };
 
 }  // namespace frugal

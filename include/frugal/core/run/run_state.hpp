@@ -35,6 +35,7 @@
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/policy_events.hpp>
 #include <frugal/core/run/policy_states.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/run_status.hpp>
@@ -126,6 +127,7 @@ struct RunState {
   FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
   RecipeFacts facts{};
   PolicyStates policies{};
+  PolicyEvents events_of_policies{};
   // Set before the first event.
   LoopInterface* loop = nullptr;
   ProcessesInterface* others = nullptr;   ///< null in a run of one process

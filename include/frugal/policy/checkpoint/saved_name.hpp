@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -137,19 +139,30 @@ constexpr std::string saved_name() {
 /// The name of the policy in each slot of a recipe, by the slot's kind.
 using Slots = std::map<std::string, std::string>;
 
-FRUGAL_INLINE void add_slot(Slots& slots, std::string_view kind, std::string name) {
-  slots.emplace(kind, std::move(name));
+/// The kind of a policy in a slot, and what gives its name; of an observer the latter is null.
+struct SlotName {
+  std::string_view kind;
+  std::string (*name)();
+};
+template <class P>
+inline constexpr SlotName slot_name_of = {P::kind::name, nullptr};
+template <class P>
+  requires(P::kind::slot)
+inline constexpr SlotName slot_name_of<P> = {P::kind::name, &saved_name<P>};
+
+FRUGAL_INLINE Slots slots_from(std::span<SlotName const> policies) {
+  Slots slots;
+  for (SlotName const& each : policies) {
+    if (each.name != nullptr) slots.emplace(each.kind, each.name());
+  }
+  return slots;
 }
 
 /// Another policy in a slot makes another run; of observers only the persisted state is compared.
 template <class... Ps>
 Slots slots_of(list<Ps...>) {
-  Slots slots;
-  auto const add = [&]<class P>(std::type_identity<P>) {
-    if constexpr (P::kind::slot) add_slot(slots, P::kind::name, saved_name<P>());
-  };
-  (add(std::type_identity<Ps>{}), ...);
-  return slots;
+  static constexpr std::array<SlotName, sizeof...(Ps)> policies{slot_name_of<Ps>...};
+  return slots_from(policies);
 }
 
 }  // namespace frugal::detail
