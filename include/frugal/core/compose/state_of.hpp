@@ -97,7 +97,7 @@ void persist_in_scope(State& state, Archive& archive, std::string const& scope,
   });
 }
 
-/// For an event at which nobody asks who wants to stop.
+/// For an event whose caller does not need to know which policies ask to stop.
 struct NoVerdict {
   void operator()(std::string_view) const {}
 };

@@ -71,6 +71,7 @@ class Interruption {
   /// Stops if the verdict of this process, or of another one, says so. `own_verdicts`: a policy may have asked
   /// in this process alone.
   FRUGAL_INLINE void stop_on(flow verdict, bool own_verdicts) {
+    // Most events end here, and make no string.
     if (verdict != flow::stop && run_.others == nullptr) return status_.stop_requested_by.clear();
     std::string const who = std::exchange(status_.stop_requested_by, {});
     bool stops = verdict == flow::stop;
