@@ -5,9 +5,9 @@ Headers: how much longer a file takes with frugal's umbrella header in addition 
 parsed only and compiled with -O2.
 
 Program: README's, compared with the same job by hand in LibTorch (bench/compile/by_hand.cpp), with
-every available compiler: from the headers alone, and with frugal::compiled, from the headers that
-cmake/declarations.py makes for it; the library's one source file is timed as well. Then its time with the precompiled header of frugal_precompile(), unoptimised and with
--O2, compared with an empty file.
+every available compiler: from the headers alone, and with frugal::compiled; the library's one source file is
+timed as well. Then its time with the precompiled header of frugal_precompile(), unoptimised and with -O2, compared
+with an empty file.
 
 The compilations are interleaved, one at a time, without a cache. Times are processor seconds, user
 and system, in the fastest round: other load only adds to them.
@@ -77,7 +77,7 @@ class Failed(Exception):
     """One sentence for the reader; main() prints it."""
 
 
-def flags(args, include: pathlib.Path | None = None) -> list[str]:
+def flags(args) -> list[str]:
     torch = pathlib.Path(args.torch) / "include"
     system = [torch, torch / "torch" / "csrc" / "api" / "include"]
     return [
@@ -85,7 +85,7 @@ def flags(args, include: pathlib.Path | None = None) -> list[str]:
         "-D_GLIBCXX_USE_CXX11_ABI=1",
         *(part for path in system for part in ("-isystem", str(path))),
         "-I",
-        str(include or args.include),
+        str(args.include),
     ]
 
 
@@ -178,15 +178,13 @@ def measure_program(args, folder: pathlib.Path) -> dict:
     library.write_text("#include <frugal/src.hpp>\n")
     empty = folder / "empty.cpp"
     empty.write_text("int main() {}\n")
-    declarations = folder / "declarations"
-    subprocess.run([sys.executable, ROOT / "cmake" / "declarations.py", args.include, declarations], check=True)
     result = {}
     for compiler in args.compilers:
         name = pathlib.Path(compiler).name
-        sources = {"torch/torch.h alone": (None, torch), "by hand": (None, BY_HAND), "the program": (None, program),
-                   "the program, compiled": (declarations, program)}  # fmt: skip
+        sources = {"torch/torch.h alone": [torch], "by hand": [BY_HAND], "the program": [program],
+                   "the program, compiled": ["-DFRUGAL_COMPILED", program]}  # fmt: skip
         costs = interleave(args, list(sources), lambda which: compile_once(
-            [compiler, *flags(args, sources[which][0]), *options_of("O2", folder), str(sources[which][1])]),
+            [compiler, *flags(args), *options_of("O2", folder), *map(str, sources[which])]),
             f"program, {name}")  # fmt: skip
         cost = {which: vars(fastest(of)) for which, of in costs.items()}
         once = compile_once([compiler, *flags(args), *options_of("O2", folder), str(library)])

@@ -40,20 +40,7 @@ endif()
 
 install(TARGETS frugal frugal_headers EXPORT frugalTargets)
 install(DIRECTORY include/frugal DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.hpp")
-# The copy for frugal::compiled, so that who uses the package needs no Python. Made now: nothing may have
-# been built before.
-set(frugal_compiled_module "")
-if(frugal_python3)
-  set(frugal_compiled_module cmake/FrugalCompiled.cmake)
-  install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${frugal_python3}\"
-    \"${PROJECT_SOURCE_DIR}/cmake/declarations.py\" \"${PROJECT_SOURCE_DIR}/include\"
-    \"${frugal_declarations_dir}\")")
-  install(DIRECTORY "${frugal_declarations_dir}/frugal"
-    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/frugal-compiled" FILES_MATCHING PATTERN "*.hpp")
-else()
-  message(STATUS "frugal: there is no python3, so what is installed has no frugal::compiled")
-endif()
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.ipp")
 install(EXPORT frugalTargets NAMESPACE frugal:: DESTINATION "${frugal_package_dir}")
 # The components that an installed frugal gives unasked: those that it was configured with, unless it
 # found them by itself.
@@ -78,7 +65,7 @@ file(GLOB frugal_find_modules "${PROJECT_SOURCE_DIR}/cmake/Find*.cmake")
 install(FILES
   "${PROJECT_BINARY_DIR}/frugalConfig.cmake" "${PROJECT_BINARY_DIR}/frugalConfigVersion.cmake"
   ${frugal_find_modules} cmake/FrugalComponents.cmake cmake/FrugalDependencies.cmake
-  cmake/FrugalPrecompile.cmake ${frugal_compiled_module}
+  cmake/FrugalCompiled.cmake cmake/FrugalPrecompile.cmake
   DESTINATION "${frugal_package_dir}")
 install(DIRECTORY cmake/gloo DESTINATION "${frugal_package_dir}" FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/licenses/frugal")

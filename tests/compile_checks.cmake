@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests by compilation alone: self-contained headers, and code that must not compile.
 
-# One translation unit per header, which includes it twice and nothing else. Headers without
-# LibTorch are compiled without it, so that an include in the wrong direction is found here too.
+# One translation unit per header, which includes it twice, as a program that links frugal::compiled does, then
+# the bodies of its functions, and nothing else. Headers without LibTorch are compiled without it, so that an
+# include in the wrong direction is found here too.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
   "${PROJECT_SOURCE_DIR}/include/*.hpp")
 # Unless FRUGAL_EVERY_HEADER: only the headers that users include, which pages and examples show or no
@@ -12,8 +13,12 @@ if(NOT FRUGAL_EVERY_HEADER)
   file(GLOB_RECURSE showing CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md"
     "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/README.md")
   set(inner "")
-  foreach(file IN LISTS headers)
-    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${file}" lines REGEX "^#include <frugal/")
+  file(GLOB_RECURSE including CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.hpp" "${PROJECT_SOURCE_DIR}/include/*.ipp")
+  foreach(file IN LISTS including)
+    file(STRINGS "${file}" lines REGEX "^#include <frugal/")
+    if(file MATCHES "ipp$")  # its own header does not count
+      list(POP_FRONT lines)
+    endif()
     list(APPEND inner ${lines})
   endforeach()
   set(shown "")
@@ -51,7 +56,12 @@ foreach(line IN LISTS lines)
   string(REPLACE "/" "__" name "${header}")  # report/plan/memory.hpp is not plan_memory.hpp
   string(REPLACE "." "_" name "${name}")
   set(unit "${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cpp")
-  file(CONFIGURE OUTPUT "${unit}" CONTENT "#include <${header}>\n#include <${header}>  // twice\n")
+  set(text "#define FRUGAL_COMPILED\n#include <${header}>\n#include <${header}>  // twice\n")
+  string(REGEX REPLACE "hpp$" "ipp" bodies "${header}")
+  if(EXISTS "${PROJECT_SOURCE_DIR}/include/${bodies}")
+    string(APPEND text "#include <${bodies}>\n")
+  endif()
+  file(CONFIGURE OUTPUT "${unit}" CONTENT "${text}")
   set(needs_torch FALSE)
   if("torch" IN_LIST needs)
     set(needs_torch TRUE)

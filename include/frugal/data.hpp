@@ -5,6 +5,7 @@
 // choose samples. What needs a library of a component (tables, JPEG, tar, vocabularies) is included by name:
 // docs/data.md.
 
+#include <frugal/core/source/range.hpp>
 #include <frugal/data/cache/cached.hpp>
 #include <frugal/data/cache/offline.hpp>
 #include <frugal/data/cache/unused_keys.hpp>
@@ -27,7 +28,6 @@
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/range.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/folder_set.hpp>

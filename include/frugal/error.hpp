@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// The four parts of an error: what happened, where, why, and what to do about it.
@@ -27,14 +25,7 @@ class Error : public std::runtime_error {
   Fault const& fault() const noexcept { return fault_; }
 
  private:
-  FRUGAL_INLINE static std::string sentence(Fault const& fault) {
-    std::string text = "frugal: " + fault.what;
-    if (!fault.where.empty()) text += " (" + fault.where + ")";
-    if (!fault.why.empty()) text += ": " + fault.why;
-    text += '.';
-    if (!fault.fix.empty()) text += ' ' + fault.fix;
-    return text;
-  }
+  static std::string sentence(Fault const& fault);
 
   Fault fault_;
 };
@@ -222,3 +213,7 @@ struct StateError : Error {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/error.ipp>
+#endif

@@ -10,6 +10,7 @@
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/binary_cross_entropy.hpp>
 #include <frugal/core/run/report.hpp>
+#include <frugal/core/source/range.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
@@ -20,7 +21,6 @@
 #include <frugal/data/limited.hpp>
 #include <frugal/data/mapped.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/range.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/split.hpp>
 #include <frugal/data/tensor_dataset.hpp>

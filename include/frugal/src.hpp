@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one source file of frugal::compiled includes this and nothing else, from the headers as they are.
-// Without CMake: docs/install.md#installing.
+// The one source file of frugal::compiled includes this and nothing else. Without CMake: docs/install.md#installing.
 #ifdef FRUGAL_INLINE
 #error "frugal: frugal/src.hpp belongs into a source file of its own, which includes nothing else."
 #endif
-#define FRUGAL_COMPILES
+#undef FRUGAL_COMPILED
+#define FRUGAL_INLINE
 
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>

@@ -26,9 +26,9 @@
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/forward_batch.hpp>
-#include <frugal/data/range.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/range.hpp>
 #include <frugal/data/refused_source.hpp>
-#include <frugal/data/sampling/order.hpp>
 #include <frugal/policy/accessors.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep
 #include <frugal/policy/clip.hpp>              // IWYU pragma: keep

@@ -27,6 +27,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -620,8 +621,13 @@ TEST_CASE("copies that come apart are found at the end of the round after a chec
     support::TemporaryFolder const folder;
     std::vector<std::string> const errors =
         ranks::run(2, [&](std::shared_ptr<fr::Communicator> const& with) {
-          torch::manual_seed(3);
-          Net net;
+          Net net = [] {
+            // The threads have one generator: each draws from it alone.
+            static std::mutex drawing;
+            std::lock_guard const alone(drawing);
+            torch::manual_seed(3);
+            return Net();
+          }();
           Data const all = data();
           fr::TensorDataset train(all.x, all.y, {.batch = 4, .shuffle = false});
           Shared const here = with->rank() == 1 ? drifts : Shared::None;

@@ -6,6 +6,7 @@
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
+#include <frugal/policy/checkpoint/resume.hpp>
 
 #include "support/files.hpp"
 #include "support/notice.hpp"

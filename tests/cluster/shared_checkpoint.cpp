@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/cluster.hpp>
-#include <frugal/data/tensor_identity.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
 

@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/core/source/range.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/range.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/error.hpp>
 

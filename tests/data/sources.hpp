@@ -2,8 +2,8 @@
 // Shared by the tests of several sources.
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/wrapped_source.hpp>
 #include <optional>
 #include <string>

@@ -142,7 +142,7 @@ def fill(root: Path) -> None:
 
 def literals_of(root: Path) -> set[str]:
     """Every string literal of the headers and examples, and the expanded sentences of the hooks."""
-    texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.hpp"))]
+    texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.?pp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
     hooks = root / "include/frugal/core/compose/hooks.hpp"
     if hooks.exists():

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/policy/checkpoint/stored_tensor.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"

@@ -6,10 +6,10 @@
 
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
 
 #include "support/reference.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/version.hpp>
 

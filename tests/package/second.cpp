@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 
 #include <ATen/ATen.h>
 

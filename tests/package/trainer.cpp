@@ -8,13 +8,6 @@
 #include <iostream>
 #include <string>
 
-// The copy of the headers for frugal::compiled leaves out the library's own source.
-#ifdef CONSUMER_IS_COMPILED
-#if __has_include(<frugal/src.hpp>)
-#error "this program includes the headers with the bodies that frugal::compiled has."
-#endif
-#endif
-
 namespace fr = frugal;
 namespace nn = torch::nn;
 

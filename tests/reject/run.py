@@ -81,7 +81,7 @@ class Digests:
     def __init__(self, command: list[str]):
         version = subprocess.run([command[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
         here = Path(__file__).resolve().parent
-        headers = sorted((here.parents[1] / "include").rglob("*.hpp"))
+        headers = sorted((here.parents[1] / "include").rglob("*.?pp"))
         self.common = hashlib.sha256(version + "\0".join(command).encode())
         for file in [here / "run.py", here / "unit.py", *headers]:
             self.add(self.common, file)

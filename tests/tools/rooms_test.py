@@ -14,18 +14,19 @@ INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 # Folders, and the others that each may include; docs/design.md says what lives where. The headers of
 # include/frugal itself are the front, which includes all; of them, those in FOR_ALL may be included by
 # all, and trainer.hpp by report/ and search/, whose functions take or make a trainer; recipes.hpp by search/.
-CORE = {"core/compose", "core/libtorch", "core/state", "core/run", "core/loop"}
+CORE = {"core/source", "core/compose", "core/libtorch", "core/state", "core/run", "core/loop"}
 POLICY = {"base", "checkpoint", "data", "metrics"} | CORE
 MAY_INCLUDE = {
     "base": set(),
     "checkpoint": {"base"},
-    "data": {"base", "checkpoint"},
+    "core/source": {"base"},
     "core/compose": {"base"},
-    "core/libtorch": {"base", "data"},
+    "core/libtorch": {"base", "core/source"},
     "core/state": {"core/libtorch"},
-    "core/run": {"base", "data", "core/compose", "core/libtorch", "core/state"},
-    "core/loop": {"base", "data", "core/compose", "core/libtorch", "core/state", "core/run"},
-    "metrics": {"data", "core/compose", "core/run"},
+    "core/run": {"base", "core/source", "core/compose", "core/libtorch", "core/state"},
+    "core/loop": {"base", "core/source", "core/compose", "core/libtorch", "core/state", "core/run"},
+    "data": {"base", "checkpoint", "core/source"},
+    "metrics": {"core/source", "core/compose", "core/run"},
     "policy": POLICY,
     "model": POLICY | {"policy"},
     "cluster": POLICY | {"policy", "model"},
@@ -87,8 +88,14 @@ def may_include(header: str, other: str) -> bool:
 
 
 def includes() -> dict[str, list[str]]:
-    return {str(each.relative_to(ROOT)): INCLUDE.findall(each.read_text())
-            for each in sorted(ROOT.rglob("*.hpp"))}
+    """What each header includes, with what the .ipp file of its name includes."""
+    found = {}
+    for each in sorted(ROOT.rglob("*.hpp")):
+        bodies = each.with_suffix(".ipp")
+        name, its_bodies = str(each.relative_to(ROOT)), str(bodies.relative_to(ROOT))
+        text = each.read_text() + (bodies.read_text() if bodies.exists() else "")
+        found[name] = [other for other in INCLUDE.findall(text) if other not in (name, its_bodies)]
+    return found
 
 
 def cycle_in(graph: dict[str, list[str]]) -> list[str]:
@@ -139,9 +146,27 @@ class Rooms(unittest.TestCase):
         self.assertEqual(cycle_in(includes()), [])
         self.assertEqual(cycle_in({"a": ["b"], "b": ["c"], "c": ["b"]}), ["b", "c", "b"])
 
+    def test_bodies_are_in_the_file_of_their_header(self):
+        for bodies in sorted(ROOT.rglob("*.ipp")):
+            name = str(bodies.relative_to(ROOT))
+            with self.subTest(name):
+                header = bodies.with_suffix(".hpp").read_text()
+                self.assertTrue(header.endswith(f"#ifndef FRUGAL_COMPILED\n#include <frugal/{name}>\n#endif\n"))
+                first = INCLUDE.search(bodies.read_text())
+                self.assertEqual(first and first[1], name.replace(".ipp", ".hpp"))
+                # Every definition is marked: without the mark a second file of a program would define it again.
+                lines = bodies.read_text().splitlines()
+                unmarked = [line for before, line in zip(lines, lines[1:])
+                            if re.match(r"[A-Za-z_].*\(", line) and not before.startswith("FRUGAL_INLINE ")
+                            and not line.startswith(("FRUGAL_INLINE ", "namespace ", "using ", "static_assert("))]
+                self.assertEqual(unmarked, [])
+        marked_elsewhere = [str(each.relative_to(ROOT)) for each in sorted(ROOT.rglob("*.hpp"))
+                            if each.name not in ("inline.hpp", "src.hpp") and "FRUGAL_INLINE" in each.read_text()]
+        self.assertEqual(marked_elsewhere, [])
+
     def test_the_loop_names_no_policy(self):
         named = [f"{each.relative_to(ROOT)}:{at}" for room in sorted(CORE)
-                 for each in sorted((ROOT / room).rglob("*.hpp"))
+                 for each in sorted((ROOT / room).rglob("*.?pp"))
                  for at, line in enumerate(each.read_text().splitlines(), 1)
                  if not line.lstrip().startswith("//")
                  and ("kinds::" in line or "<frugal/policy/" in line)]

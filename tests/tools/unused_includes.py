@@ -3,7 +3,8 @@
 """Headers with unused includes: unused_includes.py --torch FOLDER [HEADER...]
 
 clang-tidy's include-cleaner finds them; it does not know headers that exist for what they include.
-These are excluded: LibTorch's (ATen/ATen.h stands for some hundreds), core/compose/policy.hpp (the
+A header is looked at as with FRUGAL_COMPILED, without its .ipp file, and each .ipp file by itself. These are
+excluded: LibTorch's (ATen/ATen.h stands for some hundreds), core/compose/policy.hpp (the
 protocol), and headers that only include others (frugal.hpp, policy/optimize.hpp). Includes for the
 reader's sake have "IWYU pragma: keep".
 Exit codes: 0 there is none; 1 there are some; 2 clang-tidy could not be run.
@@ -33,7 +34,7 @@ def unused(header: Path, tidy: str, torch: Path) -> tuple[list[str], str]:
     if not has_own_code("\n".join(lines)):
         return [], ""
     api = torch / "include" / "torch" / "csrc" / "api" / "include"
-    flags = ["-xc++", "-std=c++20", "-D_GLIBCXX_USE_CXX11_ABI=1", "-Wno-pragma-once-outside-header"]
+    flags = ["-xc++", "-std=c++20", "-D_GLIBCXX_USE_CXX11_ABI=1", "-Wno-pragma-once-outside-header", "-DFRUGAL_COMPILED"]
     flags += ["-isystem", str(torch / "include"), "-isystem", str(api), "-I", str(ROOT / "include")]
     command = [tidy, "--quiet", "--checks=-*,misc-include-cleaner", str(header), "--", *flags]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -58,7 +59,7 @@ def main() -> int:
         print("unused_includes: there is no clang-tidy-19. On Debian: apt-get install clang-tidy-19.")
         return 2
     headers = [each.resolve() for each in options.headers]
-    headers = headers or sorted((ROOT / "include").rglob("*.hpp"))
+    headers = headers or sorted((ROOT / "include").rglob("*.?pp"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda each: unused(each, tidy, options.torch), headers))
     for found, broken in results:

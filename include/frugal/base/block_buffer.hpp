@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <span>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -23,12 +19,7 @@ class BlockBuffer {
   ~BlockBuffer() { ::operator delete(bytes_, alignment); }
 
   /// Takes as many bytes as fit, and returns the rest.
-  FRUGAL_INLINE std::span<std::byte const> take(std::span<std::byte const> bytes) {
-    std::size_t const count = std::min(bytes.size(), capacity - size_);
-    if (count != 0) std::memcpy(bytes_ + size_, bytes.data(), count);
-    size_ += count;
-    return bytes.subspan(count);
-  }
+  std::span<std::byte const> take(std::span<std::byte const> bytes);
 
   bool full() const noexcept { return size_ == capacity; }
   std::span<std::byte const> filled() const noexcept { return {bytes_, size_}; }
@@ -42,3 +33,7 @@ class BlockBuffer {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/block_buffer.ipp>
+#endif

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// The identity of a file, whatever its name: two names with equal ids are one file, and a name
@@ -24,11 +22,11 @@ struct FileId {
   }
 
   /// A symbolic link counts as its own file. Nothing if there is no file; errno then says why.
-  FRUGAL_INLINE static std::optional<FileId> of(std::filesystem::path const& path) noexcept {
-    struct stat status{};
-    if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
-    return of(status);
-  }
+  static std::optional<FileId> of(std::filesystem::path const& path) noexcept;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/file_id.ipp>
+#endif

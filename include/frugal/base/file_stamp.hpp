@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/file_id.hpp>
-#include <frugal/inline.hpp>
 
 #include <sys/stat.h>
 
@@ -19,15 +18,11 @@ struct FileStamp {
 
   bool operator==(FileStamp const&) const = default;
 
-  FRUGAL_INLINE static FileStamp of(struct stat const& status) {
-    auto const nanoseconds = [](timespec const& time) {
-      return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-    };
-    return {.id = FileId::of(status),
-            .size = static_cast<std::uint64_t>(status.st_size),
-            .modified = nanoseconds(status.st_mtim),
-            .changed = nanoseconds(status.st_ctim)};
-  }
+  static FileStamp of(struct stat const& status);
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/file_stamp.ipp>
+#endif

@@ -11,8 +11,6 @@
 #include <span>
 #include <string>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Incremental XXH3, 64 bits; the result does not depend on how the bytes are split. It detects
@@ -44,11 +42,7 @@ class Hash {
 };
 
 /// 16 lower-case hexadecimal digits.
-FRUGAL_INLINE std::string hex_of(std::uint64_t hash) {
-  std::string text(16, '0');
-  for (std::size_t i = text.size(); i-- > 0; hash >>= 4) text[i] = "0123456789abcdef"[hash & 15];
-  return text;
-}
+std::string hex_of(std::uint64_t hash);
 
 /// Forwards writes to a sink (anything with `write(std::span<std::byte const>)`), and hashes and
 /// counts the bytes.
@@ -81,3 +75,7 @@ class Hashed {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/hash.ipp>
+#endif

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <frugal/base/number_text.hpp>
-#include <frugal/base/utf8.hpp>
-#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,53 +12,20 @@ namespace frugal::detail {
 
 /// The text for HTML: markup, quotes and control characters escaped, bytes that are no UTF-8
 /// replaced. Safe between tags and in quoted attributes.
-FRUGAL_INLINE std::string as_html(std::string_view text) {
-  std::string out;
-  for (char const c : as_utf8(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        // Other control characters are not allowed in HTML at all.
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
-          out += "\xef\xbf\xbd";
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out;
-}
+std::string as_html(std::string_view text);
 
 /// 1234567 as 1,234,567.
-FRUGAL_INLINE std::string grouped(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
+std::string grouped(std::uint64_t number);
 
 inline std::string percent_of(std::uint64_t part, std::uint64_t of) {
   return of == 0 ? "0%" : fixed(100 * static_cast<double>(part) / static_cast<double>(of), 2) + "%";
 }
 
 /// The first bytes of a text, not cut within a UTF-8 character.
-FRUGAL_INLINE std::string beginning(std::string text, std::size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && continues_code_point(text[bytes])) --bytes;
-  return text.substr(0, bytes) + " \xe2\x80\xa6";
-}
+std::string beginning(std::string text, std::size_t bytes);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/html_text.ipp>
+#endif

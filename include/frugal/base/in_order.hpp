@@ -7,20 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// The positions of `count` items in sorted order; `before(a, b)` compares the items at two
 /// positions.
-FRUGAL_INLINE std::vector<std::size_t> positions_in_order(
-    std::size_t count, std::function<bool(std::size_t, std::size_t)> const& before) {
-  std::vector<std::size_t> positions(count);
-  for (std::size_t i = 0; i < count; ++i) positions[i] = i;
-  std::sort(positions.begin(), positions.end(),
-            [&](std::size_t a, std::size_t b) { return before(a, b); });
-  return positions;
-}
+std::vector<std::size_t> positions_in_order(
+    std::size_t count, std::function<bool(std::size_t, std::size_t)> const& before);
 
 /// Sorts a list of any type. std::sort is instantiated for each type and comparison, some ten
 /// kilobytes of code each time. This sorts positions, compiled once, and moves the items.
@@ -37,3 +29,7 @@ void put_in_order(std::vector<T>& items, Before before) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/in_order.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/json_events.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -39,12 +38,7 @@ class Json {
   std::vector<Json> const& items() const { return items_; }
 
   /// The first member with that name, if this is an object that has one.
-  FRUGAL_INLINE Json const* find(std::string_view name) const {
-    if (kind_ != Kind::object) return nullptr;
-    auto const found = std::find_if(items_.begin(), items_.end(),
-                                    [&](Json const& item) { return item.name_ == name; });
-    return found == items_.end() ? nullptr : &*found;
-  }
+  Json const* find(std::string_view name) const;
 
   /// The number as that type; nothing if it does not fit, or is not a number. as_double takes any
   /// finite number; a number with a point or an exponent is not an integer.
@@ -78,27 +72,10 @@ class Json::Builder : public NumbersAsWritten {
   explicit Builder(JsonStream const& stream) : stream_(stream) {}
 
   bool Null() { return add(of(Kind::null, 4)); }
-  FRUGAL_INLINE bool Bool(bool truth) {
-    Json value = of(Kind::boolean, truth ? 4 : 5);
-    value.truth_ = truth;
-    return add(std::move(value));
-  }
-  FRUGAL_INLINE bool RawNumber(char const*, unsigned size, bool) {
-    Json value = of(Kind::number, size);
-    value.text_ = stream_.last(size);
-    return add(std::move(value));
-  }
-  FRUGAL_INLINE bool String(char const* text, unsigned size, bool) {
-    if (!is_json_text({text, size})) return false;
-    Json value = of(Kind::text, 0);
-    value.at_ = stream_.text_began() - 1;
-    value.text_.assign(text, size);
-    return add(std::move(value));
-  }
-  FRUGAL_INLINE bool Key(char const* text, unsigned size, bool) {
-    name_.assign(text, size);
-    return is_json_text(name_);
-  }
+  bool Bool(bool truth);
+  bool RawNumber(char const*, unsigned size, bool);
+  bool String(char const* text, unsigned size, bool);
+  bool Key(char const* text, unsigned size, bool);
   bool StartObject() { return open(Kind::object); }
   bool StartArray() { return open(Kind::array); }
   bool EndObject(unsigned) { return close(); }
@@ -110,48 +87,18 @@ class Json::Builder : public NumbersAsWritten {
   static constexpr std::size_t deepest = 64;
 
   /// A value whose token is the last `size` bytes.
-  FRUGAL_INLINE Json of(Kind kind, std::size_t size) const {
-    Json value;
-    value.kind_ = kind;
-    value.at_ = stream_.Tell() - size;
-    return value;
-  }
-  FRUGAL_INLINE bool add(Json value) {
-    value.name_ = std::exchange(name_, {});
-    if (open_.empty()) {
-      open_.push_back(std::move(value));
-    } else {
-      open_.back().items_.push_back(std::move(value));
-    }
-    return true;
-  }
-  FRUGAL_INLINE bool open(Kind kind) {
-    if (open_.size() == deepest) return false;
-    open_.push_back(of(kind, 1));
-    open_.back().name_ = std::exchange(name_, {});
-    return true;
-  }
-  FRUGAL_INLINE bool close() {
-    if (open_.size() == 1) return true;
-    Json value = std::move(open_.back());
-    open_.pop_back();
-    open_.back().items_.push_back(std::move(value));
-    return true;
-  }
+  Json of(Kind kind, std::size_t size) const;
+  bool add(Json value);
+  bool open(Kind kind);
+  bool close();
 
   JsonStream const& stream_;
   std::vector<Json> open_;  // from the root to the value that is being filled
   std::string name_;        // of the next member
 };
 
-FRUGAL_INLINE std::optional<Json> Json::parse(std::string text, JsonError* error) {
-  JsonStream stream(text.data(), text.size());
-  Builder builder(stream);
-  if (auto fault = parse_json(stream, builder)) {
-    if (error != nullptr) *error = *std::move(fault);
-    return std::nullopt;
-  }
-  return builder.take();
-}
-
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/json.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/json_text.hpp>
-#include <frugal/inline.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -35,23 +34,9 @@ class JsonWriter {
   JsonWriter& array(JsonLayout layout = JsonLayout::as_around) { return open('[', layout); }
 
   /// Ends the innermost object or array.
-  FRUGAL_INLINE JsonWriter& end() {
-    bool const in_array = (open_.back() & 1) != 0;
-    bool const lines = layout() == JsonLayout::lines && !is_empty();
-    open_.pop_back();
-    if (lines) line_ = indent_ * open_.size();
-    break_line();
-    out_ += in_array ? ']' : '}';
-    return *this;
-  }
+  JsonWriter& end();
 
-  FRUGAL_INLINE JsonWriter& key(std::string_view name) {
-    begin_value();
-    append_json(out_, name);
-    out_ += layout() == JsonLayout::tight ? ":" : ": ";
-    has_key_ = true;
-    return *this;
-  }
+  JsonWriter& key(std::string_view name);
 
   /// The next value or end begins a line, after so many blanks. For tight and spaced layouts.
   JsonWriter& on_line(std::size_t blanks) {
@@ -59,17 +44,9 @@ class JsonWriter {
     return *this;
   }
 
-  FRUGAL_INLINE JsonWriter& value(std::string_view text) {
-    begin_value();
-    append_json(out_, text);
-    return *this;
-  }
+  JsonWriter& value(std::string_view text);
   JsonWriter& value(char const* text) { return value(std::string_view(text)); }
-  FRUGAL_INLINE JsonWriter& value(double number) {
-    begin_value();
-    append_json(out_, number);
-    return *this;
-  }
+  JsonWriter& value(double number);
   JsonWriter& value(std::integral auto number) {
     begin_value();
     if constexpr (std::same_as<decltype(number), bool>) {
@@ -89,11 +66,7 @@ class JsonWriter {
     return *this;
   }
   /// A value that is JSON already.
-  FRUGAL_INLINE JsonWriter& raw(std::string_view json) {
-    begin_value();
-    out_ += json;
-    return *this;
-  }
+  JsonWriter& raw(std::string_view json);
 
   JsonWriter& add(std::string_view name, std::string_view text) { return key(name).value(text); }
   template <class Value>
@@ -105,11 +78,7 @@ class JsonWriter {
   /// What is written so far.
   std::string const& text() const { return out_; }
   /// Ends all that is open, and gives the text away, with `after` behind it.
-  FRUGAL_INLINE std::string str(std::string_view after = {}) {
-    while (!open_.empty()) end();
-    out_ += after;
-    return std::move(out_);
-  }
+  std::string str(std::string_view after = {});
 
  private:
   JsonLayout layout() const {
@@ -118,25 +87,10 @@ class JsonWriter {
   /// Whether nothing is in the innermost one: texts end with a quote.
   bool is_empty() const { return out_.back() == '{' || out_.back() == '['; }
 
-  FRUGAL_INLINE JsonWriter& open(char bracket, JsonLayout wanted) {
-    begin_value();
-    out_ += bracket;
-    if (wanted == JsonLayout::as_around) wanted = layout();
-    open_ += static_cast<char>(static_cast<int>(wanted) << 1 | (bracket == '[' ? 1 : 0));
-    return *this;
-  }
+  JsonWriter& open(char bracket, JsonLayout wanted);
 
-  FRUGAL_INLINE void begin_value() {
-    if (std::exchange(has_key_, false) || open_.empty()) return;
-    if (layout() == JsonLayout::lines) line_ = indent_ * open_.size();
-    if (!is_empty()) out_ += layout() == JsonLayout::spaced && !line_ ? ", " : ",";
-    break_line();
-  }
-  FRUGAL_INLINE void break_line() {
-    if (!line_) return;
-    out_ += '\n';
-    out_.append(*std::exchange(line_, std::nullopt), ' ');
-  }
+  void begin_value();
+  void break_line();
 
   std::string out_;
   std::string open_;                 ///< a byte for each level: a short one needs no memory
@@ -146,3 +100,7 @@ class JsonWriter {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/json_writer.ipp>
+#endif

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/io_error.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -38,31 +31,7 @@ class MappedFile {
   /// No file, no bytes.
   MappedFile() = default;
 
-  FRUGAL_INLINE explicit MappedFile(std::filesystem::path const& path,
-                                    Access access = Access::sequential) {
-    // Without O_NONBLOCK, opening a pipe waits for its writer; regular files are unaffected.
-    int const file = open(path);
-    struct stat about{};
-    if (::fstat(file, &about) != 0) fail(file, path, "fstat");
-    if (!S_ISREG(about.st_mode)) {
-      ::close(file);
-      throw StoreError(
-          {.what = "the file cannot be read",
-           .where = path.string(),
-           .why = S_ISDIR(about.st_mode) ? "it is a folder" : "it is not a regular file",
-           .fix = "Give the path of a file."});
-    }
-    size_ = static_cast<std::size_t>(about.st_size);
-    // mmap refuses a length of 0, and an empty file is still a file.
-    if (size_ != 0) {
-      void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-      if (data == MAP_FAILED) fail(file, path, "mmap");
-      data_ = static_cast<std::byte const*>(data);
-      // Advice only: without it, reading is slower but correct.
-      if (access == Access::sequential) (void)::madvise(data, size_, MADV_SEQUENTIAL);
-    }
-    ::close(file);
-  }
+  explicit MappedFile(std::filesystem::path const& path, Access access = Access::sequential);
 
   MappedFile(MappedFile&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -78,38 +47,22 @@ class MappedFile {
 
   /// Gives the memory of bytes of a mapped file back: they are read from the file again when they
   /// are next touched. Whoever reads a large file once keeps one part of it in memory that way.
-  FRUGAL_INLINE static void release(std::span<std::byte const> bytes) noexcept {
-    auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-    auto const end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
-    // Advice only: a private mapping that is never written to loses nothing.
-    if (!bytes.empty()) {
-      (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-    }
-  }
+  static void release(std::span<std::byte const> bytes) noexcept;
 
   /// The address is stable for the lifetime of this object, moves included.
   std::span<std::byte const> bytes() const noexcept { return {data_, size_}; }
 
  private:
-  FRUGAL_INLINE static int open(std::filesystem::path const& path) {
-    int file = -1;
-    do {
-      file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    } while (file < 0 && errno == EINTR);
-    if (file < 0) fail(file, path, "open");
-    return file;
-  }
+  static int open(std::filesystem::path const& path);
 
-  [[noreturn]] FRUGAL_INLINE static void fail(int file, std::filesystem::path const& path,
-                                              char const* call) {
-    int const code = errno;
-    if (file >= 0) ::close(file);
-    throw detail::io_error(call, path, code);
-  }
+  [[noreturn]] static void fail(int file, std::filesystem::path const& path, char const* call);
 
   std::byte const* data_ = nullptr;
   std::size_t size_ = 0;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/mapped_file.ipp>
+#endif

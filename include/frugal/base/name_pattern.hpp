@@ -4,10 +4,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -46,13 +42,7 @@ constexpr bool matches_pattern(std::string_view pattern, std::string_view name) 
 class NamePattern {
  public:
   /// SettingsError for an empty pattern, which no name matches.
-  FRUGAL_INLINE explicit NamePattern(std::string pattern) : text_(std::move(pattern)) {
-    if (!text_.empty()) return;
-    throw SettingsError({.what = "a name pattern is empty",
-                         .where = "NamePattern",
-                         .why = "it would match no name",
-                         .fix = "Write a name, or a pattern such as \"encoder.*\"."});
-  }
+  explicit NamePattern(std::string pattern);
 
   bool matches(std::string_view name) const { return detail::matches_pattern(text_, name); }
   std::string const& text() const { return text_; }
@@ -62,3 +52,7 @@ class NamePattern {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/name_pattern.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -29,21 +28,10 @@ class PeriodicThread {
   ~PeriodicThread() { stop(); }
 
   /// No call is under way when it returns, and none follows.
-  FRUGAL_INLINE void stop() {
-    if (!thread_.joinable()) return;
-    {
-      std::scoped_lock const lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
+  void stop();
 
  private:
-  FRUGAL_INLINE void work() {
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, between_, [this] { return stopping_; })) call_();
-  }
+  void work();
 
   std::chrono::duration<double> between_;
   std::function<void()> call_;
@@ -54,3 +42,7 @@ class PeriodicThread {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/periodic_thread.ipp>
+#endif

@@ -5,22 +5,13 @@
 #include <thread>
 #include <utility>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// Blocks every signal in the calling thread for the lifetime of this object, except those that a
 /// fault of the thread itself raises: blocking these would hide the fault.
 class [[nodiscard]] BlockedSignals {
  public:
-  FRUGAL_INLINE BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    for (int const fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
-      sigdelset(&all, fault);
-    }
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
+  BlockedSignals();
   BlockedSignals(BlockedSignals const&) = delete;
   BlockedSignals& operator=(BlockedSignals const&) = delete;
   ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -38,3 +29,7 @@ std::thread signal_free_thread(Work work) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/signal_free_thread.ipp>
+#endif

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cerrno>
 #include <csignal>
-#include <ctime>
-
-#include <pthread.h>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -16,24 +10,8 @@ namespace frugal::detail {
 /// so is errno.
 class [[nodiscard]] SigpipeGuard {
  public:
-  FRUGAL_INLINE SigpipeGuard() {
-    sigset_t pending;
-    ::sigpending(&pending);
-    // A signal that is already pending belongs to other code, and stays pending.
-    if (::sigismember(&pending, SIGPIPE) == 1) return;
-    ::sigemptyset(&set_);
-    ::sigaddset(&set_, SIGPIPE);
-    blocks_ = ::pthread_sigmask(SIG_BLOCK, &set_, &before_) == 0;
-  }
-  FRUGAL_INLINE ~SigpipeGuard() {
-    if (!blocks_) return;
-    int const why = errno;
-    timespec const at_once{};
-    while (::sigtimedwait(&set_, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = why;
-  }
+  SigpipeGuard();
+  ~SigpipeGuard();
   SigpipeGuard(SigpipeGuard const&) = delete;
   SigpipeGuard& operator=(SigpipeGuard const&) = delete;
 
@@ -44,3 +22,7 @@ class [[nodiscard]] SigpipeGuard {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/sigpipe_guard.ipp>
+#endif

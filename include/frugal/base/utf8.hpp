@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -81,31 +79,15 @@ inline std::size_t count_code_points(std::string_view text) {
 }
 
 /// The first byte that is no UTF-8; text.size() if there is none.
-FRUGAL_INLINE std::size_t first_invalid_utf8(std::string_view text) {
-  auto const is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  for (std::size_t at = 0;;) {
-    // Most text is pure ASCII.
-    auto const rest = text.begin() + static_cast<std::ptrdiff_t>(at);
-    at = static_cast<std::size_t>(std::find_if_not(rest, text.end(), is_ascii) - text.begin());
-    if (at == text.size()) return at;
-    CodePoint const next = code_point_at(text, at);
-    if (!next.valid) return at;
-    at += next.bytes;
-  }
-}
+std::size_t first_invalid_utf8(std::string_view text);
 
 inline bool is_utf8(std::string_view text) { return first_invalid_utf8(text) == text.size(); }
 
 /// The text, with each byte that is not part of a valid character replaced by U+FFFD.
-FRUGAL_INLINE std::string as_utf8(std::string_view text) {
-  std::string out;
-  while (true) {
-    std::size_t const valid = first_invalid_utf8(text);
-    out += text.substr(0, valid);
-    if (valid == text.size()) return out;
-    append_utf8(out, replacement_character);
-    text.remove_prefix(valid + 1);
-  }
-}
+std::string as_utf8(std::string_view text);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/utf8.ipp>
+#endif

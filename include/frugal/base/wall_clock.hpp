@@ -5,8 +5,6 @@
 
 #include <chrono>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Wall time since the machine has booted, its suspensions included: a suspended machine is billed
@@ -21,21 +19,13 @@ struct WallClock {
   using time_point = std::chrono::time_point<WallClock>;
   static constexpr bool is_steady = true;
 
-  FRUGAL_INLINE static time_point now() noexcept {
-    timespec time{};
-    ::clock_gettime(id(), &time);
-    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-  }
+  static time_point now() noexcept;
   static double seconds() {
     return std::chrono::duration<double>(now().time_since_epoch()).count();
   }
 
   /// A sentence where this system has no clock that goes on in a suspension; else null.
-  FRUGAL_INLINE static char const* shortcoming() noexcept {
-    return id() == CLOCK_MONOTONIC ? "this system has no clock that goes on while the machine is "
-                                     "suspended: time in suspension is not counted"
-                                   : nullptr;
-  }
+  static char const* shortcoming() noexcept;
 
  private:
   static ::clockid_t id() noexcept {
@@ -52,3 +42,7 @@ struct WallClock {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/wall_clock.ipp>
+#endif

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/file.hpp>
-#include <frugal/base/folder.hpp>
-#include <frugal/base/mapped_file.hpp>
-#include <frugal/inline.hpp>
-
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace frugal::detail {
 
@@ -20,27 +13,12 @@ enum class Durable : bool { no, yes };
 
 /// Writes or replaces a file: a reader sees the old text or the new one, also after a failure,
 /// which leaves nothing next to it. StoreError.
-FRUGAL_INLINE void write_whole_file(std::filesystem::path const& path, std::string_view text,
-                                    Durable durable) {
-  std::filesystem::path written = path;
-  written += ".new";
-  std::error_code ignored;
-  std::filesystem::remove(written, ignored);  // of a process that was killed
-  try {
-    File file = File::create(written);
-    file.write(std::as_bytes(std::span(text)));
-    if (durable == Durable::yes) file.sync();
-    file.close();
-    rename_path(written, path);
-  } catch (...) {
-    std::filesystem::remove(written, ignored);
-    throw;
-  }
-}
+void write_whole_file(std::filesystem::path const& path, std::string_view text, Durable durable);
 
-FRUGAL_INLINE std::string read_whole_file(std::filesystem::path const& path) {
-  MappedFile const file(path);
-  return {reinterpret_cast<char const*>(file.bytes().data()), file.bytes().size()};
-}
+std::string read_whole_file(std::filesystem::path const& path);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/base/whole_file.ipp>
+#endif

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <frugal/inline.hpp>
-
 /// Seconds throughout, of wall time.
 namespace frugal::plan {
 
@@ -23,11 +21,7 @@ inline double young_interval(double cost, double lifetime) {
 ///
 /// Source  J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
 ///         dumps", Future Generation Computer Systems 22 (2006), equation 37.
-FRUGAL_INLINE double daly_interval(double cost, double lifetime) {
-  if (cost >= 2 * lifetime) return lifetime;
-  double const ratio = cost / (2 * lifetime);
-  return young_interval(cost, lifetime) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost;
-}
+double daly_interval(double cost, double lifetime);
 
 /// A machine that vanishes without notice, at times that do not depend on each other.
 struct Failures {
@@ -40,13 +34,10 @@ struct Failures {
 ///
 /// Source  Daly (2006), section 3, for exponentially distributed failures, which also hit
 ///         checkpoints and restarts.
-FRUGAL_INLINE double expected_time(double work, double interval, double cost,
-                                   Failures const& failures) {
-  double const segments = work / interval;
-  if (std::isinf(failures.lifetime)) return segments * (interval + cost);
-  double const lifetime = failures.lifetime;
-  return lifetime * std::exp(failures.restart / lifetime) *
-         std::expm1((interval + cost) / lifetime) * segments;
-}
+double expected_time(double work, double interval, double cost, Failures const& failures);
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/checkpoint_interval.ipp>
+#endif

@@ -5,51 +5,30 @@
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
-#include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <ctime>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <string>
-#include <system_error>
 #include <utility>
 
 namespace frugal {
 
 namespace detail {
 
-FRUGAL_INLINE std::string step_name(std::uint64_t step) {
-  char name[40];
-  std::snprintf(name, sizeof name, "step-%08llu", static_cast<unsigned long long>(step));
-  return name;
-}
+std::string step_name(std::uint64_t step);
 
 /// A unique name for a folder that is being made or removed; new in every call.
-FRUGAL_INLINE std::string temporary_name(std::string const& of) {
-  static std::atomic<unsigned> count{0};
-  return std::string(temporary_prefix) + of + "-" + std::to_string(::getpid()) + "-" +
-         std::to_string(count++);
-}
+std::string temporary_name(std::string const& of);
 
 /// For clean-up that may fail: the next start removes the rest.
-FRUGAL_INLINE void try_remove_tree(std::filesystem::path const& path) noexcept {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
+void try_remove_tree(std::filesystem::path const& path) noexcept;
 
 }  // namespace detail
 
@@ -63,16 +42,7 @@ class CheckpointWriter {
   using Sink = Hashed<File>;
 
   /// `checkpoints` is an existing folder.
-  FRUGAL_INLINE CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step,
-                                 std::uint64_t serial)
-      : checkpoints_(std::move(checkpoints)) {
-    manifest_.step = step;
-    manifest_.serial = serial;
-    name_ = detail::step_name(step);
-    auto const temporary = checkpoints_ / detail::temporary_name(name_);
-    create_folder(temporary);
-    temporary_ = temporary;
-  }
+  CheckpointWriter(std::filesystem::path checkpoints, std::uint64_t step, std::uint64_t serial);
   CheckpointWriter(CheckpointWriter&& other) noexcept
       : checkpoints_(std::move(other.checkpoints_)),
         temporary_(std::exchange(other.temporary_, {})),
@@ -110,99 +80,18 @@ class CheckpointWriter {
   }
   /// Takes a file that lies there, as its writer has described it, under another name. StoreError if it
   /// is not there, or has another size.
-  FRUGAL_INLINE void adopt(FileEntry entry, std::string const& name) {
-    require_open();
-    require_free(name);
-    std::filesystem::path const from = temporary_ / entry.name;
-    struct stat status{};
-    bool const is_name = detail::is_file_name(entry.name);
-    if (is_name && ::lstat(from.c_str(), &status) != 0)
-      throw detail::io_error("lstat", from, errno);
-    // Moving what a path or a link leads to would take a file that is not the checkpoint's.
-    if (!is_name || !S_ISREG(status.st_mode)) {
-      throw StoreError({.what = "another process names a part of a checkpoint that is none",
-                        .where = entry.name,
-                        .why = is_name ? "it is not a plain file" : "it is not a plain file name",
-                        .fix =
-                            "Use a folder that nobody else can write, and see who connects to the "
-                            "store's port (docs/cluster/trust.md)."});
-    }
-    auto const size = static_cast<std::uint64_t>(status.st_size);
-    if (size != entry.size) {
-      throw StoreError({.what = "a file that another process has written is not as it was written",
-                        .where = from.string(),
-                        .why = "it has " + std::to_string(size) + " bytes here, and " +
-                               std::to_string(entry.size) + " there",
-                        .fix = "Use a file system that all machines see alike."});
-    }
-    rename_path(from, temporary_ / name);
-    entry.name = name;
-    manifest_.files.push_back(std::move(entry));
-  }
+  void adopt(FileEntry entry, std::string const& name);
 
   /// Publishes the checkpoint. If this throws, the existing checkpoints are unchanged.
   ///
   /// An older save of the same step is replaced atomically. If that one is marked gold, or
   /// `replaces` is false, it stays, and the new one gets a numbered name.
-  FRUGAL_INLINE SavedCheckpoint commit(std::map<std::string, double> const& metrics = {},
-                                       bool replaces = true) {
-    require_open();
-    // Store metrics as they will read again: JSON has no infinities and no text outside UTF-8.
-    for (auto const& [name, value] : metrics) {
-      manifest_.metrics[detail::as_utf8(name)] =
-          std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
-    }
-    manifest_.saved_at = static_cast<std::int64_t>(std::time(nullptr));
-    File file = File::create(temporary_ / Manifest::file_name);
-    file.write(detail::bytes_of(manifest_.text()));
-    file.sync();
-    file.close();
-    sync_folder(temporary_);
-    auto const folder = publish(replaces);
-    return {.folder = folder, .manifest = manifest_, .gold = false};
-  }
+  SavedCheckpoint commit(std::map<std::string, double> const& metrics = {}, bool replaces = true);
 
  private:
-  FRUGAL_INLINE void require_free(std::string const& name) const {
-    bool const twice = std::any_of(manifest_.files.begin(), manifest_.files.end(),
-                                   [&](FileEntry const& entry) { return entry.name == name; });
-    if (twice || !detail::is_file_name(name) || name == detail::gold_name) {
-      throw StoreError(
-          {.what = "a checkpoint cannot have a file of this name",
-           .where = name,
-           .why = twice ? "it has one already" : "it is not a plain file name",
-           .fix = "Give each file a name of its own, in UTF-8 and without a folder in it."});
-    }
-  }
+  void require_free(std::string const& name) const;
 
-  FRUGAL_INLINE std::filesystem::path publish(bool replaces) {
-    auto usual = checkpoints_ / name_;
-    if (rename_to_free(temporary_, usual)) {
-      sync_or([&] { rename_path(usual, temporary_); });
-      temporary_.clear();
-      return usual;
-    }
-    bool const ours = replaces && is_replaceable(usual);
-    if (ours && exchange_paths(temporary_, usual)) {
-      sync_or([&] { exchange_paths(temporary_, usual); });
-      detail::try_remove_tree(std::exchange(temporary_, {}));  // now the older save
-      return usual;
-    }
-    auto other = usual;
-    for (int number = 2; !rename_to_free(temporary_, other); ++number) {
-      other = usual;
-      other += "." + std::to_string(number);
-    }
-    sync_or([&] { rename_path(other, temporary_); });
-    temporary_.clear();
-    if (ours) {
-      auto const old = checkpoints_ / detail::temporary_name(name_);
-      std::error_code ignored;
-      std::filesystem::rename(usual, old, ignored);
-      if (!ignored) detail::try_remove_tree(old);
-    }
-    return other;
-  }
+  std::filesystem::path publish(bool replaces);
 
   /// Takes back a checkpoint whose name may not survive a crash. It would look safe, and retention
   /// might delete older ones because of it.
@@ -220,20 +109,9 @@ class CheckpointWriter {
     }
   }
 
-  FRUGAL_INLINE static bool is_replaceable(std::filesystem::path const& folder) {
-    std::error_code ignored;
-    return std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored)) &&
-           std::filesystem::exists(folder / Manifest::file_name, ignored) &&
-           !std::filesystem::exists(folder / detail::gold_name, ignored);
-  }
+  static bool is_replaceable(std::filesystem::path const& folder);
 
-  FRUGAL_INLINE void require_open() const {
-    if (!temporary_.empty()) return;
-    throw StoreError({.what = "this checkpoint is committed already",
-                      .where = (checkpoints_ / name_).string(),
-                      .why = "",
-                      .fix = "Begin a new one for each save."});
-  }
+  void require_open() const;
 
   std::filesystem::path checkpoints_;
   std::filesystem::path temporary_;  ///< empty after commit()
@@ -242,3 +120,7 @@ class CheckpointWriter {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/commit.ipp>
+#endif

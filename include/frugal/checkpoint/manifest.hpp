@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/hash.hpp>
-#include <frugal/base/json_writer.hpp>
 #include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -61,32 +57,14 @@ inline std::span<std::byte const> bytes_of(std::string_view text) {
 }
 
 /// Whether a name can neither leave the checkpoint's folder nor mean the manifest.
-FRUGAL_INLINE bool is_file_name(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
-         name != Manifest::file_name && is_utf8(name) &&
-         std::none_of(name.begin(), name.end(), [](char c) {
-           return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-         });
-}
+bool is_file_name(std::string_view name);
 
 inline constexpr std::string_view manifest_seal = ",\n  \"xxh3\": \"";
 
 }  // namespace detail
 
-FRUGAL_INLINE std::string Manifest::text() const {
-  detail::JsonWriter out;
-  out.object(detail::JsonLayout::lines).add("format", "frugal checkpoint");
-  out.add("version", newest_version).add("step", step).add("serial", serial);
-  out.add("saved_at", std::max<std::int64_t>(saved_at, 0)).key("metrics").object();
-  // A name may hold any bytes; a save must not fail because of it.
-  for (auto const& [name, value] : metrics) out.add(name, value);
-  out.end().key("files").array();
-  for (FileEntry const& file : files) {
-    out.object(detail::JsonLayout::spaced).add("name", file.name).add("size", file.size);
-    out.add("xxh3", hex_of(file.hash)).end();
-  }
-  std::uint64_t const hash = Hash::of(detail::bytes_of(out.end().text()));
-  return out.add("xxh3", hex_of(hash)).str("\n");
-}
-
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/manifest.ipp>
+#endif

@@ -2,56 +2,26 @@
 #pragma once
 
 #include <frugal/base/file_id.hpp>
-#include <frugal/base/io_error.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace frugal::detail {
 
 /// `hint` is appended to the fix.
-FRUGAL_INLINE LockError lock_refusal(std::filesystem::path const& lock,
-                                     std::optional<LockOwner> const& owner,
-                                     std::string const& hint) {
-  std::string fix = "Stop that trainer, or set another run directory.";
-  if (!hint.empty()) fix += " " + hint;
-  return LockError({.what = "another trainer works in this run directory",
-                    .where = lock.string(),
-                    .why = owner ? "it is " + owner->words() : "the lock does not name it",
-                    .fix = std::move(fix)});
-}
+LockError lock_refusal(std::filesystem::path const& lock, std::optional<LockOwner> const& owner,
+                       std::string const& hint);
 
-FRUGAL_INLINE std::string removal_hint(std::initializer_list<std::filesystem::path> files) {
-  std::string names;
-  for (auto const& file : files) names += (names.empty() ? "" : " and ") + file.string();
-  return "If that process is gone for certain, remove " + names + ".";
-}
+std::string removal_hint(std::initializer_list<std::filesystem::path> files);
 
 /// LockError unless the name still refers to the file that was locked.
-FRUGAL_INLINE void require_same_file(std::filesystem::path const& path, FileId const& held) {
-  auto const now = FileId::of(path);
-  if (now == held) return;
-  if (!now && errno != ENOENT && errno != ENOTDIR) throw io_error("lstat", path, errno);
-  throw LockError(
-      {.what = "this run has lost its run directory",
-       .where = path.string(),
-       .why =
-           now ? "the lock file is not the one that was locked: the folder was renamed or replaced"
-               : "the lock file is gone: the folder was renamed or removed",
-       .fix = "Start again with the right folder; nothing was written to this one, or deleted in "
-              "it, since."});
-}
+void require_same_file(std::filesystem::path const& path, FileId const& held);
 
 /// The lock for file systems without flock: a file `lock.owner` that names its owner. An orderly
 /// end removes it; an owner killed on this machine can be recognised as dead.
@@ -60,38 +30,9 @@ class OwnerFile {
   static std::filesystem::path path_of(std::filesystem::path lock) { return lock += ".owner"; }
 
   /// LockError unless the existing file `path` belongs to a dead owner.
-  FRUGAL_INLINE static void require_dead(std::filesystem::path const& path,
-                                         std::filesystem::path const& lock) {
-    auto const owner = read_owner(path);
-    if (owner && owner->life() == LockOwner::Life::dead) return;
-    bool const both = owner && read_owner(lock) == owner;
-    throw lock_refusal(lock, owner, both ? removal_hint({path, lock}) : removal_hint({path}));
-  }
+  static void require_dead(std::filesystem::path const& path, std::filesystem::path const& lock);
 
-  FRUGAL_INLINE explicit OwnerFile(std::filesystem::path const& lock)
-      : lock_(lock), path_(path_of(lock)) {
-    auto mine = lock;
-    mine += "." + host_name() + "." + std::to_string(::getpid());
-    try {
-      write_small_file(mine, LockOwner::here().text());
-      auto const id = FileId::of(mine);
-      if (!id) throw io_error("lstat", mine, errno);
-      id_ = *id;
-      // link() is atomic also over networks, where O_EXCL was not always. Over a network it may
-      // also return EEXIST after its own success, if the reply to the first attempt was lost.
-      if (::link(mine.c_str(), path_.c_str()) != 0) {
-        int const code = errno;
-        if (FileId::of(path_) != id) {
-          if (code != EEXIST) throw io_error("link", path_, code);
-          replace_dead_owner(mine);
-        }
-      }
-    } catch (...) {
-      ::unlink(mine.c_str());
-      throw;
-    }
-    ::unlink(mine.c_str());
-  }
+  explicit OwnerFile(std::filesystem::path const& lock);
   OwnerFile(OwnerFile const&) = delete;
   OwnerFile& operator=(OwnerFile const&) = delete;
   /// If the folder was renamed and replaced, the file now belongs to another trainer.
@@ -104,23 +45,7 @@ class OwnerFile {
  private:
   /// Two trainers that find the same dead owner must not both win, and neither may remove the
   /// other's new file: the one that creates the folder may replace it, the other is refused.
-  FRUGAL_INLINE void replace_dead_owner(std::filesystem::path const& mine) {
-    auto door = lock_;
-    door += ".takeover";
-    require_dead(path_, lock_);
-    if (::mkdir(door.c_str(), 0777) != 0) {
-      throw lock_refusal(lock_, std::nullopt,
-                         "If nobody else is starting right now, remove " + door.string() + ".");
-    }
-    try {
-      require_dead(path_, lock_);  // still the dead one's?
-      if (::rename(mine.c_str(), path_.c_str()) != 0) throw io_error("rename", path_, errno);
-    } catch (...) {
-      ::rmdir(door.c_str());
-      throw;
-    }
-    ::rmdir(door.c_str());
-  }
+  void replace_dead_owner(std::filesystem::path const& mine);
 
   std::filesystem::path lock_;
   std::filesystem::path path_;
@@ -128,3 +53,7 @@ class OwnerFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/owner_file.ipp>
+#endif

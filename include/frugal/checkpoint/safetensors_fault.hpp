@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace frugal::detail {
 
 /// A name from a file, made safe for an error text: quoted, printable ASCII, and short. A hostile
 /// name may be megabytes long, or move a terminal's cursor.
-FRUGAL_INLINE std::string safetensors_quoted(std::string_view text) {
-  constexpr std::size_t most = 100;
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (char const c : text.substr(0, most)) {
-    if (auto const code = static_cast<unsigned char>(c); code < 0x20 || code >= 0x7f) {
-      out += "\\x";
-      out += digits[code >> 4];
-      out += digits[code & 15U];
-    } else {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-  }
-  out += '"';
-  if (text.size() > most) out += " and " + std::to_string(text.size() - most) + " bytes more";
-  return out;
-}
+std::string safetensors_quoted(std::string_view text);
 
 /// For faults without a byte offset.
 inline constexpr std::uint64_t safetensors_no_place = std::numeric_limits<std::uint64_t>::max();
@@ -41,18 +20,9 @@ inline constexpr std::uint64_t safetensors_no_place = std::numeric_limits<std::u
 inline constexpr char safetensors_mend[] = "Use another copy of the file, or write it again.";
 
 /// Throws FormatError. `part` is the part of the file at `byte`: a tensor, the metadata, or empty.
-[[noreturn]] FRUGAL_INLINE void safetensors_fail(std::string const& file, std::string const& part,
-                                                 std::uint64_t byte, std::string what,
-                                                 std::string why,
-                                                 std::string fix = safetensors_mend) {
-  std::string where = file;
-  if (!part.empty()) where += ", " + part;
-  if (byte != safetensors_no_place) where += ", byte " + std::to_string(byte);
-  throw FormatError({.what = std::move(what),
-                     .where = std::move(where),
-                     .why = std::move(why),
-                     .fix = std::move(fix)});
-}
+[[noreturn]] void safetensors_fail(std::string const& file, std::string const& part,
+                                   std::uint64_t byte, std::string what, std::string why,
+                                   std::string fix = safetensors_mend);
 
 /// "tensor "encoder.weight"", as in errors.
 inline std::string safetensors_tensor(std::string_view name) {
@@ -66,3 +36,7 @@ inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
 inline constexpr std::uint64_t safetensors_length_bytes = 8;
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/safetensors_fault.ipp>
+#endif

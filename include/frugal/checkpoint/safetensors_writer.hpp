@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/in_order.hpp>
 #include <frugal/base/json_writer.hpp>
 #include <frugal/base/utf8.hpp>
-#include <frugal/checkpoint/safetensors_fault.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/inline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +13,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace frugal {
@@ -41,19 +36,8 @@ class SafetensorsWriter {
 
   /// The tensors' bytes must outlive the writer, names and shapes need not; errors call the file
   /// `name`.
-  FRUGAL_INLINE explicit SafetensorsWriter(std::vector<TensorView> tensors,
-                                           Metadata const& metadata = {},
-                                           std::string name = "safetensors")
-      : name_(std::move(name)) {
-    detail::put_in_order(tensors, [](TensorView const& a, TensorView const& b) {
-      return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
-    });
-    for (TensorView const& tensor : tensors) check(tensor);
-    check_names(tensors);
-    write_header(tensors, metadata);
-    data_.reserve(tensors.size());
-    for (TensorView const& tensor : tensors) data_.push_back(tensor.bytes);
-  }
+  explicit SafetensorsWriter(std::vector<TensorView> tensors, Metadata const& metadata = {},
+                             std::string name = "safetensors");
 
   /// The first bytes of the file: the header, after its length.
   std::string_view header() const noexcept { return header_; }
@@ -90,85 +74,18 @@ class SafetensorsWriter {
   static constexpr std::size_t gather_size = std::size_t{64} << 10;
   static constexpr std::size_t gather_most = std::size_t{8} << 10;
 
-  FRUGAL_INLINE void check(TensorView const& tensor) const {
-    auto const bits = tensor_bits(tensor.dtype, tensor.shape);
-    std::string const type(dtype_name(tensor.dtype));
-    if (!bits) {
-      refuse(tensor.name, "the tensor is too large",
-             "the product of its extents does not fit into 64 bits", "Check its shape.");
-    }
-    if (*bits % 8 != 0) {
-      refuse(tensor.name, "the tensor ends within a byte",
-             std::to_string(*bits) + " bits of " + type + " are not a whole number of bytes",
-             "Pad the tensor.");
-    }
-    if (*bits / 8 != tensor.bytes.size()) {
-      refuse(tensor.name, "the tensor's shape does not fit its bytes",
-             "its shape of " + type + " takes " + std::to_string(*bits / 8) + " bytes, and " +
-                 std::to_string(tensor.bytes.size()) + " are given",
-             "Give all bytes of a contiguous tensor, and no others.");
-    }
-    if (tensor.name == detail::safetensors_metadata_key) {
-      refuse(tensor.name, "the tensor has the name of the metadata",
-             "the format reserves that name", "Give the tensor another name.");
-    }
-  }
+  void check(TensorView const& tensor) const;
 
-  FRUGAL_INLINE void check_names(std::vector<TensorView> const& tensors) const {
-    std::vector<std::string_view> names;
-    names.reserve(tensors.size());
-    for (TensorView const& tensor : tensors) names.push_back(tensor.name);
-    detail::put_in_order(names, [](std::string_view a, std::string_view b) { return a < b; });
-    if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-      refuse(*twice, "two tensors have one name", "", "Give each a name of its own.");
-    }
-  }
+  void check_names(std::vector<TensorView> const& tensors) const;
 
-  FRUGAL_INLINE void write_header(std::vector<TensorView> const& tensors,
-                                  Metadata const& metadata) {
-    detail::JsonWriter out(std::string(detail::safetensors_length_bytes, '\0'));
-    out.object();
-    if (!metadata.empty()) {
-      out.key(detail::safetensors_metadata_key).object();
-      for (auto const& [key, value] : metadata) out.add(utf8(key), utf8(value));
-      out.end();
-    }
-    for (TensorView const& tensor : tensors) describe(out, tensor);
-    header_ = out.str();
-    // Padding aligns the first tensor, and by their order all others.
-    header_.resize((header_.size() + 7) / 8 * 8, ' ');
-    std::uint64_t const length = header_.size() - detail::safetensors_length_bytes;
-    if (length > detail::safetensors_most_header) {
-      detail::safetensors_fail(name_, "", detail::safetensors_no_place, "the header is too large",
-                               std::to_string(tensors.size()) + " tensors and the metadata take " +
-                                   std::to_string(length) + " bytes, and 100000000 are allowed",
-                               "Write several files, or less metadata.");
-    }
-    std::memcpy(header_.data(), &length, sizeof length);
-  }
+  void write_header(std::vector<TensorView> const& tensors, Metadata const& metadata);
 
-  FRUGAL_INLINE void describe(detail::JsonWriter& out, TensorView const& tensor) {
-    out.key(utf8(tensor.name)).object().add("dtype", dtype_name(tensor.dtype));
-    out.key("shape").array();
-    for (std::uint64_t const extent : tensor.shape) out.value(extent);
-    out.end().key("data_offsets").array().value(data_size_);
-    data_size_ += tensor.bytes.size();
-    out.value(data_size_).end().end();
-  }
+  void describe(detail::JsonWriter& out, TensorView const& tensor);
 
-  FRUGAL_INLINE std::string_view utf8(std::string_view text) const {
-    if (detail::is_utf8(text)) return text;
-    detail::safetensors_fail(
-        name_, "", detail::safetensors_no_place, "a name or a text of the metadata is not UTF-8",
-        "it reads " + detail::safetensors_quoted(text), "Give it in UTF-8, as JSON demands.");
-  }
+  std::string_view utf8(std::string_view text) const;
 
-  [[noreturn]] FRUGAL_INLINE void refuse(std::string_view tensor, std::string what, std::string why,
-                                         std::string fix) const {
-    detail::safetensors_fail(name_, detail::safetensors_tensor(tensor),
-                             detail::safetensors_no_place, std::move(what), std::move(why),
-                             std::move(fix));
-  }
+  [[noreturn]] void refuse(std::string_view tensor, std::string what, std::string why,
+                           std::string fix) const;
 
   std::string name_;
   std::string header_;  ///< preceded by its length
@@ -177,3 +94,7 @@ class SafetensorsWriter {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/safetensors_writer.ipp>
+#endif

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json.hpp>
-#include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace frugal::detail {
 
 /// "model-00002-of-00003.safetensors" for the second of three files in place of "model.safetensors".
-FRUGAL_INLINE std::string shard_name(std::string_view one, std::size_t i, std::size_t count) {
-  char numbers[64];
-  std::snprintf(numbers, sizeof numbers, "-%05zu-of-%05zu", i + 1, count);
-  std::size_t const dot = one.rfind('.');
-  return std::string(one.substr(0, dot)) + numbers + std::string(one.substr(dot));
-}
+std::string shard_name(std::string_view one, std::size_t i, std::size_t count);
 
 /// Which file of a folder has which tensor, where several files have the tensors of one: the index
 /// that Hugging Face writes beside them.
@@ -40,54 +26,13 @@ struct TensorIndex {
   std::map<std::string, std::string> weight_map{};  ///< tensor to file, in the folder of the index
   std::uint64_t total_size = 0;                     ///< bytes of the tensors; not read
 
-  [[noreturn]] FRUGAL_INLINE void refuse(std::string why) const {
-    throw FormatError({.what = "the index of the weights is damaged, or does not fit its files",
-                       .where = path.string(),
-                       .why = std::move(why),
-                       .fix = "Copy the folder again from where the model came from, with all of "
-                              "its files."});
-  }
+  [[noreturn]] void refuse(std::string why) const;
 
   /// FormatError for an index without "metadata" or "weight_map", and for one that names a file
   /// outside of its folder: nothing there belongs to the model.
-  FRUGAL_INLINE static TensorIndex read(std::filesystem::path const& path) {
-    TensorIndex index{.path = path};
-    JsonError error;
-    std::optional<Json> const all = Json::parse(read_whole_file(path), &error);
-    if (!all || !all->is(Json::Kind::object)) {
-      index.refuse("it is not a JSON object" +
-                   (all ? std::string() : ": byte " + std::to_string(error.at)));
-    }
-    Json const* const metadata = all->find("metadata");
-    if (metadata == nullptr || !metadata->is(Json::Kind::object)) {
-      index.refuse("it has no \"metadata\"");
-    }
-    Json const* const size = metadata->find("total_size");
-    if (size == nullptr || !size->as_double()) {
-      index.refuse("its \"metadata\" has no number \"total_size\"");
-    }
-    Json const* const map = all->find("weight_map");
-    if (map == nullptr || !map->is(Json::Kind::object)) index.refuse("it has no \"weight_map\"");
-    for (Json const& item : map->items()) {
-      if (!item.is(Json::Kind::text) || !is_within(item.text())) {
-        index.refuse("'" + item.name() + "' is in \"" + item.text() +
-                     "\", which is no file of the folder");
-      }
-      if (!index.weight_map.emplace(item.name(), item.text()).second) {
-        index.refuse("'" + item.name() + "' is there twice");
-      }
-    }
-    return index;
-  }
+  static TensorIndex read(std::filesystem::path const& path);
 
-  FRUGAL_INLINE std::string text() const {
-    JsonWriter out;
-    out.object(JsonLayout::lines);
-    out.key("metadata").object().add("total_size", total_size).end();
-    out.key("weight_map").object();
-    for (auto const& [name, file] : weight_map) out.add(name, file);
-    return out.str("\n");
-  }
+  std::string text() const;
 
   std::set<std::string> files() const {
     std::set<std::string> all;
@@ -97,11 +42,11 @@ struct TensorIndex {
 
  private:
   /// Links are not followed: caches keep a model's files elsewhere, and link to them.
-  FRUGAL_INLINE static bool is_within(std::filesystem::path const& file) {
-    return !file.empty() && file.is_relative() && file.has_filename() &&
-           std::none_of(file.begin(), file.end(),
-                        [](std::filesystem::path const& part) { return part == ".."; });
-  }
+  static bool is_within(std::filesystem::path const& file);
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/checkpoint/tensor_index.ipp>
+#endif

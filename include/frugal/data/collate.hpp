@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
 #include <frugal/data/fields_batch.hpp>
 #include <frugal/data/page_locked_batches.hpp>
 #include <frugal/data/sample_names.hpp>

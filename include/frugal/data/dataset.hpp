@@ -2,9 +2,9 @@
 // Shapes: B samples in a batch, ... whatever one sample has.
 #pragma once
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/collate.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/tensor_dataset.hpp>

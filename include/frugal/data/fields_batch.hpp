@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/data/named_tensors.hpp>
 
 namespace frugal {

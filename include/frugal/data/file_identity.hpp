@@ -2,8 +2,7 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/data_identity.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,10 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ios>
-#include <span>
 #include <string>
-#include <system_error>
-#include <vector>
 
 namespace frugal::detail {
 
@@ -39,25 +35,10 @@ class FilesIdentity {
         read_(read) {}
 
   /// `name`: without the folder that may move.
-  FRUGAL_INLINE void add(std::filesystem::path const& path, std::string const& name) {
-    update(names_, name);
-    std::size_t const at = files_++;
-    if (at % sized_ != 0) return;
-    std::error_code error;
-    std::uint64_t const size = std::filesystem::file_size(path, error);
-    std::uint64_t const bytes = error ? 0 : size;
-    bytes_ += bytes;
-    names_.update(std::as_bytes(std::span(&bytes, 1)));
-    if (at % opened_ == 0) read(path, bytes);
-  }
+  void add(std::filesystem::path const& path, std::string const& name);
   void add(std::filesystem::path const& path) { add(path, path.filename().string()); }
 
-  FRUGAL_INLINE void identify(DataIdentity& to) const {
-    to.add("files", std::to_string(files_) + ", " + std::to_string(bytes_) + " bytes" +
-                        (sized_ == 1 ? "" : " in some of them") + ", hash of names and sizes " +
-                        hex_of(names_.digest()));
-    to.add("content", "hash " + hex_of(content_.digest()));
-  }
+  void identify(DataIdentity& to) const;
 
  private:
   static constexpr std::uint64_t block = std::uint64_t{16} << 10, blocks = 4;
@@ -67,32 +48,10 @@ class FilesIdentity {
     return std::max<std::size_t>(1, (of + most - 1) / most);
   }
 
-  FRUGAL_INLINE static void update(Hash& hash, std::string const& text) {
-    std::uint64_t const size = text.size();
-    hash.update(std::as_bytes(std::span(&size, 1)));
-    hash.update(std::as_bytes(std::span(text)));
-  }
+  static void update(Hash& hash, std::string const& text);
 
-  FRUGAL_INLINE void read(std::filesystem::path const& path, std::uint64_t bytes) {
-    std::ifstream file(path, std::ios::binary);
-    if (read_ == ReadOf::whole || bytes <= block * blocks) return read(file, 0, bytes);
-    for (std::uint64_t i = 0; i < blocks; ++i) {
-      read(file, (bytes - block) * i / (blocks - 1), block);
-    }
-  }
-  FRUGAL_INLINE void read(std::ifstream& file, std::uint64_t begin, std::uint64_t bytes) {
-    std::vector<char> buffer(
-        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20)));
-    file.seekg(static_cast<std::streamoff>(begin));
-    while (bytes > 0 && file) {
-      auto const wanted =
-          static_cast<std::streamsize>(std::min<std::uint64_t>(bytes, buffer.size()));
-      file.read(buffer.data(), wanted);
-      auto const got = static_cast<std::size_t>(file.gcount());
-      content_.update(std::as_bytes(std::span(buffer).first(got)));
-      bytes -= got;
-    }
-  }
+  void read(std::filesystem::path const& path, std::uint64_t bytes);
+  void read(std::ifstream& file, std::uint64_t begin, std::uint64_t bytes);
 
   std::size_t sized_;   // each of which the size is asked
   std::size_t opened_;  // each of which the content is read
@@ -104,3 +63,7 @@ class FilesIdentity {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/file_identity.ipp>
+#endif

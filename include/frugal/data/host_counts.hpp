@@ -2,8 +2,7 @@
 // Shapes: B samples.
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
 
 #include <ATen/ATen.h>
 
@@ -12,12 +11,7 @@
 namespace frugal::detail {
 
 /// The sum of an int64 tensor on the host: a loop, so that a step dispatches no operator for it.
-FRUGAL_INLINE std::int64_t host_sum(at::Tensor const& numbers) {
-  auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
-  std::int64_t sum = 0;
-  for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];
-  return sum;
-}
+std::int64_t host_sum(at::Tensor const& numbers);
 
 /// A part of a batch whose `lengths` and `counts` [B] stay on the host, so that its each_tensor
 /// does not name them: the part has that part of both.
@@ -30,3 +24,7 @@ B narrow_with_counts(B const& batch, std::int64_t begin, std::int64_t count) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/host_counts.ipp>
+#endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/own_memory.hpp>
-#include <frugal/data/sample_set.hpp>
-#include <frugal/data/sampling/order.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/data/wrapped_source.hpp>
 
 #include <ATen/ATen.h>

@@ -8,9 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include <frugal/data/fields.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/fields.hpp>
 
 namespace frugal {
 
@@ -21,16 +19,7 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 namespace detail {
 
 /// DataError if there is none of that name; says which there are.
-FRUGAL_INLINE at::Tensor const& field_in(NamedTensors const& fields, std::string const& name) {
-  auto const found = fields.find(name);
-  if (found != fields.end()) return found->second;
-  std::string known;
-  for (auto const& [key, tensor] : fields) known += (known.empty() ? "'" : ", '") + key + "'";
-  throw DataError({.what = "the batch has no field '" + name + "'",
-                   .where = "field",
-                   .why = known.empty() ? "it has none" : "its fields are " + known,
-                   .fix = "Give every sample an entry of that name."});
-}
+at::Tensor const& field_in(NamedTensors const& fields, std::string const& name);
 
 /// A sample or a batch with a member for fields.
 template <class B>
@@ -63,3 +52,7 @@ NamedTensors fields_of(S const& sample) {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/named_tensors.ipp>
+#endif

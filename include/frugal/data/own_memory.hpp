@@ -5,18 +5,13 @@
 
 #include <type_traits>
 
-#include <frugal/data/each_tensor.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/each_tensor.hpp>
 
 namespace frugal::detail {
 
 /// Whether the memory of a tensor is not its own: a set's tensor or a view of it, or memory that
 /// LibTorch did not allocate, such as a mapped file, which may be read-only.
-FRUGAL_INLINE bool shares_memory(at::Tensor const& tensor) {
-  if (!tensor.defined() || !tensor.has_storage()) return false;
-  return tensor.use_count() > 1 || tensor.storage().use_count() > 1 ||
-         tensor.storage().allocator() == nullptr;
-}
+bool shares_memory(at::Tensor const& tensor);
 
 /// Copies the tensors of a sample or a batch whose memory is shared: a function that writes into
 /// them would change the set for all later epochs, or end the process.
@@ -32,3 +27,7 @@ void own_memory(B& batch) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/own_memory.ipp>
+#endif

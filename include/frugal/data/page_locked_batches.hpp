@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/each_tensor.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/each_tensor.hpp>
 
 namespace frugal::detail {
 
@@ -32,21 +31,10 @@ class [[nodiscard]] PageLockedBatches {
 
 /// Whether there is a device that copies from page-locked memory. LibTorch keeps such memory in a
 /// pool, and uses it again once the copies from it are done.
-FRUGAL_INLINE bool has_page_locked_memory() {
-  auto const device = at::getAccelerator(/*checked=*/false);
-  if (!device || !c10::impl::hasDeviceGuardImpl(*device)) return false;
-  return c10::impl::getDeviceGuardImpl(*device)->deviceCount() > 0;
-}
+bool has_page_locked_memory();
 
 /// Tensors of one shape, [...] each, as one [B, ...].
-FRUGAL_INLINE at::Tensor stack_samples(std::vector<at::Tensor> const& samples) {
-  if (!page_locked_batches || !samples[0].is_cpu()) return at::stack(samples);
-  at::DimVector sizes(samples[0].sizes());
-  sizes.insert(sizes.begin(), static_cast<std::int64_t>(samples.size()));
-  at::Tensor out = at::empty(sizes, samples[0].options().pinned_memory(true));
-  at::stack_out(out, samples);
-  return out;
-}
+at::Tensor stack_samples(std::vector<at::Tensor> const& samples);
 
 /// Moves what does not lie in page-locked memory yet there; a batch whose tensors are not known
 /// stays where it is.
@@ -60,3 +48,7 @@ void lock_pages(B& batch) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/page_locked_batches.ipp>
+#endif

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/each_tensor.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/data/collate.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/dataset.hpp>
-#include <frugal/data/each_tensor.hpp>
-#include <frugal/data/fields.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/tensor_identity.hpp>
 
 namespace frugal {
 

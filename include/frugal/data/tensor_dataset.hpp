@@ -2,19 +2,15 @@
 // Shapes: N samples in the set, B in a batch, ... whatever one sample has.
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/tensor_identity.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,34 +20,11 @@ namespace frugal {
 namespace detail {
 
 /// A tensor of a set that lies in memory whole, without its gradient.
-FRUGAL_INLINE at::Tensor resident(at::Tensor tensor, std::string const& name) {
-  if (!tensor.defined() || tensor.dim() == 0) {
-    throw ShapeError({.what = name + " has no first dimension to take samples from",
-                      .where = tensor.defined() ? "shape []" : "an undefined tensor",
-                      .why = "",
-                      .fix = "Give a tensor of shape [samples, ...]."});
-  }
-  if (tensor.requires_grad()) return tensor.detach();
-  return tensor;
-}
+at::Tensor resident(at::Tensor tensor, std::string const& name);
 
 /// Another tensor of such a set, `name`, has the data's samples and device.
-FRUGAL_INLINE void require_resident_alike(at::Tensor const& data, at::Tensor const& other,
-                                          std::string const& name) {
-  if (data.size(0) != other.size(0)) {
-    throw ShapeError({.what = "data and " + name + " differ in length",
-                      .where = "data " + shape_text(data) + ", " + name + " " + shape_text(other),
-                      .why = "the first dimension counts samples in both",
-                      .fix = "Give one " + name + " per sample."});
-  }
-  if (data.device() != other.device()) {
-    throw DataError(
-        {.what = "data and " + name + " are on two devices",
-         .where = "data on " + data.device().str() + ", " + name + " on " + other.device().str(),
-         .why = "",
-         .fix = "Move both to one of them."});
-  }
-}
+void require_resident_alike(at::Tensor const& data, at::Tensor const& other,
+                            std::string const& name);
 
 }  // namespace detail
 
@@ -79,25 +52,7 @@ class TensorDataset {
 
   void seek(Cursor const& cursor) { pass_.seek(cursor); }
 
-  FRUGAL_INLINE std::optional<Batch> next() {
-    Pass::Slice const slice = pass_.advance();
-    if (slice.count == 0) return std::nullopt;
-    auto const first = static_cast<std::int64_t>(slice.first);
-    auto const count = static_cast<std::int64_t>(slice.count);
-    if (!pass_.shuffles()) {
-      return Batch{data_.slice(first, count), target_.slice(first, count)};
-    }
-    indices_.resize(slice.count);
-    pass_.indices(slice, std::span(indices_));
-    if (data_.by_blocks() && target_.by_blocks()) {
-      return Batch{data_.gather(indices_), target_.gather(indices_)};
-    }
-    // Pageable memory is staged before an asynchronous copy comes back: no wait for the device,
-    // and nothing that the next batch could overwrite.
-    at::Tensor const index_B =
-        at::tensor(indices_).to(data_.tensor().device(), /*non_blocking=*/true);
-    return Batch{data_.gather(index_B), target_.gather(index_B)};
-  }
+  std::optional<Batch> next();
 
   /// Passes over a batch; returns its samples, 0 at the end of the epoch.
   std::uint64_t skip() { return pass_.advance().count; }
@@ -107,11 +62,7 @@ class TensorDataset {
   std::int64_t batch_size() const { return pass_.loading().batch; }
 
   /// Reads every byte once, at the speed of memory.
-  FRUGAL_INLINE void identify(DataIdentity& to) const {
-    pass_.identify(to);
-    to.add("data", detail::tensor_identity(data_.tensor()));
-    to.add("target", detail::tensor_identity(target_.tensor()));
-  }
+  void identify(DataIdentity& to) const;
 
   at::Tensor const& data() const { return data_.tensor(); }
   at::Tensor const& target() const { return target_.tensor(); }
@@ -129,3 +80,7 @@ class TensorDataset {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/tensor_dataset.ipp>
+#endif

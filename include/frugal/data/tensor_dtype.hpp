@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <frugal/checkpoint/dtype.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -36,18 +35,12 @@ inline constexpr std::array<std::pair<at::ScalarType, Dtype>, 19> stored_types{{
     {at::ScalarType::Float8_e5m2fnuz, Dtype::f8_e5m2fnuz},
 }};
 
-FRUGAL_INLINE std::optional<Dtype> stored_type(at::ScalarType type) {
-  for (auto const& [torch, stored] : stored_types) {
-    if (torch == type) return stored;
-  }
-  return std::nullopt;
-}
+std::optional<Dtype> stored_type(at::ScalarType type);
 
-FRUGAL_INLINE std::optional<at::ScalarType> torch_type(Dtype type) {
-  for (auto const& [torch, stored] : stored_types) {
-    if (stored == type) return torch;
-  }
-  return std::nullopt;
-}
+std::optional<at::ScalarType> torch_type(Dtype type);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/tensor_dtype.ipp>
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/source.hpp>
 
 #include <cstdint>
 #include <string>

@@ -2,13 +2,9 @@
 // Shapes: B samples, C classes, ... whatever one sample has.
 #pragma once
 
-#include <ATen/ATen.h>
-
-#include <cstdint>
 #include <string_view>
 
 #include <frugal/core/run/objective.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -37,7 +33,7 @@ class Accuracy {
     right_.reduce(sum);
     labels_.reduce(sum);
   }
-  FRUGAL_INLINE double result() const { return right_.value() / labels_.counted(name); }
+  double result() const;
   template <class Archive>
   void persist(Archive& archive) {
     right_.persist(archive, "right");
@@ -50,3 +46,7 @@ class Accuracy {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/accuracy.ipp>
+#endif

@@ -5,11 +5,8 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -19,26 +16,11 @@ namespace frugal::detail {
 class ClassTable {
  public:
   /// Throws MetricError where a batch has another number of classes than those before.
-  FRUGAL_INLINE void require(std::int64_t classes, std::string_view metric) {
-    if (classes_ == 0) classes_ = classes;
-    if (classes_ == classes) return;
-    throw MetricError(
-        {.what = "the number of classes changes from batch to batch",
-         .where = "metric " + std::string(metric),
-         .why = "it was " + std::to_string(classes_) + ", and is " + std::to_string(classes),
-         .fix = "Return logits [B, C, ...] of one C from the objective."});
-  }
-  FRUGAL_INLINE void add(at::Tensor const& counts, at::Tensor const& outside) {
-    counts_.add(counts);
-    outside_.add(outside);
-  }
+  void require(std::int64_t classes, std::string_view metric);
+  void add(at::Tensor const& counts, at::Tensor const& outside);
 
   /// In host memory; undefined where no batch was seen. MetricError where a label was no class.
-  FRUGAL_INLINE at::Tensor on_host(std::string_view metric) const {
-    double const outside = outside_.value();
-    if (outside != 0) refuse_labels(static_cast<std::int64_t>(outside), classes_, metric);
-    return counts_.on_host();
-  }
+  at::Tensor on_host(std::string_view metric) const;
   std::int64_t classes() const { return classes_; }
 
   template <class Sum>
@@ -66,12 +48,7 @@ struct Countable {
   at::Tensor weight;     ///< [N] int64, 0 or 1
   at::Tensor outside;    ///< scalar int64: labels that are no class, and not left out
 };
-FRUGAL_INLINE Countable countable(Decisions const& all) {
-  at::Tensor const inside = all.labels.ge(0).logical_and_(all.labels.lt(all.classes));
-  at::Tensor const outside = inside.logical_not().logical_and_(all.labels.ne(ignored_label));
-  at::Tensor const weight = inside.to(at::kLong);
-  return {all.predicted, all.labels * weight, weight, outside.sum()};
-}
+Countable countable(Decisions const& all);
 
 /// `weight` added up at `index`, both [N]: [size]. No wait, which bincount makes.
 inline at::Tensor counted_at(at::Tensor const& index, at::Tensor const& weight, std::int64_t size) {
@@ -79,3 +56,7 @@ inline at::Tensor counted_at(at::Tensor const& index, at::Tensor const& weight, 
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/class_counts.ipp>
+#endif

@@ -2,13 +2,10 @@
 // Shapes: C classes.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <string_view>
 
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/class_counts.hpp>
 #include <frugal/metrics/decisions.hpp>
 
@@ -40,23 +37,7 @@ class ConfusionMatrix {
   void reduce(Sum&& sum) {
     table_.reduce(sum);
   }
-  FRUGAL_INLINE Metrics result() const {
-    at::Tensor counts = table_.on_host(name);
-    if (!counts.defined()) counts = at::zeros({0, 0}, at::kDouble);
-    at::Tensor const labels = counts.sum(1);
-    at::Tensor const right = counts.diagonal();
-    at::Tensor const there = labels.gt(0);
-    Metrics found;
-    found.set("balanced_accuracy",
-              right.masked_select(there).div(labels.masked_select(there)).mean().item<double>());
-    // Without a division by the number of decisions: small counts stay whole numbers.
-    double const all = labels.sum().item<double>();
-    double const by_chance = labels.dot(counts.sum(0)).item<double>();
-    double const agreed = right.sum().item<double>();
-    found.set("cohen_kappa", (all * agreed - by_chance) / (all * all - by_chance));
-    found.set_table(name, counts.to(at::kLong));
-    return found;
-  }
+  Metrics result() const;
   template <class Archive>
   void persist(Archive& archive) {
     table_.persist(archive);
@@ -67,3 +48,7 @@ class ConfusionMatrix {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/confusion_matrix.ipp>
+#endif

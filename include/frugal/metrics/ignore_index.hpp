@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/metrics/decisions.hpp>
 
 namespace frugal {

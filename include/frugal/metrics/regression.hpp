@@ -5,13 +5,9 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <limits>
-#include <string>
 #include <string_view>
 
 #include <frugal/core/run/objective.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/tally.hpp>
 
@@ -40,10 +36,7 @@ Values values_of(Loss const& loss, B const& batch, std::string_view metric) {
 /// The mean of something over all values.
 class MeanOfValues {
  public:
-  FRUGAL_INLINE void add(at::Tensor const& each) {
-    sum_.add(each.sum());
-    count_.add(static_cast<double>(each.numel()));
-  }
+  void add(at::Tensor const& each);
   template <class Sum>
   void reduce(Sum&& sum) {
     sum_.reduce(sum);
@@ -158,14 +151,7 @@ class R2 {
     mean_ = mean_D;
     samples_ = all;
   }
-  FRUGAL_INLINE double result() const {
-    if (samples_ < 2) return std::numeric_limits<double>::quiet_NaN();
-    at::Tensor const squares = squares_.cpu();
-    at::Tensor const residual = residual_.cpu();
-    // 1 or 0, and NaN of a NaN prediction.
-    at::Tensor const constant = residual.eq(0).to(at::kDouble) + residual * 0;
-    return at::where(squares.eq(0), constant, 1 - residual / squares).mean().item<double>();
-  }
+  double result() const;
   template <class Archive>
   void persist(Archive& archive) {
     archive("samples", samples_);
@@ -175,23 +161,17 @@ class R2 {
   }
 
  private:
-  [[noreturn]] FRUGAL_INLINE void refuse(std::int64_t values) const {
-    throw MetricError(
-        {.what = "the number of values a sample changes from batch to batch",
-         .where = "metric r2",
-         .why = "it was " + std::to_string(mean_.numel()) + ", and is " + std::to_string(values),
-         .fix = "R2 is a mean over the values of a sample: give each sample as many."});
-  }
+  [[noreturn]] void refuse(std::int64_t values) const;
 
   // A run may go on on another device.
-  FRUGAL_INLINE void move_to(at::Device device) {
-    mean_ = mean_.to(device);
-    squares_ = squares_.to(device);
-    residual_ = residual_.to(device);
-  }
+  void move_to(at::Device device);
 
   double samples_ = 0;
   at::Tensor mean_, squares_, residual_;  ///< [D]
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/regression.ipp>
+#endif

@@ -16,7 +16,6 @@
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/precision_recall.hpp>
 
@@ -33,30 +32,10 @@ class RankedPairs {
     bool positive;
   };
 
-  FRUGAL_INLINE explicit RankedPairs(std::vector<Scored>& scores) {
-    for (Scored const& each : scores) {
-      has_nan_ = has_nan_ || std::isnan(each.score);
-      ++(each.positive ? positives_ : negatives_);
-    }
-    if (has_nan_) return;
-    std::sort(scores.begin(), scores.end(),
-              [](Scored const& a, Scored const& b) { return a.score < b.score; });
-    std::uint64_t below = 0;
-    for (auto at = scores.begin(); at != scores.end();) {
-      std::uint64_t equal[2] = {0, 0};
-      double const score = at->score;
-      for (; at != scores.end() && at->score == score; ++at) ++equal[at->positive ? 1 : 0];
-      twice_ += equal[1] * (2 * below + equal[0]);
-      below += equal[0];
-    }
-  }
+  explicit RankedPairs(std::vector<Scored>& scores);
 
   /// NaN where a score is, and where there is no pair.
-  FRUGAL_INLINE double area() const {
-    if (has_nan_) return std::numeric_limits<double>::quiet_NaN();
-    return static_cast<double>(twice_) /
-           (2 * static_cast<double>(positives_) * static_cast<double>(negatives_));
-  }
+  double area() const;
 
  private:
   bool has_nan_ = false;
@@ -243,3 +222,7 @@ class RocAuc {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/roc_auc.ipp>
+#endif

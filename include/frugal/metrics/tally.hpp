@@ -3,11 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <cstdint>
 #include <string>
-#include <utility>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -18,14 +14,7 @@ namespace frugal::detail {
 class Tally {
  public:
   void add(double here) { host_ += here; }
-  FRUGAL_INLINE void add(at::Tensor const& scalar) {
-    if (scalar.is_cpu()) {
-      host_ += number(scalar);
-    } else {
-      at::Tensor const part = scalar.to(at::kDouble);
-      device_ = device_.defined() ? device_.to(part.device()) + part : part;
-    }
-  }
+  void add(at::Tensor const& scalar);
 
   /// What was added on the host.
   double on_host() const { return host_; }
@@ -49,19 +38,8 @@ class Tally {
  private:
   // The two types that metrics make of a batch are read without a dispatch. Through the untyped
   // pointer: see host_scalar in core/run/loss_accumulator.hpp.
-  FRUGAL_INLINE static double number(at::Tensor const& scalar) {
-    if (scalar.scalar_type() == at::kLong) {
-      return static_cast<double>(*static_cast<std::int64_t const*>(scalar.const_data_ptr()));
-    }
-    if (scalar.scalar_type() == at::kDouble) {
-      return *static_cast<double const*>(scalar.const_data_ptr());
-    }
-    return scalar.item<double>();
-  }
-  FRUGAL_INLINE void set(double all) {
-    host_ = all;
-    device_ = at::Tensor();
-  }
+  static double number(at::Tensor const& scalar);
+  void set(double all);
 
   double host_ = 0;
   at::Tensor device_;
@@ -71,11 +49,7 @@ class Tally {
 /// where it lies. All parts have one shape.
 class TensorTally {
  public:
-  FRUGAL_INLINE void add(at::Tensor const& part) {
-    at::Tensor const exact = part.to(at::kDouble);
-    // A run may have moved to another device since the last part.
-    sum_ = sum_.defined() ? sum_.to(exact.device()) + exact : exact;
-  }
+  void add(at::Tensor const& part);
   bool defined() const { return sum_.defined(); }
   at::Tensor const& sum() const { return sum_; }
   /// Waits for the device if it lies there.
@@ -96,3 +70,7 @@ class TensorTally {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/metrics/tally.ipp>
+#endif

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,23 +20,20 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/hash.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/cache/cache_key.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/described_transform.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/cache/offline.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/collate_then.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/described_transform.hpp>
 #include <frugal/data/loading/load_batch.hpp>
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/distil/cache_folder.hpp>
 #include <frugal/model/distil/taught_batch.hpp>
 #include <frugal/model/distil/teacher.hpp>
@@ -80,39 +76,11 @@ SampleKey key_of_entry(std::uint64_t entry) {
   return key;
 }
 
-[[noreturn]] FRUGAL_INLINE void refuse_cut(std::string what, std::string why, std::string fix) {
-  throw SettingsError({.what = std::move(what),
-                       .where = "TeacherCacheSettings",
-                       .why = std::move(why),
-                       .fix = std::move(fix)});
-}
+[[noreturn]] void refuse_cut(std::string what, std::string why, std::string fix);
 
 /// Outputs [B, J, C, ...] as they are kept, by name: "teacher", and of the top K "classes".
-FRUGAL_INLINE std::map<std::string, at::Tensor> kept_outputs(at::Tensor const& all_BJC,
-                                                             TeacherCacheSettings const& settings) {
-  auto const stored = [&](at::Tensor const& exact) {
-    at::Tensor kept = exact.to(settings.type);
-    if (exact.isfinite().equal(kept.isfinite())) return kept.cpu().contiguous();
-    throw DataError({.what = "an output of the teacher does not fit the type of the cache",
-                     .where = "TeacherCacheSettings::type",
-                     .why = std::string(at::toString(settings.type)) + " ends before " +
-                            std::to_string(exact.abs().max().item<double>()),
-                     .fix = "Set kBFloat16, or kFloat."});
-  };
-  if (settings.top_k == 0) return {{"teacher", stored(all_BJC)}};
-  if (all_BJC.dim() < 3 || settings.top_k >= all_BJC.size(2)) {
-    refuse_cut("top_k is " + std::to_string(settings.top_k),
-               "the teacher has " + std::to_string(all_BJC.dim() < 3 ? 1 : all_BJC.size(2)) +
-                   " classes, and those that are left are one outcome more",
-               "Give fewer, or 0 for all of them.");
-  }
-  at::Tensor const log = at::log_softmax(at_least_float(all_BJC) / settings.temperature, 2);
-  auto const [values, classes] = log.topk(settings.top_k, 2);
-  at::Tensor const others = log.scatter(2, classes, -std::numeric_limits<double>::infinity())
-                                .logsumexp({2}, /*keepdim=*/true);
-  return {{"classes", classes.to(at::kInt).cpu().contiguous()},
-          {"teacher", at::cat({values, others}, 2).to(settings.type).cpu().contiguous()}};
-}
+std::map<std::string, at::Tensor> kept_outputs(at::Tensor const& all_BJC,
+                                               TeacherCacheSettings const& settings);
 
 }  // namespace detail
 
@@ -340,3 +308,7 @@ template <class Set, class Teachers, class Collate>
 CachedTeacher(Set, Teachers const&, TeacherCacheSettings, Collate) -> CachedTeacher<Set, Collate>;
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/cached_teacher.ipp>
+#endif

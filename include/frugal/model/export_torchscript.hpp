@@ -10,15 +10,11 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -29,8 +25,6 @@
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -71,22 +65,8 @@ class DataDependence {
     return innermost;
   }
   // The former function cannot be asked for; outside of an export this does what it did.
-  FRUGAL_INLINE static void warned(std::string const& text) {
-    if (DataDependence* const here = current()) {
-      here->note(text);
-    } else {
-      TORCH_WARN(text);
-    }
-  }
-  FRUGAL_INLINE static std::unique_ptr<at::ObserverContext> called(at::RecordFunction const& call) {
-    std::string_view const name = call.name();
-    for (char const* each : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero",
-                             "aten::equal", "aten::allclose"}) {
-      if (name != each || current() == nullptr) continue;
-      current()->note("it calls " + std::string(name) + ", whose result is that of the example");
-    }
-    return nullptr;
-  }
+  static void warned(std::string const& text);
+  static std::unique_ptr<at::ObserverContext> called(at::RecordFunction const& call);
   void note(std::string why) {
     if (why_.empty()) why_ = std::move(why);
   }
@@ -98,114 +78,32 @@ class DataDependence {
 
 /// A scripted module with the parameters, buffers and children of a module, by their names. It
 /// shares the tensors, by which the tracer knows them.
-FRUGAL_INLINE torch::jit::Module scripted_like(
-    torch::nn::Module const& module, std::shared_ptr<torch::jit::CompilationUnit> const& unit) {
-  torch::jit::Module made(c10::QualifiedName("__torch__.frugal.Exported"), unit,
-                          /*shouldMangle=*/true);
-  made.register_attribute("training", c10::BoolType::get(), false);
-  for (auto const& item : module.named_parameters(/*recurse=*/false)) {
-    if (item.value().defined()) made.register_parameter(item.key(), item.value(), false);
-  }
-  for (auto const& item : module.named_buffers(/*recurse=*/false)) {
-    if (item.value().defined()) made.register_buffer(item.key(), item.value());
-  }
-  for (auto const& item : module.named_children()) {
-    made.register_module(item.key(), scripted_like(*item.value(), unit));
-  }
-  return made;
-}
+torch::jit::Module scripted_like(torch::nn::Module const& module,
+                                 std::shared_ptr<torch::jit::CompilationUnit> const& unit);
 
-[[noreturn]] FRUGAL_INLINE void refuse_export(std::string what, std::string why, std::string fix) {
-  throw ModuleError({.what = std::move(what),
-                     .where = "export_torchscript",
-                     .why = std::move(why),
-                     .fix = std::move(fix)});
-}
+[[noreturn]] void refuse_export(std::string what, std::string why, std::string fix);
 
 /// Weights in INT8 and NF4 are multiplied by kernels of frugal: a trace would have their memory in place
 /// of their results, and a check may find there what the last call has left.
-FRUGAL_INLINE void require_seen_by_tracer(torch::nn::Module const& root) {
-  for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
-    if (dynamic_cast<ComputesUnseen const*>(item.value().get()) == nullptr) continue;
-    refuse_export(
-        "the layer of '" + item.key() + "' computes with a kernel of frugal",
-        "it is quantised (quantise<INT8>, convert, Base<NF4>), and TorchScript has no such "
-        "operator",
-        "Export the module before it is quantised, or quantise in Python.");
-  }
-}
+void require_seen_by_tracer(torch::nn::Module const& root);
 
 /// All tensors of an output.
-FRUGAL_INLINE std::vector<at::Tensor> tensors_in(c10::IValue const& value) {
-  if (value.isTensor()) return {value.toTensor()};
-  std::vector<at::Tensor> all;
-  for (c10::IValue const& each : value.toTupleRef().elements()) {
-    for (at::Tensor const& tensor : tensors_in(each)) all.push_back(tensor);
-  }
-  return all;
-}
+std::vector<at::Tensor> tensors_in(c10::IValue const& value);
 
-FRUGAL_INLINE bool agree(c10::IValue const& one, c10::IValue const& other) {
-  auto const left = tensors_in(one);
-  auto const right = tensors_in(other);
-  return std::ranges::equal(left, right, [](at::Tensor const& a, at::Tensor const& b) {
-    if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
-    if (b.numel() == 0) return true;
-    // Small outputs are compared as closely as others.
-    at::Tensor const size = b.is_complex() ? b.abs() : b.to(at::kDouble).nan_to_num(0, 0, 0).abs();
-    double const nothing = std::min(1e-5, 1e-4 * size.max().item<double>());
-    return at::allclose(a, b, 1e-4, nothing, /*equal_nan=*/true);
-  });
-}
+bool agree(c10::IValue const& one, c10::IValue const& other);
 
 /// Traces and checks a module that is in evaluation mode. `run` is its forward.
 class TorchscriptExport {
  public:
   using Run = std::function<c10::IValue(TensorStack const&)>;
 
-  FRUGAL_INLINE static torch::jit::Module of(torch::nn::Module const& module, Run run,
-                                             TensorStack const& example,
-                                             TorchscriptOptions const& options) {
-    TorchscriptExport const task(std::move(run));
-    use_interception();
-    torch::jit::Module made = task.trace(module, example);
-    task.check(made, example, options);
-    return made;
-  }
+  static torch::jit::Module of(torch::nn::Module const& module, Run run, TensorStack const& example,
+                               TorchscriptOptions const& options);
 
  private:
   explicit TorchscriptExport(Run run) : run_(std::move(run)) {}
 
-  FRUGAL_INLINE torch::jit::Module trace(torch::nn::Module const& module,
-                                         TensorStack const& example) const {
-    auto const unit = std::make_shared<torch::jit::CompilationUnit>();
-    torch::jit::Module made = scripted_like(module, unit);
-    DataDependence const dependence;
-    std::shared_ptr<torch::jit::Graph> graph;
-    try {
-      graph = torch::jit::tracer::trace(
-                  example, [this](TensorStack inputs) { return TensorStack{run_(inputs)}; },
-                  [](at::Tensor const&) { return std::string(); }, /*strict=*/true,
-                  /*force_outplace=*/false, &made)
-                  .first->graph;
-    } catch (c10::Error const& error) {
-      refuse_export("the module cannot be traced", error.what_without_backtrace(),
-                    "Call its forward with the example. Tensors that it computes with and that "
-                    "require a gradient must be its parameters.");
-    }
-    if (!dependence.why().empty()) refuse_data(dependence.why());
-    auto* const forward =
-        unit->create_function(c10::QualifiedName(*made.type()->name(), "forward"), graph);
-    made.type()->addMethod(forward);
-    // Its own tensors: those of the module go on being trained, and their layers are intercepted.
-    torch::jit::Module copy = made.deepcopy();
-    auto const trained = module.named_parameters();
-    for (auto const& item : copy.named_parameters()) {
-      at::Tensor tensor = item.value;
-      tensor.requires_grad_(trained[item.name].requires_grad());
-    }
-    return copy;
-  }
+  torch::jit::Module trace(torch::nn::Module const& module, TensorStack const& example) const;
 
   [[noreturn]] static void refuse_data(std::string why) {
     refuse_export("the module's trace depends on the data of the example", std::move(why),
@@ -213,55 +111,11 @@ class TorchscriptExport {
                   "host: at::where, masks.");
   }
 
-  FRUGAL_INLINE void check(torch::jit::Module& made, TensorStack const& example,
-                           TorchscriptOptions const& options) const {
-    if (!agree(made.forward(example), run_(example))) {
-      refuse_data(
-          "of the example itself the exported module makes something else: its forward "
-          "draws random numbers, or keeps state");
-    }
-    if (options.dynamic_batch) check_batch(made, example);
-    bool fractions = false;
-    TensorStack other;
-    for (c10::IValue const& each : example) {
-      bool const floating = each.toTensor().is_floating_point();
-      fractions = fractions || floating;
-      other.emplace_back(floating ? each.toTensor().neg() : each.toTensor());
-    }
-    if (!fractions) return;
-    std::optional<c10::IValue> wanted;
-    try {
-      wanted = run_(other);
-    } catch (std::exception const&) {
-      return;  // a module that takes no such data
-    }
-    if (!agree(made.forward(other), *wanted))
-      refuse_data(
-          "of the example times -1 it makes "
-          "something else");
-  }
+  void check(torch::jit::Module& made, TensorStack const& example,
+             TorchscriptOptions const& options) const;
 
   /// Of twice as many samples.
-  FRUGAL_INLINE void check_batch(torch::jit::Module& made, TensorStack const& example) const {
-    TensorStack more;
-    for (c10::IValue const& each : example) {
-      at::Tensor const& tensor = each.toTensor();
-      if (tensor.dim() == 0) {
-        more.emplace_back(tensor);
-      } else {
-        more.emplace_back(at::cat({tensor, tensor.flip(0)}));
-      }
-    }
-    std::string why = "it makes something else of them";
-    try {
-      if (agree(made.forward(more), run_(more))) return;
-    } catch (std::exception const& error) {
-      why = error.what();
-    }
-    refuse_export("the exported module takes no batches of another size", std::move(why),
-                  "Reshape without sizes, as flatten(1) and view({-1, n}) do, or export with "
-                  "{.dynamic_batch = false}, for batches of the example's size alone.");
-  }
+  void check_batch(torch::jit::Module& made, TensorStack const& example) const;
 
   Run run_;
 };
@@ -327,3 +181,7 @@ torch::jit::Module export_torchscript(Module& module, at::Tensor const& example,
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/export_torchscript.ipp>
+#endif

@@ -13,17 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <typeinfo>
 #include <vector>
 
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/model/quantise/quantised_layers.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
 namespace frugal {
@@ -53,16 +48,7 @@ ChannelMap map_of(Norm const& norm) {
 class FoldedIntoRows : public torch::nn::IdentityImpl {
  public:
   // Not static: AnyModule calls a member.
-  FRUGAL_INLINE at::Tensor forward(at::Tensor const& rows) {
-    if (rows.dim() == 2) return rows;
-    throw ShapeError(
-        {.what = "a BatchNorm1d that was folded into a Linear normalises dimension 1 of " +
-                 shape_text(rows),
-         .where = "fold_batch_norm",
-         .why = "it was folded along the Linear's outputs, which are the last dimension",
-         .fix = "Put the Linear and its BatchNorm1d into a module with a forward of its own, where "
-                "fold_batch_norm does not look, and fold the trained module again."});
-  }
+  at::Tensor forward(at::Tensor const& rows);
 };
 
 /// Applies the map to a layer's outputs. False if its weight cannot take it: another layer has it
@@ -109,34 +95,7 @@ bool fold_pair(torch::nn::Module& first, torch::nn::Module& second,
   return fold_into(*layer, map_of(*norm), places);
 }
 
-FRUGAL_INLINE int fold_in_sequence(torch::nn::SequentialImpl& layers,
-                                   TensorPlaceCounts const& places) {
-  std::vector<std::string> const names = layers.named_children().keys();
-  int folded = 0;
-  torch::nn::AnyModule* before = nullptr;
-  std::size_t at = 0;
-  for (torch::nn::AnyModule& layer : layers) {
-    std::string const& name = names[at++];
-    using torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::Conv2dImpl,
-        torch::nn::LinearImpl;
-    auto const replace = [&](auto nothing) {
-      nothing->train(layer.ptr()->is_training());
-      layer = torch::nn::AnyModule(nothing);
-      layers.replace_module(name, nothing);
-      ++folded;
-    };
-    if (before != nullptr) {
-      torch::nn::Module& first = *before->ptr();
-      if (fold_pair<Conv2dImpl, BatchNorm2dImpl>(first, *layer.ptr(), places)) {
-        replace(std::make_shared<torch::nn::IdentityImpl>());
-      } else if (fold_pair<LinearImpl, BatchNorm1dImpl>(first, *layer.ptr(), places)) {
-        replace(std::make_shared<FoldedIntoRows>());
-      }
-    }
-    before = &layer;
-  }
-  return folded;
-}
+int fold_in_sequence(torch::nn::SequentialImpl& layers, TensorPlaceCounts const& places);
 
 }  // namespace detail
 
@@ -164,3 +123,7 @@ int fold_batch_norm(Module& module) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/fold_batch_norm.ipp>
+#endif

@@ -4,15 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <string>
-#include <vector>
-
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/libtorch/fixed_tensors.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/statistics_layers.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -22,16 +15,7 @@ namespace frugal {
 /// or Unfreeze. A tied tensor is frozen by each of its names. A layer of BatchNorm whose parameters are all
 /// frozen keeps its statistics in every fit, and so does one without parameters if a pattern selects its
 /// running mean. SettingsError for a pattern that selects none.
-FRUGAL_INLINE void freeze(torch::nn::Module& module, NamePatterns const& patterns) {
-  detail::register_members(module);
-  std::vector<std::string> names;
-  for (auto const& item : module.named_parameters()) names.push_back(item.key());
-  patterns.require_in(names, "Freeze", "parameters");
-  for (auto const& item : module.named_parameters()) {
-    if (item.value().defined() && patterns.matches(item.key())) detail::keep_fixed(item.value());
-  }
-  detail::fix_statistics(module, [&](std::string const& name) { return patterns.matches(name); });
-}
+void freeze(torch::nn::Module& module, NamePatterns const& patterns);
 
 /// Trains only the other parameters.
 ///
@@ -57,3 +41,7 @@ struct Freeze {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/freeze.ipp>
+#endif

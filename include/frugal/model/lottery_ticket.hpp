@@ -5,13 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iomanip>
-#include <locale>
 #include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -25,8 +22,8 @@
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/report.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/prune/masked_weights.hpp>
 #include <frugal/model/prune/rules.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -61,23 +58,7 @@ struct Tickets {
   bool interrupted =
       false;  ///< a run was preempted or stopped by the user: later rounds are missing
 
-  FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, Tickets const& all) {
-    std::ostringstream text;
-    text.imbue(std::locale::classic());
-    text << "round  sparsity";
-    if (!all.rounds.empty()) {
-      for (auto const& [name, value] : all.rounds.front().metrics) text << "  " << name;
-    }
-    for (Ticket const& each : all.rounds) {
-      text << '\n' << std::setw(5) << each.round << std::fixed << std::setprecision(4);
-      text << std::setw(10) << each.sparsity;
-      for (auto const& [name, value] : each.metrics) {
-        text << "  " << std::setw(static_cast<int>(name.size())) << value;
-      }
-    }
-    if (all.interrupted) text << "\ninterrupted";
-    return out << text.str();
-  }
+  friend std::ostream& operator<<(std::ostream& out, Tickets const& all);
 };
 
 namespace detail {
@@ -93,13 +74,7 @@ FRUGAL_DIAGNOSTIC(ticket_with_average,
                   "frugal: LotteryTicket rewinds to a step at which no weight was pruned, and an "
                   "average keeps a share of those. Remove Average.");
 
-FRUGAL_INLINE void require_fraction_of_round(double fraction) {
-  if (fraction > 0 && fraction < 1) return;
-  throw SettingsError({.what = "LotteryTicket has a fraction of " + std::to_string(fraction),
-                       .where = "LotteryTicket::fraction",
-                       .why = "it is the share of the remaining weights that a round prunes",
-                       .fix = "Give a number between 0 and 1, such as 0.2."});
-}
+void require_fraction_of_round(double fraction);
 
 template <class T>
 inline constexpr bool is_rewind = false;
@@ -282,3 +257,7 @@ struct LotteryTicket {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/lottery_ticket.ipp>
+#endif

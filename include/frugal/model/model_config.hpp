@@ -2,20 +2,13 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include <frugal/base/json.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -31,24 +24,10 @@ namespace frugal {
 class ModelConfig {
  public:
   /// Of a file, or of config.json in a folder.
-  FRUGAL_INLINE static ModelConfig read(std::filesystem::path path) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
-    return parse(detail::read_whole_file(path), path.string());
-  }
+  static ModelConfig read(std::filesystem::path path);
 
   /// Of a text; errors call it `name`.
-  FRUGAL_INLINE static ModelConfig parse(std::string text, std::string name = "config.json") {
-    detail::JsonError error;
-    auto all = detail::Json::parse(std::move(text), &error);
-    if (!all || !all->is(Kind::object)) {
-      throw FormatError({.what = "the file is not a model's configuration",
-                         .where = name + (all ? "" : ", byte " + std::to_string(error.at)),
-                         .why = all ? "it is not a JSON object" : error.why,
-                         .fix = "Give the config.json of a model."});
-    }
-    return ModelConfig(std::make_shared<detail::Json const>(*std::move(all)), std::move(name));
-  }
+  static ModelConfig parse(std::string text, std::string name = "config.json");
 
   /// Whether the key is there; a null counts as missing.
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -70,13 +49,7 @@ class ModelConfig {
   }
 
   /// An object within the file, such as "rope_scaling".
-  FRUGAL_INLINE ModelConfig part(std::string_view key) const {
-    detail::Json const* const value = find(key);
-    if (value == nullptr || !value->is(Kind::object)) {
-      refuse(key, value == nullptr ? "it is missing" : "it is not an object", "");
-    }
-    return ModelConfig({all_, value}, name_ + ", " + std::string(key));
-  }
+  ModelConfig part(std::string_view key) const;
 
   /// The file, as errors name it.
   std::string const& name() const { return name_; }
@@ -84,21 +57,11 @@ class ModelConfig {
  private:
   using Kind = detail::Json::Kind;
 
-  FRUGAL_INLINE ModelConfig(std::shared_ptr<detail::Json const> all, std::string name)
-      : all_(std::move(all)), name_(std::move(name)) {}
+  ModelConfig(std::shared_ptr<detail::Json const> all, std::string name);
 
-  FRUGAL_INLINE detail::Json const* find(std::string_view key) const {
-    detail::Json const* const value = all_->find(key);
-    return value == nullptr || value->is(Kind::null) ? nullptr : value;
-  }
+  detail::Json const* find(std::string_view key) const;
 
-  [[noreturn]] FRUGAL_INLINE void refuse(std::string_view key, std::string const& what,
-                                         std::string why) const {
-    throw FormatError({.what = "\"" + std::string(key) + "\" cannot be read: " + what,
-                       .where = name_,
-                       .why = std::move(why),
-                       .fix = "Give the config.json of this kind of model, or a default."});
-  }
+  [[noreturn]] void refuse(std::string_view key, std::string const& what, std::string why) const;
 
   template <class T>
   T as(detail::Json const& value, std::string_view key) const {
@@ -130,3 +93,7 @@ class ModelConfig {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/model_config.ipp>
+#endif

@@ -3,15 +3,7 @@
 
 #include <torch/nn/module.h>
 
-#include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <string>
-
-#include <frugal/base/hash.hpp>
-#include <frugal/data/tensor_identity.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
 
 namespace frugal {
 
@@ -21,23 +13,10 @@ namespace frugal {
 /// are merged.
 ///
 /// Cost    reads every byte once, at the speed of memory; from a device it copies 64 MiB at a time.
-FRUGAL_INLINE std::string module_identity(torch::nn::Module const& module) {
-  detail::TensorHash hash;
-  std::size_t tensors = 0;
-  auto const add = [&](auto const& item) {
-    hash.add(item.key());
-    hash.add(item.value());
-    ++tensors;
-  };
-  for (auto const& item : module.named_parameters()) add(item);
-  for (auto const& item : module.named_buffers()) add(item);
-  for (detail::FoundAdapter const& each : detail::find_adapters(module)) {
-    hash.add(each.layer.name + "/" + each.adapter->settings().name);
-    hash.add(std::to_string(std::bit_cast<std::uint64_t>(each.adapter->scale())));
-    hash.add(std::string(each.adapter->is_merged() ? "merged" : "apart") +
-             (each.adapter->active ? ", in use" : ", not in use"));
-  }
-  return std::to_string(tensors) + " tensors, hash " + hex_of(hash.digest());
-}
+std::string module_identity(torch::nn::Module const& module);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/module_identity.ipp>
+#endif

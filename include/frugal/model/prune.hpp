@@ -20,8 +20,8 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/prune/masked_weights.hpp>
 #include <frugal/model/prune/rules.hpp>
 #include <frugal/policy/average/rules.hpp>
@@ -43,13 +43,7 @@ FRUGAL_DIAGNOSTIC(
     "frugal: Lora fixes the weights that Prune would mask. Prune in a run without Lora, or name "
     "what AlsoTrain trains: Prune<..., Where<\"head.*\">>.");
 
-FRUGAL_INLINE void require_sparsity(double sparsity) {
-  if (sparsity > 0 && sparsity < 1) return;
-  throw SettingsError({.what = "Prune has a sparsity of " + std::to_string(sparsity),
-                       .where = "Prune::sparsity",
-                       .why = "it is the share of weights that are pruned",
-                       .fix = "Give a number between 0 and 1, such as 0.9."});
-}
+void require_sparsity(double sparsity);
 
 }  // namespace detail
 
@@ -310,3 +304,7 @@ class Prune<Rule, Options...>::State {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/prune.ipp>
+#endif

@@ -9,29 +9,12 @@
 #include <filesystem>
 #include <set>
 #include <string>
-#include <system_error>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/file.hpp>
-#include <frugal/base/folder.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/checkpoint/safetensors_writer.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/state/cut_tensors.hpp>
-#include <frugal/core/state/module_tensors.hpp>
 #include <frugal/data/named_tensors.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
-#include <frugal/model/weight_files.hpp>
 #include <frugal/model/where.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 
 namespace frugal {
 
@@ -58,96 +41,15 @@ namespace detail {
 class WeightsWriter {
  public:
   /// `whole`: the module's tensors, where it has parts of them.
-  FRUGAL_INLINE WeightsWriter(torch::nn::Module& module, std::filesystem::path folder,
-                              SaveRules const& rules, NamedTensors const* whole = nullptr)
-      : folder_(std::move(folder)), type_(rules.type) {
-    if (rules.type != at::ScalarType::Undefined && !at::isFloatingType(rules.type)) {
-      throw SettingsError(
-          {.what = std::string("weights cannot be rounded to ") + at::toString(rules.type),
-           .where = "SaveRules::type",
-           .why = "it is not a floating-point type",
-           .fix = "Give at::kBFloat16, at::kHalf or at::kFloat."});
-    }
-    require_undivided(module, "save_weights");
-    register_members(module);
-    keep_types_ = tensors_that_keep_types(module);
-    std::vector<std::string> names;
-    if (whole == nullptr) {
-      require_whole(
-          module, "save_weights",
-          "Call save_weights(module, folder, *tensor_group) in all processes of the group.");
-    }
-    auto const merged = merged_tensors(module);
-    visit_all_tensors(module, [&](std::string const& name, at::Tensor const& own) {
-      if (merged.contains(own.unsafeGetTensorImpl())) return;
-      names.push_back(name);
-      if (!rules.parts.patterns().empty() && !rules.parts.matches(name)) return;
-      at::Tensor const& tensor = whole == nullptr ? own : whole->at(name);
-      at::ScalarType const type = type_of(own);
-      std::uint64_t const bytes =
-          static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
-      if (shards_.empty() ||
-          (shards_.back().bytes != 0 && shards_.back().bytes + bytes > rules.shard_bytes)) {
-        shards_.emplace_back();
-      }
-      shards_.back().tensors.push_back({name, tensor, type});
-      shards_.back().bytes += bytes;
-      saved_.total_size += bytes;
-    });
-    rules.parts.require_in(names, "SaveRules::parts", "tensors of the module");
-    if (shards_.empty()) shards_.emplace_back();
-  }
+  WeightsWriter(torch::nn::Module& module, std::filesystem::path folder, SaveRules const& rules,
+                NamedTensors const* whole = nullptr);
 
   /// Everything is written under other names first, so that a failure leaves the folder as it was.
-  FRUGAL_INLINE SavedWeights write() {
-    create_folders(folder_);
-    std::set<std::string> const before = shards_before();
-    std::vector<std::filesystem::path> written;
-    try {
-      for (std::size_t i = 0; i < shards_.size(); ++i) {
-        std::filesystem::path const path = folder_ / name_of(i);
-        saved_.files.push_back(path);
-        written.push_back(path);
-        written.back() += ".new";
-        write(shards_[i], written.back());
-      }
-    } catch (...) {
-      std::error_code ignored;
-      for (auto const& path : written) std::filesystem::remove(path, ignored);
-      throw;
-    }
-    // Without its index, a folder whose files are half replaced is not taken for a model.
-    std::error_code ignored;
-    std::filesystem::path const index = folder_ / weights_index_file;
-    if (shards_.size() > 1) std::filesystem::remove(index, ignored);
-    for (std::size_t i = 0; i < written.size(); ++i) rename_path(written[i], saved_.files[i]);
-    if (shards_.size() > 1) {
-      write_whole_file(index, index_text(), Durable::no);
-      saved_.index = index;
-    } else {
-      std::filesystem::remove(index, ignored);
-    }
-    for (std::string const& file : before) {
-      bool const replaced = std::ranges::any_of(
-          saved_.files, [&](auto const& path) { return path.filename() == file; });
-      if (!replaced) std::filesystem::remove(folder_ / file, ignored);
-    }
-    return std::move(saved_);
-  }
+  SavedWeights write();
 
  private:
   /// Of adapters that their layers' weights include: a module that loaded both would add them twice.
-  FRUGAL_INLINE static std::unordered_set<at::TensorImpl const*> merged_tensors(
-      torch::nn::Module& module) {
-    std::unordered_set<at::TensorImpl const*> found;
-    for (FoundAdapter const& each : find_adapters(module)) {
-      if (!each.adapter->is_merged()) continue;
-      for (auto const& tensors : {each.adapter->parameters(), each.adapter->buffers()}) {
-        for (at::Tensor const& own : tensors) found.insert(own.unsafeGetTensorImpl());
-      }
-    }
-    return found;
-  }
+  static std::unordered_set<at::TensorImpl const*> merged_tensors(torch::nn::Module& module);
 
   struct Shard {
     struct Stored {
@@ -165,61 +67,17 @@ class WeightsWriter {
     return rounded ? type_ : own.scalar_type();
   }
 
-  FRUGAL_INLINE void require_range(Shard::Stored const& each) const {
-    auto const reach = beyond_range(each.tensor, each.type);
-    if (!reach) return;
-    throw WeightRangeError({.what = "a weight is too large for the type of the files",
-                            .where = folder_.string(),
-                            .why = "'" + each.name + "' has " + std::to_string(*reach) + ", and " +
-                                   at::toString(each.type) + " ends at " +
-                                   std::to_string(largest_number(each.type)),
-                            .fix = "Save in a wider type: SaveRules{.type = at::kBFloat16}."});
-  }
+  void require_range(Shard::Stored const& each) const;
 
   /// The files of the folder that this save replaces.
-  FRUGAL_INLINE std::set<std::string> shards_before() const {
-    std::set<std::string> files{weights_file};
-    std::error_code ignored;
-    if (!std::filesystem::exists(folder_ / weights_index_file, ignored)) return files;
-    try {
-      for (auto const& [name, file] : TensorIndex::read(folder_ / weights_index_file).weight_map) {
-        files.insert(file);
-      }
-    } catch (FormatError const&) {  // it is replaced as well, and what it named stays
-    }
-    return files;
-  }
+  std::set<std::string> shards_before() const;
 
   /// "model-00002-of-00003.safetensors".
-  FRUGAL_INLINE std::string name_of(std::size_t shard) const {
-    return shards_.size() == 1 ? weights_file : shard_name(weights_file, shard, shards_.size());
-  }
+  std::string name_of(std::size_t shard) const;
 
-  FRUGAL_INLINE void write(Shard const& shard, std::filesystem::path const& path) const {
-    std::vector<at::Tensor> kept;  // in host memory, while they are written
-    std::vector<TensorView> views;
-    for (Shard::Stored const& each : shard.tensors) {
-      require_range(each);
-      kept.push_back(each.tensor.detach().to(at::kCPU, each.type).contiguous());
-      views.push_back(stored_view(each.name, kept.back()));
-    }
-    SafetensorsWriter const writer(std::move(views), {{"format", "pt"}}, path.string());
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);  // of a process that was killed
-    File file = File::create(path);
-    writer.write(file);
-    file.close();
-  }
+  void write(Shard const& shard, std::filesystem::path const& path) const;
 
-  FRUGAL_INLINE std::string index_text() const {
-    TensorIndex index{.total_size = saved_.total_size};
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      for (Shard::Stored const& each : shards_[i].tensors) {
-        index.weight_map.emplace(each.name, name_of(i));
-      }
-    }
-    return index.text();
-  }
+  std::string index_text() const;
 
   std::filesystem::path folder_;
   at::ScalarType type_;
@@ -249,3 +107,7 @@ SavedWeights save_weights(Module& module, std::filesystem::path const& folder,
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/save_weights.ipp>
+#endif

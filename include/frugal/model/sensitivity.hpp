@@ -6,11 +6,9 @@
 #include <limits>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/quantise.hpp>
 
 namespace frugal {
@@ -27,13 +25,7 @@ struct Sensitivity {
   double loss = 0;  ///< of the module as it is
   std::vector<LayerSensitivity> layers{};
 
-  FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, Sensitivity const& found) {
-    out << "loss " << found.loss << '\n';
-    for (LayerSensitivity const& each : found.layers) {
-      out << "  " << each.layer << ": " << std::showpos << each.change << std::noshowpos << '\n';
-    }
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, Sensitivity const& found);
 };
 
 /// Quantises each layer alone, as quantise<Format>(module) would, and calls `measure`, which
@@ -64,3 +56,7 @@ Sensitivity sensitivity(Module& module, Measure&& measure, QuantiseOptions const
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/sensitivity.ipp>
+#endif

@@ -14,12 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/mapped_file.hpp>
 #include <frugal/checkpoint/dtype.hpp>
-#include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
-#include <frugal/data/tensor_dtype.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -34,26 +30,10 @@ struct StoredWeight {
 
   /// The tensor, where the file lies; a copy if the file stores it at an address at which its type
   /// cannot be read. Never write to it.
-  FRUGAL_INLINE at::Tensor tensor() const {
-    std::size_t const width = c10::elementSize(type);
-    auto* const data = const_cast<std::byte*>(bytes.data());
-    if (reinterpret_cast<std::uintptr_t>(data) % width == 0) {
-      return at::from_blob(data, sizes, strides, at::TensorOptions().dtype(type));
-    }
-    at::Tensor const whole = at::empty({static_cast<std::int64_t>(bytes.size() / width)},
-                                       at::TensorOptions().dtype(type));
-    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(whole.mutable_data_ptr()));
-    return whole.as_strided(sizes, strides);
-  }
+  at::Tensor tensor() const;
 
   /// "F32 [128, 784]".
-  FRUGAL_INLINE std::string type_and_shape() const {
-    std::string text = type_name + " [";
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
-    }
-    return text + "]";
-  }
+  std::string type_and_shape() const;
 };
 
 /// The tensors of one or several files of weights, by name. Nothing is read before tensor().
@@ -65,17 +45,10 @@ class StoredWeights {
   std::string const& place() const { return place_; }
   std::vector<StoredWeight> const& all() const { return all_; }
 
-  FRUGAL_INLINE StoredWeight const* find(std::string_view name) const {
-    auto const found = places_.find(std::string(name));
-    return found == places_.end() ? nullptr : &all_[found->second];
-  }
+  StoredWeight const* find(std::string_view name) const;
 
   /// False if there is one of that name.
-  FRUGAL_INLINE bool add(StoredWeight weight) {
-    if (!places_.emplace(weight.name, all_.size()).second) return false;
-    all_.push_back(std::move(weight));
-    return true;
-  }
+  bool add(StoredWeight weight);
   /// The identity of the module's fixed tensors, of a checkpoint that leaves them out; else empty.
   std::string fixed{};
 
@@ -90,23 +63,12 @@ class StoredWeights {
 };
 
 /// The strides of a tensor without gaps.
-FRUGAL_INLINE std::vector<std::int64_t> packed_strides(std::vector<std::int64_t> const& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t i = sizes.size(); i-- > 1;) {
-    strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
-  }
-  return strides;
-}
+std::vector<std::int64_t> packed_strides(std::vector<std::int64_t> const& sizes);
 
-FRUGAL_INLINE StoredWeight stored_weight(TensorView const& view) {
-  StoredWeight weight{.name = std::string(view.name),
-                      .type_name = std::string(dtype_name(view.dtype)),
-                      .type = torch_type(view.dtype).value_or(at::ScalarType::Undefined),
-                      .sizes = {view.shape.begin(), view.shape.end()},
-                      .strides = {},
-                      .bytes = view.bytes};
-  weight.strides = packed_strides(weight.sizes);
-  return weight;
-}
+StoredWeight stored_weight(TensorView const& view);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/stored_weights.ipp>
+#endif

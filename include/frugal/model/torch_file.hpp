@@ -6,56 +6,23 @@
 #include <caffe2/serialize/read_adapter_interface.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <frugal/base/mapped_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/model/pickle_stack.hpp>
 #include <frugal/model/stored_weights.hpp>
-#include <frugal/model/tensor_pickle.hpp>
 
 namespace frugal::detail {
 
 /// LibTorch's type of the name that a pickle has for it.
-FRUGAL_INLINE at::ScalarType torch_type(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, at::ScalarType>, pickle_types.size()> types{{
-      {"float32", at::kFloat},
-      {"float64", at::kDouble},
-      {"float16", at::kHalf},
-      {"bfloat16", at::kBFloat16},
-      {"int64", at::kLong},
-      {"int32", at::kInt},
-      {"int16", at::kShort},
-      {"int8", at::kChar},
-      {"uint8", at::kByte},
-      {"bool", at::kBool},
-      {"complex64", at::kComplexFloat},
-      {"complex128", at::kComplexDouble},
-      {"uint16", at::kUInt16},
-      {"uint32", at::kUInt32},
-      {"uint64", at::kUInt64},
-      {"float8_e4m3fn", at::kFloat8_e4m3fn},
-      {"float8_e5m2", at::kFloat8_e5m2},
-      {"float8_e4m3fnuz", at::kFloat8_e4m3fnuz},
-      {"float8_e5m2fnuz", at::kFloat8_e5m2fnuz},
-      {"float8_e8m0fnu", at::kFloat8_e8m0fnu},
-  }};
-  for (auto const& [pickled, type] : types) {
-    if (pickled == name) return type;
-  }
-  return at::ScalarType::Undefined;
-}
+at::ScalarType torch_type(std::string_view name);
 
 /// The bytes of a mapped file, for LibTorch's reader of zip archives. A damaged archive may ask for
 /// bytes that are not there.
@@ -82,19 +49,7 @@ class TorchFile {
 
   /// `within`: the key of the state dict in a file that has more; empty: found by itself.
   /// Errors  FormatError for a file that is damaged, or has code; StoreError if it cannot be read.
-  FRUGAL_INLINE static StoredWeights read(std::filesystem::path const& path,
-                                          std::string const& within) {
-    auto file = std::make_shared<MappedFile>(path, MappedFile::Access::normal);
-    StoredWeights weights(path.string());
-    try {
-      TorchFile(*file, path.string()).fill(weights, within);
-    } catch (c10::Error const& error) {
-      std::string const why = error.what_without_backtrace();
-      refuse(path.string(), "LibTorch cannot read the archive: " + why.substr(0, why.find('\n')));
-    }
-    weights.keep(std::move(file));
-    return weights;
-  }
+  static StoredWeights read(std::filesystem::path const& path, std::string const& within);
 
   /// Whether a file is one of torch.save before version 1.6, or with a setting: a bare pickle, whose
   /// storages follow it.
@@ -103,44 +58,13 @@ class TorchFile {
   }
 
  private:
-  FRUGAL_INLINE TorchFile(MappedFile const& file, std::string place)
-      : place_(std::move(place)),
-        bytes_(file.bytes()),
-        archive_(std::make_shared<MappedZip>(file.bytes())) {}
+  TorchFile(MappedFile const& file, std::string place);
 
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::string where, std::string why) {
-    throw FormatError({.what = "the file is no state dict of torch.save, or is damaged",
-                       .where = std::move(where),
-                       .why = std::move(why),
-                       .fix = "Restore it from a copy, or save the tensors again."});
-  }
+  [[noreturn]] static void refuse(std::string where, std::string why);
 
-  FRUGAL_INLINE void fill(StoredWeights& weights, std::string const& within) {
-    if (archive_.hasRecord("byteorder") && text_of("byteorder") != "little") {
-      refuse(place_, "its byte order is " + text_of("byteorder"));
-    }
-    std::string const text = text_of("data.pkl");
-    TensorPickle const pickle(text, place_);
-    PickleValue const& dict = state_dict(pickle.root(), within);
-    for (std::size_t i = 0; i < dict.items.size(); i += 2) {
-      if (!dict.items[i]->is(PickleValue::Kind::text)) {
-        refuse(place_, "a key of the state dict is not a text");
-      }
-      std::string const key(dict.items[i]->text);
-      if (!dict.items[i + 1]->is(PickleValue::Kind::tensor)) {
-        refuse(place_, "'" + shown(key) + "' is no tensor");
-      }
-      if (!weights.add(weight_of(key, *dict.items[i + 1]))) {
-        refuse(place_, "'" + shown(key) + "' is there twice");
-      }
-    }
-  }
+  void fill(StoredWeights& weights, std::string const& within);
 
-  FRUGAL_INLINE std::string text_of(std::string const& record) {
-    static_cast<void>(bytes_of(record));  // LibTorch allocates the size that the archive claims
-    auto const [data, size] = archive_.getRecord(record);
-    return {static_cast<char const*>(data.get()), size};
-  }
+  std::string text_of(std::string const& record);
 
   static bool is_state_dict(PickleValue const& value) {
     bool all = value.is(PickleValue::Kind::dict) && !value.items.empty();
@@ -152,103 +76,15 @@ class TorchFile {
 
   /// The dict itself, or the one that it has under the key that `within` names, or under one of those
   /// that training programs use.
-  FRUGAL_INLINE PickleValue const& state_dict(PickleValue const& root,
-                                              std::string const& within) const {
-    if (within.empty() && is_state_dict(root)) return root;
-    constexpr std::array<char const*, 4> usual{"state_dict", "model_state_dict", "model", "module"};
-    std::vector<PickleValue const*> found;
-    for (std::string const key : usual) {
-      PickleValue const* const each = root.find(key);
-      if (within.empty() && each != nullptr && is_state_dict(*each)) found.push_back(each);
-    }
-    if (!within.empty()) {
-      PickleValue const* const named = root.find(within);
-      if (named != nullptr && named->is(PickleValue::Kind::dict)) found.push_back(named);
-    }
-    if (found.size() == 1) return *found[0];
-    std::string keys;
-    constexpr std::size_t most = 50;  // a file may have millions, or one of megabytes
-    for (std::size_t i = 0; root.is(PickleValue::Kind::dict) && i < root.items.size(); i += 2) {
-      if (!root.items[i]->is(PickleValue::Kind::text)) continue;
-      if (i / 2 == most) {
-        keys += " and others";
-        break;
-      }
-      keys += (keys.empty() ? "'" : ", '") + shown(root.items[i]->text) + "'";
-    }
-    throw FormatError({.what = within.empty() ? "the file is not one state dict"
-                                              : "the file has no state dict under '" + within + "'",
-                       .where = place_,
-                       .why = keys.empty() ? "it is not a dict with names" : "its keys are " + keys,
-                       .fix = "Name the key of the state dict in WeightRules::within, or save "
-                              "model.state_dict() alone."});
-  }
+  PickleValue const& state_dict(PickleValue const& root, std::string const& within) const;
 
-  FRUGAL_INLINE StoredWeight weight_of(std::string const& name, PickleValue const& tensor) {
-    if (!tensor.view.empty()) {
-      throw FormatError({.what = "a tensor is stored as a view that changes its numbers",
-                         .where = place_,
-                         .why = "'" + shown(name) + "' has the bit '" + shown(tensor.view) +
-                                "': the file has its numbers before they are conjugated or negated",
-                         .fix = "Save tensor.resolve_conj().resolve_neg()."});
-    }
-    at::ScalarType const type = torch_type(tensor.type);
-    StoredWeight weight{.name = name,
-                        .type_name = std::string(at::toString(type)),
-                        .type = type,
-                        .sizes = tensor.sizes,
-                        .strides = tensor.strides,
-                        .bytes = {}};
-    if (auto const stored = stored_type(type)) weight.type_name = dtype_name(*stored);
-    auto const width = static_cast<std::int64_t>(c10::elementSize(type));
-    bool const empty = std::find(weight.sizes.begin(), weight.sizes.end(), 0) != weight.sizes.end();
-    std::int64_t last = tensor.number, count = 1;
-    bool too_large = last < 0;
-    for (std::size_t i = 0; i < weight.sizes.size() && !empty; ++i) {
-      std::int64_t step = 0;
-      too_large |= __builtin_mul_overflow(weight.sizes[i] - 1, weight.strides[i], &step) ||
-                   __builtin_add_overflow(last, step, &last) ||
-                   __builtin_mul_overflow(count, weight.sizes[i], &count);
-    }
-    std::span<std::byte const> const storage = storage_of(*tensor.storage);
-    std::int64_t const there = static_cast<std::int64_t>(storage.size()) / width;
-    if (too_large || (!empty && last >= there)) {
-      refuse(place_, "'" + shown(name) + "' is " + weight.type_and_shape() +
-                         ", and its storage has " + std::to_string(there) + " elements");
-    }
-    if (!empty) {
-      weight.bytes = storage.subspan(static_cast<std::size_t>(tensor.number * width),
-                                     static_cast<std::size_t>((last - tensor.number + 1) * width));
-    }
-    return weight;
-  }
+  StoredWeight weight_of(std::string const& name, PickleValue const& tensor);
 
   /// The bytes of a storage, in the file.
-  FRUGAL_INLINE std::span<std::byte const> storage_of(PickleValue const& storage) {
-    auto const [known, added] = storages_.try_emplace(std::string(storage.text));
-    if (added) known->second = bytes_of("data/" + known->first);
-    return known->second;
-  }
+  std::span<std::byte const> storage_of(PickleValue const& storage);
 
   /// An entry of the archive, in the file.
-  FRUGAL_INLINE std::span<std::byte const> bytes_of(std::string const& record) {
-    if (!archive_.hasRecord(record)) refuse(place_, "it has no entry " + shown(record));
-    constexpr std::size_t method = 8, method_bytes = 2;  // in a zip entry's local header
-    std::size_t const header = archive_.getRecordHeaderOffset(record);
-    std::size_t const begin = archive_.getRecordOffset(record);
-    std::size_t const size = archive_.getRecordSize(record);
-    if (begin > bytes_.size() || header > begin || begin - header < method + method_bytes) {
-      refuse(place_, "its entry " + record + " ends after the file");
-    }
-    auto const packed = bytes_.subspan(header + method, method_bytes);
-    if (packed[0] != std::byte{0} || packed[1] != std::byte{0}) {
-      refuse(place_, "its entry " + record + " is compressed, which torch.save does not do");
-    }
-    if (size > bytes_.size() - begin) {
-      refuse(place_, "its entry " + record + " ends after the file");
-    }
-    return bytes_.subspan(begin, size);
-  }
+  std::span<std::byte const> bytes_of(std::string const& record);
 
   std::string place_;
   std::span<std::byte const> bytes_;
@@ -257,3 +93,7 @@ class TorchFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/torch_file.ipp>
+#endif

@@ -24,6 +24,7 @@
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -10,10 +10,8 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <system_error>
 #include <utility>
 
-#include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/list.hpp>
@@ -22,10 +20,9 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/load_weights.hpp>
 #include <frugal/model/weight_rules.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -37,25 +34,14 @@ namespace detail {
 /// What WarmStart has loaded, and into which tensors.
 class WarmStarted {
  public:
-  FRUGAL_INLINE WarmStarted(LoadedWeights weights, torch::nn::Module& module)
-      : weights_(std::move(weights)) {
-    visit_all_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
-      into_.emplace(tensor.unsafeGetTensorImpl(), Weak(tensor.getIntrusivePtr()));
-    });
-  }
+  WarmStarted(LoadedWeights weights, torch::nn::Module& module);
   LoadedWeights const& weights() const { return weights_; }
 
   /// True at the first call: of several fits, the first logs them.
   bool announce() const { return !std::exchange(announced_, true); }
 
   /// Whether the module has one of these tensors: later adaptations may have replaced others.
-  FRUGAL_INLINE bool is_in(torch::nn::Module& module) const {
-    bool found = false;
-    visit_all_tensors(module, [&](std::string const&, at::Tensor const& tensor) {
-      found |= into_.contains(tensor.unsafeGetTensorImpl());
-    });
-    return found;
-  }
+  bool is_in(torch::nn::Module& module) const;
 
  private:
   // Weak references keep an address from being used again.
@@ -79,11 +65,7 @@ template <class... Ps>
 inline constexpr bool any_needs_weights<list<Ps...>> = (false || ... || needs_weights<Ps>);
 
 /// Whether a folder has a checkpoint from which a run may be resumed.
-FRUGAL_INLINE bool has_checkpoint(std::filesystem::path const& run_dir) {
-  std::error_code ignored;
-  return !run_dir.empty() && std::filesystem::is_directory(run_dir, ignored) &&
-         !RunDirectory(run_dir, Access::read).list().whole.empty();
-}
+bool has_checkpoint(std::filesystem::path const& run_dir);
 
 }  // namespace detail
 
@@ -119,16 +101,7 @@ struct WarmStart {
   }
 
   /// Loads the weights, unless this module has them.
-  FRUGAL_INLINE void adapt(torch::nn::Module& module) const {
-    if (is_in(module)) return;
-    if (from.empty()) {
-      throw SettingsError({.what = "WarmStart has no weights",
-                           .where = "WarmStart::from",
-                           .why = "it is empty",
-                           .fix = "Give a file or a folder of weights, or remove WarmStart."});
-    }
-    loaded.set({load_weights(module, from, rules), module});
-  }
+  void adapt(torch::nn::Module& module) const;
   bool is_in(torch::nn::Module& module) const {
     return loaded.get() != nullptr && loaded.get()->is_in(module);
   }
@@ -176,3 +149,7 @@ class WarmStart::State {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/warm_start.ipp>
+#endif

@@ -3,17 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <frugal/base/name_pattern.hpp>
 #include <frugal/core/compose/fixed_string.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -40,9 +36,7 @@ class NamePatterns {
  public:
   NamePatterns(std::initializer_list<std::string> patterns)
       : NamePatterns(std::vector<std::string>(patterns)) {}
-  FRUGAL_INLINE explicit NamePatterns(std::vector<std::string> patterns) {
-    for (std::string& each : patterns) patterns_.emplace_back(std::move(each));
-  }
+  explicit NamePatterns(std::vector<std::string> patterns);
   // Implicit on purpose: a function that takes patterns takes a Where as well.
   template <fixed_string... Patterns>
     requires(sizeof...(Patterns) > 0)
@@ -57,25 +51,15 @@ class NamePatterns {
 
   /// SettingsError if one of the patterns matches none of these names, which is usually a misspelt
   /// name. `where` names the policy, `what` what the names are of: "modules", "parameters".
-  FRUGAL_INLINE void require_in(std::vector<std::string> const& names, std::string const& where,
-                                std::string const& what) const {
-    for (NamePattern const& each : patterns_) {
-      bool const found = std::any_of(names.begin(), names.end(),
-                                     [&](std::string const& name) { return each.matches(name); });
-      if (found) continue;
-      std::string known;
-      for (std::string const& name : names) known += " " + name;
-      if (names.empty()) known = " (none)";
-      throw SettingsError({.what = "the pattern '" + each.text() + "' matches nothing",
-                           .where = where,
-                           .why = "the " + what + " are:" + known,
-                           .fix = "Fix the pattern: `*` stands for any text, and a name matches as "
-                                  "a whole."});
-    }
-  }
+  void require_in(std::vector<std::string> const& names, std::string const& where,
+                  std::string const& what) const;
 
  private:
   std::vector<NamePattern> patterns_;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/where.ipp>
+#endif

@@ -17,6 +17,7 @@
 #include <frugal/core/libtorch/packing.hpp>
 #include <frugal/core/libtorch/staging.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -17,6 +17,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/policy/average/batch_norm.hpp>  // IWYU pragma: keep
 #include <frugal/policy/average/rules.hpp>

@@ -27,7 +27,6 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/best.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
@@ -42,11 +41,7 @@ namespace frugal {
 namespace detail {
 
 /// What a run of this length does not come to with KeepEvery<every>; empty if there is nothing to say.
-FRUGAL_INLINE std::string kept_outlook(std::uint64_t every, RunLimits const& horizon) {
-  if (every == 0 || !horizon.total_steps || *horizon.total_steps >= every) return {};
-  return "KeepEvery saves and keeps each step that is a multiple of " + std::to_string(every) +
-         ", and the run ends at step " + std::to_string(*horizon.total_steps);
-}
+std::string kept_outlook(std::uint64_t every, RunLimits const& horizon);
 
 }  // namespace detail
 
@@ -435,3 +430,7 @@ class Checkpoint<Options...>::State : public OfRun {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint.ipp>
+#endif

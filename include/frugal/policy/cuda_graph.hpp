@@ -20,7 +20,7 @@
 #include <frugal/core/libtorch/cuda_capture.hpp>  // IWYU pragma: keep
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/policy/cuda_graph/capturable.hpp>
 #include <frugal/policy/cuda_graph/captured_step.hpp>
 #include <frugal/policy/cuda_graph/eager.hpp>  // IWYU pragma: keep

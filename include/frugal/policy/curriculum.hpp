@@ -10,11 +10,12 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/by.hpp>
-#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/policy/curriculum/pace.hpp>
 #include <frugal/policy/curriculum/pass.hpp>

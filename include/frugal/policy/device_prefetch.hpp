@@ -9,6 +9,8 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/device_prefetch/copied_ahead.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -9,6 +9,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/check.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

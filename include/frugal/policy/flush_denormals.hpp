@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-
-#include <cstdint>
-#include <limits>
-
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -56,20 +49,14 @@ struct FlushDenormals {
 
  private:
   /// Whether this thread flushes already. LibTorch can set the mode but not report it.
-  FRUGAL_INLINE static bool flushes() {
-    float const volatile smallest = std::numeric_limits<float>::min();
-    float const volatile half = smallest / 2;
-    return half == 0.0F;
-  }
+  static bool flushes();
 
   // The register is per thread, and existing threads of the pool do not inherit it.
-  FRUGAL_INLINE static bool set_all(bool on) {
-    bool const supported = at::globalContext().setFlushDenormal(on);
-    at::parallel_for(0, at::get_num_threads(), 1, [on](std::int64_t, std::int64_t) {
-      at::globalContext().setFlushDenormal(on);
-    });
-    return supported;
-  }
+  static bool set_all(bool on);
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/flush_denormals.ipp>
+#endif

@@ -11,11 +11,11 @@
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/by.hpp>
-#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/policy/importance/objective.hpp>
 #include <frugal/policy/importance/pass.hpp>

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdlib>  // defines __GLIBC__ under glibc
 #ifdef __GLIBC__
-#include <malloc.h>
 #endif
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -41,15 +38,11 @@ struct KeepHostMemory {
   };
 
  private:
-  FRUGAL_INLINE static bool keep() {
-#ifdef __GLIBC__
-    constexpr int growth = 64 << 20;  // bytes; reduces the number of calls while the heap grows
-    return mallopt(M_MMAP_MAX, 0) == 1 && mallopt(M_TRIM_THRESHOLD, -1) == 1 &&
-           mallopt(M_TOP_PAD, growth) == 1;
-#else
-    return false;
-#endif
-  }
+  static bool keep();
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/keep_host_memory.ipp>
+#endif

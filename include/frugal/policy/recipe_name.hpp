@@ -11,7 +11,6 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/compose/written_name.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -31,10 +30,7 @@ inline constexpr bool named_by_argument =
     contains<typename P::kind,
              list<kinds::optimizer, kinds::precision, kinds::schedule, kinds::average>>;
 
-FRUGAL_INLINE void add_label(std::string& text, std::string const& label) {
-  if (!text.empty()) text += " + ";
-  text += label;
-}
+void add_label(std::string& text, std::string const& label);
 
 template <class... Ts>
 std::string joined_labels(list<Ts...>) {
@@ -120,3 +116,7 @@ std::string recipe_name() {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/recipe_name.ipp>
+#endif

@@ -15,9 +15,9 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
-#include <frugal/core/state/snapshot.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>

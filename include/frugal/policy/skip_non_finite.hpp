@@ -15,6 +15,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>

@@ -14,6 +14,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/kept_buffers.hpp>
 #include <frugal/error.hpp>

@@ -15,6 +15,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/report.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/spot/signals.hpp>
 

@@ -6,12 +6,11 @@
 #include <optional>
 #include <string>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/durations.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 
@@ -35,17 +34,7 @@ struct early_phase {
 }  // namespace option
 
 /// Advice from the seconds of a step on the CPU and on the device; empty if neither is much faster.
-FRUGAL_INLINE std::string judge_start(double on_cpu, double on_device, std::uint64_t steps) {
-  std::string const took = "StartOn<Cpu>: a step took " + general(on_cpu, 2) +
-                           " s on the CPU and " + general(on_device, 2) + " s on the device";
-  if (on_cpu <= on_device) {
-    return took + "; a pipeline this small may as well stay on the CPU";
-  }
-  if (on_cpu <= 4 * on_device) return {};
-  double const cost = (on_cpu - on_device) * static_cast<double>(steps);
-  return took + ", so its " + std::to_string(steps) + " steps cost " + general(cost, 2) +
-         " s; the early phase on the CPU is for small pipelines";
-}
+std::string judge_start(double on_cpu, double on_device, std::uint64_t steps);
 
 }  // namespace detail
 
@@ -174,3 +163,7 @@ struct StartOn {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/start_on.ipp>
+#endif

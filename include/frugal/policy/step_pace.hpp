@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// Seconds per step in this process, from the end of its first step, which also sets up memory and
@@ -14,24 +12,12 @@ class StepPace {
  public:
   /// After some step: `count` steps are made, and it is `now` on any clock of seconds. Where a
   /// Rollback has gone back since the last call, neither steps nor time since then count.
-  FRUGAL_INLINE void step(std::uint64_t count, double now) {
-    if (last_ && count == last_->count) return;
-    if (last_ && count > last_->count) {
-      steps_ += count - last_->count;
-      seconds_ += now - last_->at;
-    }
-    last_ = Mark{count, now};
-  }
+  void step(std::uint64_t count, double now);
 
   /// The steps that the pace is the mean of.
   std::uint64_t steps() const { return steps_; }
   /// Until `total` steps are made; nothing before there is a pace.
-  FRUGAL_INLINE std::optional<double> seconds_left(std::optional<std::uint64_t> total,
-                                                   std::uint64_t done) const {
-    if (!total || steps_ == 0) return {};
-    if (done >= *total) return 0;
-    return static_cast<double>(*total - done) * seconds_ / static_cast<double>(steps_);
-  }
+  std::optional<double> seconds_left(std::optional<std::uint64_t> total, std::uint64_t done) const;
 
  private:
   struct Mark {
@@ -44,3 +30,7 @@ class StepPace {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/step_pace.ipp>
+#endif

@@ -12,7 +12,6 @@
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/metrics/accuracy.hpp>  // IWYU pragma: keep
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
@@ -39,11 +38,7 @@ struct sanity_batches {
 
 namespace detail {
 
-FRUGAL_INLINE std::string nothing_measured(std::string const& cadence, std::string const& end) {
-  return "it measures " + cadence + ", and the run " + end +
-         ": nothing is measured, and KeepBest, EarlyStop and a plateau schedule have nothing to "
-         "watch";
-}
+std::string nothing_measured(std::string const& cadence, std::string const& end);
 
 /// What a cadence does not come to in a run of this length; empty if it is due, or may be.
 template <class Cadence>
@@ -169,3 +164,7 @@ struct null_policy<kinds::validate> {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/validate.ipp>
+#endif

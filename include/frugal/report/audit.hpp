@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +18,10 @@
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/audit/deterministic.hpp>
 
@@ -31,18 +31,7 @@ namespace frugal {
 struct BitExact {};
 
 /// XXH3 of every parameter and buffer of a module: names, types, shapes and bytes.
-FRUGAL_INLINE std::uint64_t hash_of_tensors(torch::nn::Module& module) {
-  Hash hash;
-  detail::visit_all_tensors(module, [&](std::string const& name, at::Tensor const& tensor) {
-    at::Tensor const host = tensor.detach().cpu().contiguous();
-    auto const type = static_cast<std::int8_t>(host.scalar_type());
-    hash.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
-    hash.update(std::as_bytes(std::span(&type, 1)));
-    hash.update(std::as_bytes(std::span(host.sizes().data(), host.sizes().size())));
-    hash.update({static_cast<std::byte const*>(host.const_data_ptr()), host.nbytes()});
-  });
-  return hash.digest();
-}
+std::uint64_t hash_of_tensors(torch::nn::Module& module);
 
 /// The identity of a module's weights at one moment of a run.
 struct AuditMark {
@@ -167,3 +156,7 @@ struct Audit<BitExact> {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/audit.ipp>
+#endif

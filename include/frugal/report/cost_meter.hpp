@@ -3,7 +3,6 @@
 
 #include <c10/core/Device.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +21,6 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/cuda_uuids.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/step_pace.hpp>
@@ -31,7 +29,6 @@
 #include <frugal/report/cost_meter/rate.hpp>
 #include <frugal/report/cost_meter/run_bill.hpp>
 #include <frugal/report/energy/meter.hpp>
-#include <frugal/report/plan/peak.hpp>
 
 namespace frugal {
 
@@ -72,23 +69,7 @@ struct CostMeter {
   }
 
   /// What an hour costs. `on_gpu`: whether the price may be that of the machine's GPUs.
-  FRUGAL_INLINE detail::Rate rate(bool on_gpu, Processes const& all = {}) const {
-    char const* const environment = std::getenv(detail::price_variable);
-    bool const per_node =
-        std::holds_alternative<plan::PricePerNode>(price) ||
-        (std::holds_alternative<std::monostate>(price) && offer.empty() && environment != nullptr);
-    return detail::rate_of({.price = price,
-                            .devices = devices.value_or(all.count),
-                            .nodes = nodes.value_or(per_node ? all.machines : 1),
-                            .machines = nodes ? 1 : all.machines,
-                            .prices = prices,
-                            .offer = offer,
-                            .spot = spot,
-                            .currency = currency,
-                            .other_per_hour = other_per_hour,
-                            .model = on_gpu ? watch::gpu_model() : std::string(),
-                            .environment = environment});
-  }
+  detail::Rate rate(bool on_gpu, Processes const& all = {}) const;
 
   class State;
 };
@@ -350,3 +331,7 @@ class CostMeter::State {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/cost_meter.ipp>
+#endif

@@ -6,10 +6,8 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/report/sink/csv_rows.hpp>
 #include <frugal/report/sink/file.hpp>
 #include <frugal/report/sink/state.hpp>
 
@@ -26,11 +24,7 @@ class CsvSink {
     file_.open(sink_path(path_, phase.run_state(), "metrics.csv", "Csv"), "Csv", links_of(path_));
     if (file_.regular()) phase.writes_to(file_.path());
   }
-  FRUGAL_INLINE void write(MetricRecord const& record) {
-    // A resumed run has begun before.
-    if (record.kind == RecordKind::begin && file_.continues(record.at.step)) return;
-    file_.append(csv_rows(record), csv_header, csv_event);
-  }
+  void write(MetricRecord const& record);
   template <class Archive>
   void persist(Archive& archive, SinkMoment const& now) {
     file_.persist(archive, now.in_run);
@@ -81,3 +75,7 @@ struct Csv {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/csv.ipp>
+#endif

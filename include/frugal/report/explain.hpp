@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -9,21 +8,16 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/bytes.hpp>
-#include <frugal/base/columns.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/written_name.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recipe_name.hpp>
@@ -44,19 +38,11 @@ std::string_view page_of() {
 
 using PlanRows = std::vector<std::vector<std::string>>;
 
-FRUGAL_INLINE PlanRows plan_head() { return {{"#", "policy", "lever", "cost", "docs/"}}; }
+PlanRows plan_head();
 
 /// A null policy is one of the defaults, any other a row of the plan.
-FRUGAL_INLINE void add_plan_row(PlanRows& rows, std::string& defaults, bool null, std::string name,
-                                About const& about, std::string_view page) {
-  if (null) {
-    defaults += (defaults.empty() ? "" : ", ") + name;
-    return;
-  }
-  std::string_view const lever = about.term == Term::none ? "" : name_of(about.term);
-  rows.push_back({std::to_string(rows.size()), std::move(name), std::string(lever),
-                  std::string(about.cost), std::string(page)});
-}
+void add_plan_row(PlanRows& rows, std::string& defaults, bool null, std::string name,
+                  About const& about, std::string_view page);
 
 template <class P>
 void add_plan_row(PlanRows& rows, std::string& defaults) {
@@ -69,24 +55,11 @@ void add_plan_row(PlanRows& rows, std::string& defaults) {
 }
 
 /// Prints a paragraph; continuation lines are indented.
-FRUGAL_INLINE void print_paragraph(std::ostream& out, std::string_view text) {
-  char const* before = "";
-  for (std::string const& line : watch::wrapped(text, 96)) {
-    out << before << line << '\n';
-    before = "    ";
-  }
-}
+void print_paragraph(std::ostream& out, std::string_view text);
 
 /// Nothing for an empty text. `kind` is the policy's, or empty.
-FRUGAL_INLINE void print_caution(std::ostream& out, std::string_view kind,
-                                 std::string const& text) {
-  if (text.empty()) return;
-  print_paragraph(out, "caution: " + std::string(kind) + (kind.empty() ? "" : ": ") + text);
-}
-FRUGAL_INLINE void print_finding(std::ostream& out, std::string_view kind,
-                                 std::string const& text) {
-  if (!text.empty()) out << "found: " << kind << ": " << text << '\n';
-}
+void print_caution(std::ostream& out, std::string_view kind, std::string const& text);
+void print_finding(std::ostream& out, std::string_view kind, std::string const& text);
 
 /// `on_gpu`: the run's device is one, so that what this CPU lacks does not matter.
 template <class P>
@@ -125,12 +98,8 @@ void explain_findings(Trainer& trainer, std::ostream& out, list<Ps...>) {
   (print(std::type_identity<Ps>{}), ...);
 }
 
-FRUGAL_INLINE void print_plan(std::ostream& out, PlanRows const& rows, std::string const& defaults,
-                              int host_syncs) {
-  if (rows.size() > 1) out << watch::columns(rows, {2, 26, 19, 19, 26});
-  if (!defaults.empty()) print_paragraph(out, "defaults: " + defaults);
-  out << "host syncs per step: " << host_syncs << '\n';
-}
+void print_plan(std::ostream& out, PlanRows const& rows, std::string const& defaults,
+                int host_syncs);
 
 template <class... Ps>
 void explain_policies(std::ostream& out, list<Ps...>, int host_syncs, bool on_gpu) {
@@ -142,20 +111,8 @@ void explain_policies(std::ostream& out, list<Ps...>, int host_syncs, bool on_gp
 }
 
 /// "AdamW: 83 parameters, 5 epochs, seed 0, on cpu, in runs/demo".
-FRUGAL_INLINE std::string run_line(std::string const& name, Settings const& settings,
-                                   at::Device device, std::int64_t parameters) {
-  std::string text = name + ": " + std::to_string(parameters) + " parameters";
-  if (settings.epochs || !settings.steps) {
-    std::uint64_t const epochs = settings.epochs.value_or(1);
-    text += ", " + std::to_string(epochs) + (epochs == 1 ? " epoch" : " epochs");
-  }
-  if (settings.steps) {
-    text += settings.epochs ? ", at most " : ", ";
-    text += std::to_string(*settings.steps) + (*settings.steps == 1 ? " step" : " steps");
-  }
-  text += ", seed " + std::to_string(settings.seed) + ", on " + device.str();
-  return settings.run_dir.empty() ? text : text + ", in " + settings.run_dir.string();
-}
+std::string run_line(std::string const& name, Settings const& settings, at::Device device,
+                     std::int64_t parameters);
 
 }  // namespace detail
 
@@ -182,35 +139,9 @@ struct CheckpointBytes {
   bool keeps_best = false;              ///< the weights once more
 };
 
-FRUGAL_INLINE CheckpointBytes checkpoint_bytes(torch::nn::Module const& module, bool averaged) {
-  CheckpointBytes bytes;
-  for (at::Tensor const& tensor : Parameters::of(module).tensors) {
-    auto const size = static_cast<double>(tensor.nbytes());
-    bytes.parameters += tensor.numel();
-    bytes.weights += size;
-    if (tensor.requires_grad()) bytes.trained += size;
-    if (averaged) bytes.averages += static_cast<double>(bytes_of_average(tensor));
-  }
-  for (at::Tensor const& buffer : each_once(module.buffers())) {
-    bytes.weights += static_cast<double>(buffer.nbytes());
-  }
-  return bytes;
-}
+CheckpointBytes checkpoint_bytes(torch::nn::Module const& module, bool averaged);
 
-FRUGAL_INLINE void print_checkpoint(std::ostream& out, CheckpointBytes const& bytes,
-                                    bool averaged) {
-  double const kept = bytes.keeps_best ? bytes.weights : 0;
-  std::string extra = averaged ? ", " + bytes_text(bytes.averages) + " average" : "";
-  if (bytes.keeps_best) extra += ", " + bytes_text(kept) + " best weights";
-  if (bytes.optimizer) {
-    out << "checkpoint: " << bytes_text(bytes.weights + *bytes.optimizer + bytes.averages + kept)
-        << " (" << bytes_text(bytes.weights) << " weights and buffers, "
-        << bytes_text(*bytes.optimizer) << " optimizer" << extra << ")\n";
-  } else {
-    out << "checkpoint: " << bytes_text(bytes.weights) << " weights and buffers" << extra
-        << ", and what the optimizer keeps\n";
-  }
-}
+void print_checkpoint(std::ostream& out, CheckpointBytes const& bytes, bool averaged);
 
 template <class Trainer>
 void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& out) {
@@ -252,3 +183,7 @@ void explain(Trainer& trainer, std::ostream& out = std::cout) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/explain.ipp>
+#endif

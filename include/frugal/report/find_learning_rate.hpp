@@ -7,21 +7,17 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/loop/fit.hpp>
-#include <frugal/core/state/snapshot.hpp>
-#include <frugal/data/range.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
+#include <frugal/core/source/range.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/rate_curve.hpp>
 #include <frugal/trainer.hpp>
 
@@ -35,10 +31,7 @@ struct RateRange {
   double smoothing = 0.9;     ///< fraction of the loss average that each step keeps
   double runs_away = 4;       ///< multiple of the lowest smoothed loss that ends the test
 
-  FRUGAL_INLINE double rate(std::uint64_t step) const {
-    double const share = static_cast<double>(step) / static_cast<double>(steps - 1);
-    return from * std::pow(to / from, share);
-  }
+  double rate(std::uint64_t step) const;
 };
 
 namespace detail {
@@ -131,35 +124,7 @@ struct range_test<list<Ps...>> {
 template <class Policies>
 using range_test_of = typename range_test<Policies>::type;
 
-FRUGAL_INLINE void require_range(RateRange const& range, double lr) {
-  auto const refuse = [](std::string what, std::string why, std::string fix) {
-    throw SettingsError({.what = std::move(what),
-                         .where = "find_learning_rate",
-                         .why = std::move(why),
-                         .fix = std::move(fix)});
-  };
-  if (!(range.from > 0 && range.to > range.from && std::isfinite(range.to))) {
-    refuse("the range is from " + detail::general(range.from, 6) + " to " +
-               detail::general(range.to, 6),
-           "rates are positive, and grow", "Give 0 < from < to, such as 1e-7 and 10.");
-  }
-  if (range.steps < 10) {
-    refuse("the range test has " + std::to_string(range.steps) + " steps", "so few show no curve",
-           "Give 10 steps or more; 100 is the default.");
-  }
-  if (!(range.smoothing >= 0 && range.smoothing < 1)) {
-    refuse("smoothing is " + detail::general(range.smoothing, 6), "it is a share that is kept",
-           "Give a number from 0 up to, but not including, 1.");
-  }
-  if (!(range.runs_away > 1)) {
-    refuse("runs_away is " + detail::general(range.runs_away, 6),
-           "the lowest loss would have run away", "Give more than 1; 4 is the default.");
-  }
-  if (!(lr > 0)) {
-    refuse("the optimizer's lr is " + detail::general(lr, 6),
-           "the rates of its groups are multiples of it", "Give it more than 0.");
-  }
-}
+void require_range(RateRange const& range, double lr);
 
 }  // namespace detail
 
@@ -230,7 +195,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
   // Replaced modules stay replaced, as in a fit, and are what the test restores.
   fit.assemble();
   RunState run{.root = base_module(trainer.module()), .settings = settings};
-  Snapshot<RunState> before;
+  RunSnapshot before;
   before.take(run, Part::outside);
   detail::undone(before, run, [&] {
     try {
@@ -249,3 +214,7 @@ RateCurve find_learning_rate(Trainer<Module, Objective, Ps...>& trainer, Train&&
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/find_learning_rate.ipp>
+#endif

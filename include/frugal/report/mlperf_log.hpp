@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +13,6 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/report/sink/file.hpp>
@@ -52,22 +50,7 @@ class MlperfSink {
     seed_ = phase.settings().seed;
   }
 
-  FRUGAL_INLINE void write(MetricRecord const& record) {
-    switch (record.kind) {
-      case RecordKind::begin:
-        return begin(record);
-      case RecordKind::step:
-        return step(record);
-      case RecordKind::validation:
-        return validation(record);
-      case RecordKind::epoch:
-        return interval_end("epoch_stop", at_epoch(record.at.epoch));
-      case RecordKind::end:
-        return end(record);
-      case RecordKind::event:
-        return;  // the format has no place for them
-    }
-  }
+  void write(MetricRecord const& record);
   void begin_epoch(Counters const& at) { interval_start("epoch_start", at_epoch(at.epoch + 1)); }
   void begin_validation() { validation_began_ = now(); }
 
@@ -94,10 +77,7 @@ class MlperfSink {
   static std::string point(std::string_view key, std::string_view value, Fields const& metadata) {
     return mllog_line(now(), "POINT_IN_TIME", key, value, mllog_object(metadata));
   }
-  FRUGAL_INLINE void put(std::string const& lines) {
-    // None of them is kept when a run goes back: the format has no events of the run itself.
-    file_.append(lines, "", [](std::string_view) { return std::string_view(); });
-  }
+  void put(std::string const& lines);
   void interval_start(std::string_view key, Fields const& metadata) {
     put(mllog_line(now(), "INTERVAL_START", key, "null", mllog_object(metadata)));
   }
@@ -105,43 +85,13 @@ class MlperfSink {
     put(mllog_line(now(), "INTERVAL_END", key, "null", mllog_object(metadata)));
   }
 
-  FRUGAL_INLINE void begin(MetricRecord const& record) {
-    // A resumed run has begun before.
-    if (file_.continues(record.at.step)) return;
-    // In the order of their times: initialisation began before any of these lines is made.
-    std::string lines = mllog_line(init_, "INTERVAL_START", "init_start", "null", "{}");
-    for (auto const& [key, value] : values_) lines += point(key, mllog_value(value), {});
-    lines += point("seed", std::to_string(seed_), {});
-    lines += mllog_line(now(), "INTERVAL_END", "init_stop", "null", "{}");
-    lines += mllog_line(now(), "INTERVAL_START", "run_start", "null", "{}");
-    put(lines);
-  }
+  void begin(MetricRecord const& record);
 
-  FRUGAL_INLINE void step(MetricRecord const& record) {
-    put(point("tracked_stats", mllog_object(record.fields),
-              {{"step", record.at.step}, {"samples_count", record.at.sample}}));
-  }
+  void step(MetricRecord const& record);
 
-  FRUGAL_INLINE void validation(MetricRecord const& record) {
-    // The epoch that it is in: the one that has begun, or at its end the one that is complete.
-    std::uint64_t const epoch = record.at.epoch + (record.at.position != 0 ? 1 : 0);
-    Fields const where{{"epoch_num", epoch}, {"samples_count", record.at.sample}};
-    std::string lines = mllog_line(validation_began_.value_or(now()), "INTERVAL_START",
-                                   "eval_start", "null", mllog_object(where));
-    if (auto const measured = record.number(metric_)) {
-      lines += point("eval_accuracy", mllog_value(*measured), where);
-      if (target_ && (below_ ? *measured <= *target_ : *measured >= *target_)) reached_ = true;
-    }
-    lines += mllog_line(now(), "INTERVAL_END", "eval_stop", "null", mllog_object(where));
-    put(lines);
-  }
+  void validation(MetricRecord const& record);
 
-  FRUGAL_INLINE void end(MetricRecord const& record) {
-    // Also of a preempted run: if that is resumed, this line is cut off.
-    bool const success = target_ ? reached_ : record.text("stopped_by").empty();
-    interval_end("run_stop", {{"status", std::string(success ? "success" : "aborted")},
-                              {"samples_count", record.at.sample}});
-  }
+  void end(MetricRecord const& record);
 
   std::filesystem::path path_;
   Fields values_;
@@ -223,3 +173,7 @@ struct MlperfLog {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/mlperf_log.ipp>
+#endif

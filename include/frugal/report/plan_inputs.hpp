@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/composition.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/amount_text.hpp>
@@ -41,33 +36,7 @@ struct PlanInputs {
 
 namespace detail {
 
-FRUGAL_INLINE void require(PlanInputs const& given) {
-  auto const refuse = [](std::string const& name, double value, char const* rule) {
-    throw SettingsError({.what = name + " is " + detail::general(value, 6),
-                         .where = "explain",
-                         .why = "it is a price, a time, a rate or a number of devices",
-                         .fix = std::string("Give ") + rule + ", or leave it out."});
-  };
-  auto const positive = [&](char const* name, std::optional<double> value) {
-    if (value && !(*value > 0 && std::isfinite(*value))) refuse(name, *value, "more than 0");
-  };
-  auto const at_least_0 = [&](char const* name, std::optional<double> value) {
-    if (value && !(*value >= 0 && std::isfinite(*value))) refuse(name, *value, "0 or more");
-  };
-  if (given.price) at_least_0("price", given.price->value());
-  if (given.spot) at_least_0("spot", given.spot->value());
-  positive("devices", given.devices);
-  positive("step_seconds", given.step_seconds);
-  positive("save_seconds", given.save_seconds);
-  positive("lifetime_seconds", given.lifetime_seconds);
-  at_least_0("restart_seconds", given.restart_seconds);
-  positive("disk", given.disk.value());
-  at_least_0("link", given.link.value());
-  if (given.overlap > 1) refuse("overlap", given.overlap, "a share of at most 1");
-  at_least_0("overlap", given.overlap);
-  at_least_0("tokens_per_sample", given.tokens_per_sample);
-  at_least_0("other_per_hour", given.other_per_hour);
-}
+void require(PlanInputs const& given);
 
 /// What an hour costs, by PlanInputs and CostMeter together.
 struct PlanPrice {
@@ -129,3 +98,7 @@ PlanPrice price_of(Trainer& trainer, PlanInputs const& given) {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan_inputs.ipp>
+#endif

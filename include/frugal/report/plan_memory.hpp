@@ -7,10 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <concepts>
 #include <cstdint>
-#include <exception>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -28,8 +25,8 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/data/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/average/weights.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -60,9 +57,7 @@ struct RecipeMemory {
 namespace detail {
 
 /// A weight that was replaced by a packed form has the shape of the former, and hardly any memory.
-FRUGAL_INLINE std::uint64_t bytes_in_memory(at::Tensor const& tensor) {
-  return std::min<std::uint64_t>(tensor.nbytes(), tensor.storage().nbytes());
-}
+std::uint64_t bytes_in_memory(at::Tensor const& tensor);
 
 /// What does not depend on a batch.
 template <class Trainer>
@@ -297,3 +292,7 @@ RecipeMemory plan_memory(Trainer& trainer, B const& batch) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan_memory.ipp>
+#endif

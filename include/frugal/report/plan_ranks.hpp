@@ -21,7 +21,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/money.hpp>

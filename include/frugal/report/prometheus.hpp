@@ -5,16 +5,12 @@
 #include <string>
 #include <system_error>
 
-#include <frugal/base/folder.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
-#include <frugal/report/sink/clock.hpp>
 #include <frugal/report/sink/exposition.hpp>
 #include <frugal/report/sink/prometheus_labels.hpp>
 #include <frugal/report/sink/state.hpp>
@@ -55,15 +51,7 @@ class PrometheusFile {
     if (auto const text = label_advice(labels_, "Prometheus"); !text.empty()) phase.warn(text);
   }
 
-  FRUGAL_INLINE void write(MetricRecord const& record) {
-    exposition_.take(record);
-    exposition_.stamp(unix_time());
-    if (path_.has_parent_path()) create_folders(path_.parent_path());
-    // Not durable: after a crash of the machine the values are worthless anyway, and an fsync would
-    // stall training. The name of what is being written ends in .new: node_exporter reads only
-    // *.prom.
-    write_whole_file(path_, exposition_.text(labels_), Durable::no);
-  }
+  void write(MetricRecord const& record);
 
   template <class Archive>
   void persist(Archive& archive, SinkMoment const& now) {
@@ -108,3 +96,7 @@ struct Prometheus {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/prometheus.ipp>
+#endif

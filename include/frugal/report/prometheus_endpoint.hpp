@@ -19,6 +19,7 @@
 #include <frugal/base/utf8.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>

@@ -15,7 +15,10 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/speed.hpp>
+#include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/report/plan/peak.hpp>

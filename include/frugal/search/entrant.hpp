@@ -29,7 +29,6 @@
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -45,6 +44,7 @@
 #include <frugal/search/setting_places.hpp>
 #include <frugal/search/space.hpp>
 #include <frugal/search/task.hpp>
+#include <frugal/search/trials/ranking.hpp>
 #include <frugal/search/watch.hpp>
 #include <frugal/trainer.hpp>
 

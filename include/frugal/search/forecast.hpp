@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/columns.hpp>
-#include <frugal/base/number_text.hpp>
-#include <frugal/data/sampling/draw.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/search/schedule/play.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/finalists.hpp>
-#include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 
@@ -50,92 +41,22 @@ struct SimulatedSearch {
 };
 
 /// Trials that come to each rung of each bracket, if trial i has the value `value(i)` at every rung.
-FRUGAL_INLINE SimulatedSearch simulate_search(SearchSchedule const& schedule,
-                                              std::optional<std::uint64_t> budget,
-                                              std::size_t objectives,
-                                              std::function<double(std::size_t)> const& value) {
-  std::vector<std::vector<std::uint64_t>> const rungs = schedule.rungs();
-  SimulatedSearch found;
-  std::vector<std::vector<double>>& counts = found.counts;
-  for (auto const& each : rungs) counts.emplace_back(each.size());
-  SearchHistory history;
-  auto const train = [&](std::size_t number) {
-    SearchTrial& trial = history.trials[number];
-    counts[trial.bracket][trial.rungs.size()] += 1;
-    trial.rungs.push_back({.values = ObjectiveValues(objectives, value(number))});
-    if (trial.rungs.size() == rungs[trial.bracket].size()) trial.state = TrialState::complete;
-  };
-  auto const pays = [&](SearchDecision const& decision) {
-    if (!pays_for(budget, rungs, history, decision)) return false;
-    found.learnt += decision.visible != 0 ? 1U : 0U;
-    return true;
-  };
-  play_schedule(schedule, history, pays, train);
-  return found;
-}
+SimulatedSearch simulate_search(SearchSchedule const& schedule, std::optional<std::uint64_t> budget,
+                                std::size_t objectives,
+                                std::function<double(std::size_t)> const& value);
 
-FRUGAL_INLINE double cost_of(std::vector<std::vector<std::uint64_t>> const& rungs,
-                             std::vector<std::vector<double>> const& counts) {
-  double cost = 0;
-  for (std::size_t b = 0; b < rungs.size(); ++b) {
-    std::uint64_t before = 0;
-    for (std::size_t k = 0; k < rungs[b].size(); ++k) {
-      cost += counts[b][k] * static_cast<double>(rungs[b][k] - before);
-      before = rungs[b][k];
-    }
-  }
-  return cost;
-}
+double cost_of(std::vector<std::vector<std::uint64_t>> const& rungs,
+               std::vector<std::vector<double>> const& counts);
 
 }  // namespace detail
 
 /// The worst case has each trial better than all before it; the expected one is the mean over `draws` random
 /// orders.
-FRUGAL_INLINE SearchForecast forecast(SearchSchedule const& schedule,
-                                      std::optional<std::uint64_t> budget, std::size_t objectives,
-                                      Finalists const& finalists, std::size_t draws = 16) {
-  auto const rungs = schedule.rungs();
-  detail::SimulatedSearch const worst_case = detail::simulate_search(
-      schedule, budget, objectives, [](std::size_t i) { return -static_cast<double>(i); });
-  auto const& worst = worst_case.counts;
-  auto expected = worst;
-  // Brackets have as many trials whatever comes.
-  if (!schedule.is_deterministic()) {
-    for (auto& each : expected) std::ranges::fill(each, 0.0);
-    for (std::size_t d = 0; d < draws; ++d) {
-      auto const one = detail::simulate_search(schedule, budget, objectives, [d](std::size_t i) {
-        return Draw({.index = i, .seed = d}, draw_stream("forecast")).uniform();
-      });
-      for (std::size_t b = 0; b < expected.size(); ++b) {
-        for (std::size_t k = 0; k < expected[b].size(); ++k) {
-          expected[b][k] += one.counts[b][k] / static_cast<double>(draws);
-        }
-      }
-    }
-  }
-  SearchForecast found{.learnt = worst_case.learnt};
-  double trials = 0, complete = 0;
-  for (std::size_t b = 0; b < rungs.size(); ++b) {
-    for (std::size_t k = 0; k < rungs[b].size(); ++k) {
-      found.rows.push_back({.bracket = b,
-                            .rung = k,
-                            .budget = rungs[b][k],
-                            .worst = worst[b][k],
-                            .expected = expected[b][k]});
-    }
-    trials += worst[b].front();
-    complete += worst[b].back();
-  }
-  auto const horizon = static_cast<double>(rungs.front().back());
-  found.complete = static_cast<std::size_t>(complete);
-  if (finalists.seeds > 1) {
-    found.finalists = std::min(finalists.count, found.complete);
-    found.repeats = static_cast<double>(found.finalists * (finalists.seeds - 1)) * horizon;
-  }
-  found.worst = detail::cost_of(rungs, worst) + found.repeats;
-  found.expected = detail::cost_of(rungs, expected) + found.repeats;
-  found.whole = trials * horizon;
-  return found;
-}
+SearchForecast forecast(SearchSchedule const& schedule, std::optional<std::uint64_t> budget,
+                        std::size_t objectives, Finalists const& finalists, std::size_t draws = 16);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/forecast.ipp>
+#endif

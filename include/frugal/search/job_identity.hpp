@@ -21,11 +21,11 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/member_text.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/range.hpp>
+#include <frugal/core/source/shape_text.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/range.hpp>
-#include <frugal/data/shape_text.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/journal/reader.hpp>

@@ -5,18 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <limits>
-#include <string>
 #include <string_view>
-#include <utility>
-
-#include <frugal/base/folder.hpp>
-#include <frugal/base/hash.hpp>
-#include <frugal/base/name_hash.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/checkpoint/lock_owner.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -25,35 +14,20 @@ namespace frugal::detail {
 class MicroBatchFile {
  public:
   /// `folder`: of the search. `key`: what the memory of a step depends on.
-  FRUGAL_INLINE MicroBatchFile(std::filesystem::path const& folder, std::string_view key)
-      : path_(folder / "micro_batches" / hex_of(name_hash(key))) {}
+  MicroBatchFile(std::filesystem::path const& folder, std::string_view key);
 
   /// Leaves the number alone if nothing was found before.
-  FRUGAL_INLINE void read_into(std::int64_t& samples) const {
-    std::ifstream in(path_);
-    std::int64_t found = 0;
-    if (!(in >> found) || found < 0) return;
-    // 0 is a batch that was not split, and would be searched for again.
-    samples = found == 0 ? std::numeric_limits<std::int64_t>::max() / 2 : found;
-  }
+  void read_into(std::int64_t& samples) const;
   /// `found`: by a search that came to its end. Otherwise only a smaller number replaces one that is there: memory
   /// has run out since.
-  FRUGAL_INLINE void write(std::int64_t samples, bool found) const {
-    std::int64_t known = std::numeric_limits<std::int64_t>::max();
-    read_into(known);
-    if (!found &&
-        (known == std::numeric_limits<std::int64_t>::max() || samples == 0 || samples >= known))
-      return;
-    create_folders(path_.parent_path());
-    // Two workers may find it at once: each writes a file of its own, so none replaces half of the other's.
-    std::filesystem::path mine = path_;
-    mine += "." + LockOwner::here().host + "." + std::to_string(::getpid());
-    write_whole_file(mine, std::to_string(samples), Durable::no);
-    rename_path(mine, path_);
-  }
+  void write(std::int64_t samples, bool found) const;
 
  private:
   std::filesystem::path path_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/micro_batch_file.ipp>
+#endif

@@ -3,15 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal::detail {
@@ -44,33 +41,15 @@ struct TaskOutcome {
   bool by_notice = false;  ///< preempted by another policy than SearchWatch, or by Settings::stop
 
   /// A failure or an error: the trial stays at its last rung, and its values are no numbers.
-  FRUGAL_INLINE void fail(Kind how, std::string why, SearchTask const& task,
-                          std::size_t objectives) {
-    kind = how;
-    text = std::move(why);
-    if (result.steps == 0 && !task.of.rungs.empty()) {
-      result.steps = task.of.rungs.back().steps;
-      result.samples = task.of.rungs.back().samples;
-    }
-    result.values.assign(objectives, std::numeric_limits<double>::quiet_NaN());
-  }
+  void fail(Kind how, std::string why, SearchTask const& task, std::size_t objectives);
 
   /// Adds this attempt to the time of the trial, and to its cost unless CostMeter has measured that: at the price
   /// or, without one, at the rate of the trial's earlier rungs.
-  FRUGAL_INLINE void pay(SearchTask const& task, double attempt,
-                         std::optional<double> dollars_per_hour) {
-    seconds = attempt;
-    result.seconds = task.seconds_before + attempt;
-    if (result.dollars) return;
-    double const price = dollars_per_hour.value_or(0) / 3600;
-    RungResult const before = task.of.rungs.empty() ? RungResult{} : task.of.rungs.back();
-    if (before.dollars && before.seconds > 0) {
-      double const rate = dollars_per_hour ? price : *before.dollars / before.seconds;
-      result.dollars = *before.dollars + (result.seconds - before.seconds) * rate;
-    } else if (dollars_per_hour) {
-      result.dollars = result.seconds * price;
-    }
-  }
+  void pay(SearchTask const& task, double attempt, std::optional<double> dollars_per_hour);
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/task.ipp>
+#endif

@@ -9,7 +9,7 @@
 
 #include <frugal/core/loop/window.hpp>
 #include <frugal/core/run/loss.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 
 #include "support/reference.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: arrow
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/parquet_batches.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
 #include <frugal/data/sampling/shared.hpp>
-#include <frugal/data/source.hpp>
 
 #include <support/files.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: arrow
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
-#include <frugal/data/sample_set.hpp>
 
 #include <support/files.hpp>
 #include <support/no_more_files.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: avro
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/avro_writer.hpp>
 #include <frugal/data/avro/encoder.hpp>
-#include <frugal/data/sample_set.hpp>
 
 #include <support/files.hpp>
 #include <support/no_more_files.hpp>

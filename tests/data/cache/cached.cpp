@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/folder.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/data/transform_clock.hpp>
 
 #include <sys/wait.h>

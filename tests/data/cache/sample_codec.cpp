@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/data/tensor_dtype.hpp>
 
 #include <torch/data/example.h>
 #include <torch/types.h>

@@ -2,9 +2,9 @@
 // needs: images
 #include <doctest/doctest.h>
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/image/folder.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 #include <filesystem>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 
 #include "support/reference.hpp"
 

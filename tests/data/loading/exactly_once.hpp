@@ -11,12 +11,12 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
-#include <frugal/data/source.hpp>
 
 #include <ATen/ATen.h>
 

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/core/source/range.hpp>
 #include <frugal/data/loading/prefetch.hpp>
-#include <frugal/data/range.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 
 #include <atomic>

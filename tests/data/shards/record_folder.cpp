@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/shards/record_folder.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 

@@ -3,7 +3,7 @@
 // needs: archive
 #include <frugal/data/shards/tar_set.hpp>
 
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/shards/tar_shard_writer.hpp>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 // torch-free
 #include <frugal/data/shards/text_lines.hpp>
 
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/text/documents.hpp>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/data/text/documents.hpp>
 #include <frugal/data/text/packed.hpp>
 

@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/core/libtorch/meta_fallback.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/model/module_identity.hpp>
 
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>

@@ -3,6 +3,7 @@
 
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/policy/checkpoint/changed_data.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/dying_runs.hpp"

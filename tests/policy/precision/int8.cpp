@@ -8,6 +8,7 @@
 #include <frugal/policy/optimize/adam.hpp>
 #include <frugal/policy/optimize/sgd.hpp>
 #include <frugal/policy/precision.hpp>
+#include <frugal/policy/precision/int8_kernels.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>

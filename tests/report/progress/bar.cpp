@@ -2,6 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/base/text_width.hpp>
 #include <frugal/report/progress/bar.hpp>
 
 #include <string>

@@ -15,7 +15,8 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run_limits.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/core/source/data_identity.hpp>
 
 namespace frugal::detail {
 

@@ -14,9 +14,9 @@
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 

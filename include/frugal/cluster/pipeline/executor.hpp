@@ -25,9 +25,9 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
-#include <frugal/data/tensor_identity.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

@@ -18,7 +18,7 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>
-#include <frugal/data/shape_text.hpp>
+#include <frugal/core/source/shape_text.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

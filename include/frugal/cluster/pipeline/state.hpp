@@ -35,7 +35,7 @@
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/window_phases.hpp>
-#include <frugal/data/tensor_identity.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/module_identity.hpp>
 

@@ -21,10 +21,10 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/data/tensor_identity.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -13,10 +13,10 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/data/batch.hpp>
 #include <frugal/data/named_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/save_weights.hpp>

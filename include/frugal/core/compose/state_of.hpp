@@ -10,8 +10,6 @@
 #include <frugal/core/compose/legality.hpp>
 #include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/compose/services.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 // A policy's State type, and whether it implements what the policy declares.
 namespace frugal::detail {
@@ -154,13 +152,10 @@ consteval bool has_own_verdict() {
   }
 }
 
-[[noreturn]] FRUGAL_INLINE void refuse_unreached(std::string_view hook) {
-  throw PolicyError(
-      {.what = "a policy did not call next(), so the part of the run that it surrounds was skipped",
-       .where = std::string(hook),
-       .why = "an around-hook may not skip its part of the run",
-       .fix = "Call next() in it, once. To end a run, return flow::stop from on_step or true from "
-              "stop_requested."});
-}
+[[noreturn]] void refuse_unreached(std::string_view hook);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/compose/state_of.ipp>
+#endif

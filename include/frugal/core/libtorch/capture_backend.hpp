@@ -9,9 +9,6 @@
 
 #include <ATen/core/Generator.h>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Records a device's work and replays it.
@@ -44,20 +41,7 @@ struct NoCapture {
     void replay() const {}
   };
 
-  FRUGAL_INLINE static void require(c10::Device device) {
-    bool const on_cpu = device.is_cpu();
-    throw SettingsError(
-        {.what = "CudaGraph<WholeStep> on " + device.str(),
-         .where = "CudaGraph<WholeStep>",
-         .why = on_cpu ? "a CPU launches no kernels, so there is nothing that a graph would save"
-                       : "frugal was built without CUDA",
-         .fix =
-             on_cpu
-                 ? "Remove CudaGraph<WholeStep>, so that steps run eagerly; or set "
-                   "Settings::device to a GPU and build frugal with FRUGAL_CUDA=ON."
-                 : "Build with FRUGAL_CUDA=ON, or remove CudaGraph<WholeStep>, so that steps run "
-                   "eagerly."});
-  }
+  static void require(c10::Device device);
   void begin(c10::Device) {}
   void on_side_stream(std::function<void()> const& body) { body(); }
   Recording capture(std::vector<at::Generator> const&, std::function<void()> const&) { return {}; }
@@ -65,3 +49,7 @@ struct NoCapture {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/capture_backend.ipp>
+#endif

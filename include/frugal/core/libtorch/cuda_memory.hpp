@@ -16,8 +16,6 @@
 #include <cstddef>
 #include <limits>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// A device's memory in LibTorch's caching allocator: what it holds and what it could still get.
@@ -71,33 +69,14 @@ namespace frugal::detail {
 
 /// Bytes of the tensors on a device, as its caching allocator counts them: no wait for the device.
 /// Nothing for other devices than CUDA's.
-FRUGAL_INLINE std::optional<std::uint64_t> tensor_bytes([[maybe_unused]] c10::Device device) {
-#ifdef FRUGAL_CUDA
-  if (device.is_cuda() && device.has_index()) {
-    auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-    return static_cast<std::uint64_t>(stats.allocated_bytes[0].current);
-  }
-#endif
-  return {};
-}
+std::optional<std::uint64_t> tensor_bytes([[maybe_unused]] c10::Device device);
 
 /// The most of them since the last call of forget_tensor_peak, or another reset of LibTorch's peak.
-FRUGAL_INLINE std::optional<std::uint64_t> peak_tensor_bytes([[maybe_unused]] c10::Device device) {
-#ifdef FRUGAL_CUDA
-  if (device.is_cuda() && device.has_index()) {
-    auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-    return static_cast<std::uint64_t>(stats.allocated_bytes[0].peak);
-  }
-#endif
-  return {};
-}
-FRUGAL_INLINE void forget_tensor_peak([[maybe_unused]] c10::Device device) {
-#ifdef FRUGAL_CUDA
-  // A run that begins elsewhere (StartOn) may come before any tensor there.
-  if (device.is_cuda() && device.has_index() &&
-      c10::cuda::CUDACachingAllocator::get()->initialized())
-    c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
-#endif
-}
+std::optional<std::uint64_t> peak_tensor_bytes([[maybe_unused]] c10::Device device);
+void forget_tensor_peak([[maybe_unused]] c10::Device device);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/cuda_memory.ipp>
+#endif

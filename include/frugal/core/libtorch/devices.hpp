@@ -6,68 +6,33 @@
 #include <c10/util/Exception.h>
 
 #include <string>
-#include <utility>
-
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// Number of devices of a type; 0 if LibTorch's backend for it is not linked.
-FRUGAL_INLINE int count_of(c10::DeviceType type) {
-  if (!c10::impl::hasDeviceGuardImpl(type)) return 0;
-  return c10::impl::getDeviceGuardImpl(type)->deviceCount();
-}
+int count_of(c10::DeviceType type);
 
 /// "cpu, cuda:0, cuda:1", for error messages.
-FRUGAL_INLINE std::string devices_here() {
-  std::string text = "cpu";
-  for (int i = 0; i < static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
-    auto const type = static_cast<c10::DeviceType>(i);
-    // Meta tensors have no values, so nothing can train there.
-    if (type == c10::DeviceType::CPU || type == c10::DeviceType::Meta) continue;
-    for (int index = 0; index < count_of(type); ++index) {
-      text += ", " + c10::Device(type, static_cast<c10::DeviceIndex>(index)).str();
-    }
-  }
-  return text;
-}
+std::string devices_here();
 
-[[noreturn]] FRUGAL_INLINE void refuse_device(std::string what, char const* where,
-                                              bool cuda_is_linked) {
-  throw DeviceError({.what = std::move(what),
-                     .where = where,
-                     .why = "this process has " + devices_here(),
-                     .fix = cuda_is_linked ? "Use one of these."
-                                           : "Use one of these; for CUDA link the CUDA flavour "
-                                             "of LibTorch (FRUGAL_CUDA=ON)."});
-}
+[[noreturn]] void refuse_device(std::string what, char const* where, bool cuda_is_linked);
 
 inline bool is_available(c10::Device device) {
   return device.is_cpu() || (device.has_index() ? device.index() : 0) < count_of(device.type());
 }
 
 /// Throws DeviceError, which lists the available devices, if the device is not available.
-FRUGAL_INLINE void require_device(c10::Device device, char const* where = "Settings::device") {
-  if (is_available(device)) return;
-  refuse_device("there is no device " + device.str(), where,
-                !device.is_cuda() || c10::impl::hasDeviceGuardImpl(device.type()));
-}
+void require_device(c10::Device device, char const* where = "Settings::device");
 
 /// Resolves "cuda" to "cuda:0", or whichever is current, so that it compares equal to the device of
 /// tensors. An unavailable device is returned unchanged.
-FRUGAL_INLINE c10::Device with_index(c10::Device device) {
-  if (device.is_cpu() || device.has_index() || count_of(device.type()) == 0) return device;
-  return c10::impl::getDeviceGuardImpl(device.type())->getDevice();
-}
+c10::Device with_index(c10::Device device);
 
 /// The device with that name, whether or not it is available. DeviceError if there is no such name.
-FRUGAL_INLINE c10::Device device_from_name(std::string const& name, char const* where) {
-  try {
-    return c10::Device(name);
-  } catch (c10::Error const&) {
-    refuse_device("'" + name + "' names no device", where, true);
-  }
-}
+c10::Device device_from_name(std::string const& name, char const* where);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/devices.ipp>
+#endif

@@ -7,16 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <limits>
-#include <map>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 // Which tensors hold NaN or infinity. Each tensor is read once, and none is written. No square is
 // computed: numbers whose squares overflow are finite.
@@ -25,23 +18,7 @@ namespace frugal::detail {
 /// The elements of a tensor that can be NaN or infinite, as real numbers of a type for which all
 /// kernels exist: the stored values of a sparse tensor, real and imaginary parts of a complex one.
 /// Undefined if it has none, as integers and empty tensors.
-FRUGAL_INLINE at::Tensor numbers_of(at::Tensor const& tensor) {
-  if (!tensor.defined() || tensor.is_quantized()) return {};
-  if (tensor.layout() == at::kSparse) return numbers_of(tensor._values());
-  if (tensor.layout() == at::kSparseCsr) return numbers_of(tensor.values());
-  if (tensor.layout() != at::kStrided) return numbers_of(tensor.to_dense());
-  if (tensor.numel() == 0) return {};
-  if (tensor.is_complex()) return numbers_of(at::view_as_real(tensor.resolve_conj()));
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-    case at::kDouble:
-    case at::kBFloat16:
-    case at::kHalf:
-      return tensor;
-    default:
-      return tensor.is_floating_point() ? tensor.to(at::kFloat) : at::Tensor();
-  }
-}
+at::Tensor numbers_of(at::Tensor const& tensor);
 
 /// Whether one of `count` floating-point numbers has an exponent of all ones: it is NaN or
 /// infinite.
@@ -74,80 +51,21 @@ bool any_exponent_full(void const* data, std::size_t count) {
 
 /// Whether a tensor in host memory, of numbers_of(), holds NaN or infinity. Reads the memory
 /// directly: no operator, no allocation.
-FRUGAL_INLINE bool non_finite_on_host(at::Tensor const& numbers) {
-  if (!numbers.is_non_overlapping_and_dense()) return non_finite_on_host(numbers.contiguous());
-  void const* const data = numbers.const_data_ptr();
-  auto const count = static_cast<std::size_t>(numbers.numel());
-  switch (numbers.scalar_type()) {
-    case at::kDouble:
-      return any_exponent_full<std::uint64_t, 0x7FF0000000000000>(data, count);
-    case at::kBFloat16:
-      return any_exponent_full<std::uint16_t, 0x7F80>(data, count);
-    case at::kHalf:
-      return any_exponent_full<std::uint16_t, 0x7C00>(data, count);
-    default:
-      return any_exponent_full<std::uint32_t, 0x7F800000>(data, count);
-  }
-}
+bool non_finite_on_host(at::Tensor const& numbers);
 
 /// A number for each tensor of numbers_of(), on the first one's device: 0, or NaN if the tensor
 /// holds NaN or infinity. No host sync.
-FRUGAL_INLINE at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers) {
-  std::vector<at::Tensor> largest =
-      at::_foreach_norm(numbers, std::numeric_limits<double>::infinity());
-  for (at::Tensor& each : largest) {
-    if (each.device() != largest.front().device()) {
-      each = each.to(largest.front().device(), /*non_blocking=*/true);
-    }
-  }
-  return at::stack(largest).mul_(0);
-}
+at::Tensor non_finite_marks(std::vector<at::Tensor> const& numbers);
 
 /// A bool scalar on the device of the first tensor: whether any tensor holds NaN or infinity. Of
 /// operators alone, so that it can be captured; no host sync.
-FRUGAL_INLINE at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors) {
-  at::NoGradGuard const no_gradients;
-  std::vector<at::Tensor> numbers;
-  numbers.reserve(tensors.size());
-  for (at::Tensor const& each : tensors) {
-    if (at::Tensor const of = numbers_of(each); of.defined()) numbers.push_back(of);
-  }
-  if (numbers.empty()) {
-    auto const options = at::TensorOptions().dtype(at::kBool);
-    return at::zeros({}, tensors.empty() ? options : options.device(tensors.front().device()));
-  }
-  return non_finite_marks(numbers).sum().ne(0);
-}
+at::Tensor non_finite_flag(std::vector<at::Tensor> const& tensors);
 
 /// The index of the first tensor that holds NaN or infinity. Waits once for each device.
-FRUGAL_INLINE std::optional<std::size_t> first_non_finite(std::vector<at::Tensor> const& tensors) {
-  at::NoGradGuard const no_gradients;
-  struct There {
-    std::vector<at::Tensor> numbers;
-    std::vector<std::size_t> indices;
-  };
-  std::map<std::string, There> elsewhere;  // by device
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    at::Tensor numbers = numbers_of(tensors[i]);
-    if (!numbers.defined()) continue;
-    if (numbers.is_cpu()) {
-      if (first || !non_finite_on_host(numbers)) continue;
-      first = i;
-    } else {
-      There& there = elsewhere[numbers.device().str()];
-      there.numbers.push_back(std::move(numbers));
-      there.indices.push_back(i);
-    }
-  }
-  for (auto const& [device, there] : elsewhere) {
-    at::Tensor const marks = non_finite_marks(there.numbers).cpu().to(at::kDouble);
-    auto const* const mark = static_cast<double const*>(marks.const_data_ptr());
-    for (std::size_t i = 0; i < there.indices.size(); ++i) {
-      if (mark[i] != 0 && (!first || there.indices[i] < *first)) first = there.indices[i];
-    }
-  }
-  return first;
-}
+std::optional<std::size_t> first_non_finite(std::vector<at::Tensor> const& tensors);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/finite.ipp>
+#endif

@@ -8,10 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include <frugal/base/hash.hpp>
 #include <frugal/core/libtorch/tensor_map.hpp>
-#include <frugal/data/tensor_identity.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -26,10 +23,7 @@ struct FixedTensors {
   TensorMap<State> map{};
   std::atomic<bool> any = false;
 
-  FRUGAL_INLINE static FixedTensors& all() {
-    static auto* const made = new FixedTensors;  // never destroyed: threads may outlive main()
-    return *made;
-  }
+  static FixedTensors& all();
 };
 
 }  // namespace detail
@@ -40,75 +34,34 @@ struct FixedTensors {
 // checkpoint has their hash, and refuses to be resumed over others.
 
 /// A fixed parameter has no gradient.
-FRUGAL_INLINE void fix_tensor(at::Tensor const& tensor) {
-  bool const trains = tensor.requires_grad();
-  if (trains) tensor.set_requires_grad(false);
-  tensor.mutable_grad().reset();
-  detail::FixedTensors::all().map.change(tensor, [&](detail::FixedTensors::State& state) {
-    state = {.fixed = true, .trained = trains || (state.fixed && state.trained)};
-  });
-  detail::FixedTensors::all().any = true;
-}
+void fix_tensor(at::Tensor const& tensor);
 namespace detail {
 
 /// The same, at no cost if it is fixed.
-FRUGAL_INLINE void keep_fixed(at::Tensor const& tensor) {
-  FixedTensors const& all = FixedTensors::all();
-  if (!all.any || tensor.requires_grad() || !all.map.find(tensor).fixed) fix_tensor(tensor);
-}
+void keep_fixed(at::Tensor const& tensor);
 
 }  // namespace detail
 
 /// Runs save the tensor again, until a policy (Freeze, Lora) fixes it once more. Does not make a
 /// parameter trained: set requires_grad for that.
-FRUGAL_INLINE void unfix_tensor(at::Tensor const& tensor) {
-  detail::FixedTensors::all().map.change(tensor, [](auto& state) { state.fixed = false; });
-}
-FRUGAL_INLINE bool is_fixed(at::Tensor const& tensor) {
-  detail::FixedTensors const& all = detail::FixedTensors::all();
-  return all.any && all.map.find(tensor).fixed;
-}
+void unfix_tensor(at::Tensor const& tensor);
+bool is_fixed(at::Tensor const& tensor);
 namespace detail {
 
 /// Undoes fix_tensor(): the tensor is trained again if it was.
-FRUGAL_INLINE void restore_fixed(at::Tensor const& tensor) {
-  FixedTensors::State const state = FixedTensors::all().map.find(tensor);
-  if (!state.fixed) return;
-  unfix_tensor(tensor);
-  if (state.trained) tensor.set_requires_grad(true);
-}
+void restore_fixed(at::Tensor const& tensor);
 
 }  // namespace detail
 
 /// The hash of a module's fixed tensors, over names, types, shapes and values, in 16 hexadecimal
 /// digits; empty if it has none. Reads all of them.
-FRUGAL_INLINE std::string fixed_identity(torch::nn::Module const& module) {
-  detail::TensorHash hash;
-  bool any = false;
-  auto const add = [&](auto const& items) {
-    for (auto const& item : items) {
-      if (!item.value().defined() || !is_fixed(item.value())) continue;
-      any = true;
-      hash.add(item.key());
-      hash.add(item.value());
-    }
-  };
-  if (!detail::FixedTensors::all().any) return {};
-  add(module.named_parameters());
-  add(module.named_buffers());
-  return any ? hex_of(hash.digest()) : std::string();
-}
+std::string fixed_identity(torch::nn::Module const& module);
 
 /// How often the values of a module's fixed tensors have been written to.
-FRUGAL_INLINE std::uint64_t fixed_versions(torch::nn::Module const& module) {
-  std::uint64_t sum = 0;
-  auto const add = [&](at::Tensor const& tensor) {
-    if (tensor.defined() && is_fixed(tensor)) sum += static_cast<std::uint64_t>(tensor._version());
-  };
-  if (!detail::FixedTensors::all().any) return 0;
-  for (at::Tensor const& each : module.parameters()) add(each);
-  for (at::Tensor const& each : module.buffers()) add(each);
-  return sum;
-}
+std::uint64_t fixed_versions(torch::nn::Module const& module);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/fixed_tensors.ipp>
+#endif

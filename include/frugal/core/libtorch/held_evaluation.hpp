@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include <frugal/core/libtorch/modes.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -16,25 +15,10 @@ namespace frugal::detail {
 /// finds are those that the last one restores, so that no thread ends the evaluation of another.
 class [[nodiscard]] HeldEvaluation {
  public:
-  FRUGAL_INLINE explicit HeldEvaluation(torch::nn::Module& module) : module_(module) {
-    std::scoped_lock const lock(held().guard);
-    auto const [found, is_first] = held().of.try_emplace(&module);
-    if (is_first) found->second.modes.take(module);
-    ++found->second.holders;
-    // A thread that trains nothing writes nothing that others read.
-    bool trains = false;
-    module.apply([&](torch::nn::Module& part) { trains = trains || part.is_training(); });
-    if (trains) module.eval();
-  }
+  explicit HeldEvaluation(torch::nn::Module& module);
   HeldEvaluation(HeldEvaluation const&) = delete;
   HeldEvaluation& operator=(HeldEvaluation const&) = delete;
-  FRUGAL_INLINE ~HeldEvaluation() {
-    std::scoped_lock const lock(held().guard);
-    auto const found = held().of.find(&module_);
-    if (--found->second.holders != 0) return;
-    found->second.modes.restore();
-    held().of.erase(found);
-  }
+  ~HeldEvaluation();
 
  private:
   struct Held {
@@ -54,3 +38,7 @@ class [[nodiscard]] HeldEvaluation {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/held_evaluation.ipp>
+#endif

@@ -12,9 +12,6 @@
 #include <limits>
 #include <utility>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// Counts the bytes of the process's CPU tensors, and fails allocations of one thread above a
@@ -29,18 +26,7 @@ class HostMeter final : public c10::Allocator {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
   /// Throws SettingsError if another allocator has a higher priority.
-  FRUGAL_INLINE static void install() {
-    c10::Allocator* const present = c10::GetCPUAllocator();
-    if (present == &instance() || comes_here(*present)) return;
-    instance().below_ = present;
-    c10::SetCPUAllocator(&instance());
-    if (c10::GetCPUAllocator() == &instance()) return;
-    throw SettingsError({.what = "the memory of CPU tensors cannot be limited in this process",
-                         .where = "AutoBatch::limit",
-                         .why = "an allocator of a higher priority is installed",
-                         .fix = "Install it with priority 0, or use Accumulate<Auto> with "
-                                "`samples` instead of AutoBatch."});
-  }
+  static void install();
 
   static std::int64_t live() { return live_.load(std::memory_order_relaxed); }
   static std::int64_t peak() { return peak_.load(std::memory_order_relaxed); }
@@ -109,27 +95,11 @@ class HostMeter final : public c10::Allocator {
 
   /// Whether the installed allocator forwards to this one, having been installed after it. Putting
   /// this one on top of it would recurse without end.
-  FRUGAL_INLINE static bool comes_here(c10::Allocator& other) {
-    Limit const nothing(0);
-    try {
-      other.allocate(1);
-      return false;
-    } catch (c10::OutOfMemoryError const&) {
-      return true;
-    }
-  }
+  static bool comes_here(c10::Allocator& other);
 
-  FRUGAL_INLINE static void release(void* data) {
-    if (data == nullptr) return;
-    Front const front = *reinterpret_cast<Front*>(static_cast<std::byte*>(data) - in_front);
-    live_.fetch_sub(front.size, std::memory_order_relaxed);
-    front.free(front.context);
-  }
+  static void release(void* data);
 
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::int64_t size, std::int64_t now) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "frugal: ", size, " bytes more would make ", now,
-                     " of CPU tensors, and the limit is ", most_);
-  }
+  [[noreturn]] static void refuse(std::int64_t size, std::int64_t now);
 
   static inline std::atomic<std::int64_t> live_{0};
   static inline std::atomic<std::int64_t> peak_{0};
@@ -139,3 +109,7 @@ class HostMeter final : public c10::Allocator {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/host_meter.ipp>
+#endif

@@ -15,7 +15,6 @@
 
 #include <frugal/core/libtorch/tensor_map.hpp>
 #include <frugal/core/libtorch/use_interception.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -54,26 +53,7 @@ struct LayerCall {
   bool cudnn = true;
 
   /// The operator without any hook.
-  FRUGAL_INLINE at::Tensor plain() const {
-    std::optional<at::Tensor> const added = optional(bias);
-    switch (op) {
-      case Operator::conv2d:
-        return same_padding ? at::conv2d(input, weight, added, stride, "same", dilation, groups)
-                            : at::conv2d(input, weight, added, stride, padding, dilation, groups);
-      case Operator::embedding:
-        return at::embedding(weight, input, padding_index, scale_by_frequency, sparse);
-      case Operator::layer_norm:
-        return at::layer_norm(input, normalised, weight, added, eps);
-      case Operator::batch_norm:
-        return at::batch_norm(input, optional(weight), added, optional(running_mean),
-                              optional(running_variance), training, momentum, eps, cudnn);
-      case Operator::linear:
-        break;
-    }
-    if (input.dim() == 2 && bias.defined()) return at::addmm(bias, input, weight.t());
-    at::Tensor product = input.matmul(weight.t());
-    return bias.defined() ? product.add_(bias) : product;
-  }
+  at::Tensor plain() const;
 
  private:
   static std::optional<at::Tensor> optional(at::Tensor const& tensor) {
@@ -132,30 +112,11 @@ namespace detail {
 class Interceptions {
  public:
   /// Never destroyed: a thread may still be in a layer when the process ends.
-  FRUGAL_INLINE static Interceptions& all() {
-    static auto* const made = new Interceptions;
-    return *made;
-  }
+  static Interceptions& all();
 
-  FRUGAL_INLINE void add(at::Tensor const& weight, std::shared_ptr<LayerHook> hook) {
-    register_kernels();
-    weights_.change(weight, [&](std::shared_ptr<LayerHooks const>& of) {
-      LayerHooks hooks = of ? *of : LayerHooks();
-      auto const after = [&](auto const& each) { return each->place() > hook->place(); };
-      hooks.insert(std::ranges::find_if(hooks, after), std::move(hook));
-      of = std::make_shared<LayerHooks const>(std::move(hooks));
-    });
-    anything_intercepted = true;
-    use_interception();
-  }
+  void add(at::Tensor const& weight, std::shared_ptr<LayerHook> hook);
 
-  FRUGAL_INLINE void remove(at::Tensor const& weight, LayerHook const& hook) {
-    weights_.change(weight, [&](std::shared_ptr<LayerHooks const>& of) {
-      LayerHooks hooks = of ? *of : LayerHooks();
-      std::erase_if(hooks, [&](auto const& each) { return each.get() == &hook; });
-      of = hooks.empty() ? nullptr : std::make_shared<LayerHooks const>(std::move(hooks));
-    });
-  }
+  void remove(at::Tensor const& weight, LayerHook const& hook);
 
   /// The hooks of a weight; null if it has none.
   std::shared_ptr<LayerHooks const> of(at::Tensor const& weight) const {
@@ -177,134 +138,38 @@ struct InterceptedKernels {
 
   static at::Tensor value(Optional tensor) { return tensor ? *tensor : at::Tensor(); }
 
-  FRUGAL_INLINE static at::Tensor linear(at::Tensor const& input, at::Tensor const& weight,
-                                         Optional bias) {
-    Off const off(interception_key);
-    auto const hooks = Interceptions::all().of(weight);
-    if (!hooks) return at::linear(input, weight, bias);
-    return LayerRest(*hooks)({.input = input, .weight = weight, .bias = value(bias)});
-  }
+  static at::Tensor linear(at::Tensor const& input, at::Tensor const& weight, Optional bias);
 
   /// The weight of a linear layer, if a product's second factor is one, transposed:
   /// torch::nn::Linear multiplies by weight.t().
-  FRUGAL_INLINE static at::Tensor transposed_weight(at::Tensor const& factor) {
-    if (factor.dim() != 2 || !factor.is_view()) return {};
-    at::Tensor weight(factor._base());
-    bool const whole = weight.dim() == 2 && weight.is_same_size(factor.t()) &&
-                       weight.strides() == factor.t().strides() &&
-                       weight.storage_offset() == factor.storage_offset();
-    return whole ? weight : at::Tensor();
-  }
+  static at::Tensor transposed_weight(at::Tensor const& factor);
   static std::shared_ptr<LayerHooks const> hooks_of(at::Tensor const& weight) {
     return weight.defined() ? Interceptions::all().of(weight) : nullptr;
   }
 
-  FRUGAL_INLINE static at::Tensor addmm(at::Tensor const& bias, at::Tensor const& input,
-                                        at::Tensor const& factor, at::Scalar const& beta,
-                                        at::Scalar const& alpha) {
-    Off const off(interception_key);
-    if (beta.equal(1) && alpha.equal(1)) {
-      at::Tensor const weight = transposed_weight(factor);
-      auto const hooks = hooks_of(weight);
-      if (hooks) return LayerRest(*hooks)({.input = input, .weight = weight, .bias = bias});
-    }
-    return at::addmm(bias, input, factor, beta, alpha);
-  }
+  static at::Tensor addmm(at::Tensor const& bias, at::Tensor const& input, at::Tensor const& factor,
+                          at::Scalar const& beta, at::Scalar const& alpha);
 
   // Not mm: the backward pass of both products uses it.
-  FRUGAL_INLINE static at::Tensor matmul(at::Tensor const& input, at::Tensor const& factor) {
-    Off const off(interception_key);
-    at::Tensor const weight = transposed_weight(factor);
-    auto const hooks = hooks_of(weight);
-    if (!hooks) return at::matmul(input, factor);
-    return LayerRest(*hooks)({.input = input, .weight = weight});
-  }
+  static at::Tensor matmul(at::Tensor const& input, at::Tensor const& factor);
 
-  FRUGAL_INLINE static at::Tensor conv2d(at::Tensor const& input, at::Tensor const& weight,
-                                         Optional bias, IntList stride, IntList padding,
-                                         IntList dilation, std::int64_t groups) {
-    Off const off(interception_key);
-    auto const hooks = Interceptions::all().of(weight);
-    if (!hooks) return at::conv2d(input, weight, bias, stride, padding, dilation, groups);
-    return LayerRest(*hooks)({.op = LayerCall::Operator::conv2d,
-                              .input = input,
-                              .weight = weight,
-                              .bias = value(bias),
-                              .stride = stride.vec(),
-                              .padding = padding.vec(),
-                              .dilation = dilation.vec(),
-                              .groups = groups});
-  }
+  static at::Tensor conv2d(at::Tensor const& input, at::Tensor const& weight, Optional bias,
+                           IntList stride, IntList padding, IntList dilation, std::int64_t groups);
 
-  FRUGAL_INLINE static at::Tensor conv2d_named(at::Tensor const& input, at::Tensor const& weight,
-                                               Optional bias, IntList stride,
-                                               c10::string_view padding, IntList dilation,
-                                               std::int64_t groups) {
-    Off const off(interception_key);
-    auto const hooks = Interceptions::all().of(weight);
-    if (!hooks) return at::conv2d(input, weight, bias, stride, padding, dilation, groups);
-    bool const same = padding == "same";
-    return LayerRest(*hooks)(
-        {.op = LayerCall::Operator::conv2d,
-         .input = input,
-         .weight = weight,
-         .bias = value(bias),
-         .stride = stride.vec(),
-         .padding = same ? std::vector<std::int64_t>() : std::vector<std::int64_t>(2, 0),
-         .dilation = dilation.vec(),
-         .groups = groups,
-         .same_padding = same});
-  }
+  static at::Tensor conv2d_named(at::Tensor const& input, at::Tensor const& weight, Optional bias,
+                                 IntList stride, c10::string_view padding, IntList dilation,
+                                 std::int64_t groups);
 
-  FRUGAL_INLINE static at::Tensor embedding(at::Tensor const& weight, at::Tensor const& indices,
-                                            std::int64_t padding_index, bool scale, bool sparse) {
-    Off const off(interception_key);
-    auto const hooks = Interceptions::all().of(weight);
-    if (!hooks) return at::embedding(weight, indices, padding_index, scale, sparse);
-    return LayerRest(*hooks)({.op = LayerCall::Operator::embedding,
-                              .input = indices,
-                              .weight = weight,
-                              .padding_index = padding_index,
-                              .scale_by_frequency = scale,
-                              .sparse = sparse});
-  }
+  static at::Tensor embedding(at::Tensor const& weight, at::Tensor const& indices,
+                              std::int64_t padding_index, bool scale, bool sparse);
 
-  FRUGAL_INLINE static at::Tensor layer_norm(at::Tensor const& input, IntList shape,
-                                             Optional weight, Optional bias, double eps,
-                                             bool cudnn) {
-    Off const off(interception_key);
-    auto const hooks = hooks_of(value(weight));
-    if (!hooks) return at::layer_norm(input, shape, weight, bias, eps, cudnn);
-    return LayerRest(*hooks)({.op = LayerCall::Operator::layer_norm,
-                              .input = input,
-                              .weight = *weight,
-                              .bias = value(bias),
-                              .normalised = shape.vec(),
-                              .eps = eps});
-  }
+  static at::Tensor layer_norm(at::Tensor const& input, IntList shape, Optional weight,
+                               Optional bias, double eps, bool cudnn);
 
   /// One without weights has its running mean instead.
-  FRUGAL_INLINE static at::Tensor batch_norm(at::Tensor const& input, Optional weight,
-                                             Optional bias, Optional mean, Optional variance,
-                                             bool training, double momentum, double eps,
-                                             bool cudnn) {
-    Off const off(interception_key);
-    at::Tensor const scale = value(weight);
-    auto const hooks = hooks_of(scale.defined() ? scale : value(mean));
-    if (!hooks) {
-      return at::batch_norm(input, weight, bias, mean, variance, training, momentum, eps, cudnn);
-    }
-    return LayerRest(*hooks)({.op = LayerCall::Operator::batch_norm,
-                              .input = input,
-                              .weight = scale,
-                              .bias = value(bias),
-                              .eps = eps,
-                              .running_mean = value(mean),
-                              .running_variance = value(variance),
-                              .training = training,
-                              .momentum = momentum,
-                              .cudnn = cudnn});
-  }
+  static at::Tensor batch_norm(at::Tensor const& input, Optional weight, Optional bias,
+                               Optional mean, Optional variance, bool training, double momentum,
+                               double eps, bool cudnn);
 
   template <class Function>
   static void add(char const* name, char const* overload, Function* kernel) {
@@ -315,24 +180,6 @@ struct InterceptedKernels {
         "frugal")));
   }
 };
-
-FRUGAL_INLINE void Interceptions::register_kernels() {
-  static bool const once = [] {
-    using K = InterceptedKernels;
-    static_cast<void>(new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerFallback(
-        interception_key, c10::KernelFunction::makeFallthrough(), "frugal")));
-    K::add("aten::linear", "", &K::linear);
-    K::add("aten::addmm", "", &K::addmm);
-    K::add("aten::matmul", "", &K::matmul);
-    K::add("aten::conv2d", "", &K::conv2d);
-    K::add("aten::conv2d", "padding", &K::conv2d_named);
-    K::add("aten::embedding", "", &K::embedding);
-    K::add("aten::layer_norm", "", &K::layer_norm);
-    K::add("aten::batch_norm", "", &K::batch_norm);
-    return true;
-  }();
-  static_cast<void>(once);
-}
 
 }  // namespace detail
 
@@ -356,3 +203,7 @@ inline void release(at::Tensor const& weight, LayerHook const& hook) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/interception.ipp>
+#endif

@@ -11,10 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_set>
-#include <utility>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -54,10 +51,7 @@ class MetaMeter final : public c10::Allocator {
     std::shared_ptr<std::int64_t> live;
     std::int64_t size;
   };
-  FRUGAL_INLINE static void release(void* context) {
-    std::unique_ptr<Block> const block(static_cast<Block*>(context));
-    if (block) *block->live -= block->size;
-  }
+  static void release(void* context);
 
   std::shared_ptr<std::int64_t> live_ = std::make_shared<std::int64_t>(0);
   std::int64_t peak_ = 0;
@@ -101,16 +95,13 @@ class [[nodiscard]] OnMeta {
       copy_tensor_metadata(from, to, to->version_counter(), to->allow_tensor_metadata_change());
     }
   };
-  FRUGAL_INLINE static void refer(at::Tensor const& tensor, at::Tensor const& data) {
-    if (tensor.is_leaf()) tensor.mutable_grad().reset();
-    Access::copy(data.unsafeGetTensorImpl(), tensor.unsafeGetTensorImpl());
-    // It knows the device of the gradients that it adds up.
-    if (auto* const meta = torch::autograd::impl::get_autograd_meta(tensor)) {
-      meta->grad_accumulator_.reset();
-    }
-  }
+  static void refer(at::Tensor const& tensor, at::Tensor const& data);
 
   std::vector<Kept> kept_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/meta_meter.ipp>
+#endif

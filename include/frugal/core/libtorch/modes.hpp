@@ -3,35 +3,17 @@
 
 #include <torch/nn/module.h>
 
-#include <cstddef>
 #include <memory>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
 /// The training flag of each submodule: a frozen BatchNorm stays frozen.
 class Modes {
  public:
-  FRUGAL_INLINE void take(torch::nn::Module& module) {
-    module_ = &module;
-    training_ = module.is_training();
-    parts_.clear();
-    parts_training_.clear();
-    bool alike = true;
-    module.apply(
-        [&](torch::nn::Module& part) { alike = alike && part.is_training() == training_; });
-    if (alike) return;  // then a single flag is enough
-    parts_ = module.modules(/*include_self=*/false);
-    for (auto const& part : parts_) parts_training_.push_back(part->is_training());
-  }
+  void take(torch::nn::Module& module);
 
-  FRUGAL_INLINE void restore() const {
-    // train() recurses, and modules() lists parents before children: each ends in its own mode.
-    module_->train(training_);
-    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
-  }
+  void restore() const;
 
  private:
   torch::nn::Module* module_ = nullptr;
@@ -59,3 +41,7 @@ class [[nodiscard]] EvaluationMode : KeepModes {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/modes.ipp>
+#endif

@@ -16,8 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 class OffloadStream;
@@ -51,47 +49,15 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
         ready_(device.type()) {}
 
   /// Begins a forward pass.
-  FRUGAL_INLINE void begin() {
-    std::scoped_lock const lock(mutex_);
-    wait_for_departures(0);
-    saved_.clear();
-  }
+  void begin();
 
-  FRUGAL_INLINE std::shared_ptr<Offloaded> take(at::Tensor const& elements) {
-    std::scoped_lock const lock(mutex_);
-    auto made = std::make_shared<Offloaded>();
-    made->stream = shared_from_this();
-    made->number = saved_.size();
-    saved_.push_back(made);
-    made->host =
-        at::empty(elements.sizes(), elements.options().device(at::kCPU).pinned_memory(true));
-    departing_.push_back({elements.storage(), c10::Event(device_.type())});
-    copy(made->host, elements, departing_.back().copied);
-    wait_for_departures(at_a_time);
-    return made;
-  }
+  std::shared_ptr<Offloaded> take(at::Tensor const& elements);
 
   /// `again`: the tensor will be fetched again.
-  FRUGAL_INLINE at::Tensor give_back(Offloaded& what, bool again) {
-    // Destroyed after the lock: the last owner takes the lock to drop it.
-    std::shared_ptr<Offloaded> before;
-    std::scoped_lock const lock(mutex_);
-    wait_for_departures(0);
-    send_for(what);
-    what.arrived->block(computes());
-    at::Tensor back = what.back;
-    if (!again) what.back.reset();
-    if (what.number > 0 && what.number < saved_.size()) before = saved_[what.number - 1].lock();
-    if (before) send_for(*before);
-    return back;
-  }
+  at::Tensor give_back(Offloaded& what, bool again);
 
   /// Drops a prefetched tensor that is no longer needed.
-  FRUGAL_INLINE void drop(Offloaded& what) {
-    std::scoped_lock const lock(mutex_);
-    what.arrived->block(computes());
-    what.back.reset();
-  }
+  void drop(Offloaded& what);
 
  private:
   /// Copies that the computing stream may be ahead of.
@@ -105,28 +71,11 @@ class OffloadStream : public std::enable_shared_from_this<OffloadStream> {
   c10::Stream computes() const { return guard_.getStream(device_); }
 
   /// Copies after all work that the computing stream has so far.
-  FRUGAL_INLINE void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done) {
-    ready_.record(computes());
-    ready_.block(stream_);
-    c10::StreamGuard const on_side(stream_);
-    to.copy_(from, /*non_blocking=*/true);
-    done.record(stream_);
-  }
+  void copy(at::Tensor const& to, at::Tensor const& from, c10::Event& done);
 
-  FRUGAL_INLINE void wait_for_departures(std::size_t but) {
-    while (departing_.size() > but) {
-      departing_.front().copied.block(computes());
-      departing_.pop_front();
-    }
-  }
+  void wait_for_departures(std::size_t but);
 
-  FRUGAL_INLINE void send_for(Offloaded& what) {
-    if (what.back.defined()) return;
-    what.back =
-        at::empty(what.host.sizes(), what.host.options().device(device_).pinned_memory(false));
-    if (!what.arrived) what.arrived.emplace(device_.type());
-    copy(what.back, what.host, *what.arrived);
-  }
+  void send_for(Offloaded& what);
 
   c10::Device device_;
   c10::impl::VirtualGuardImpl guard_;
@@ -155,24 +104,16 @@ class ToHost {
   }
 
   /// Whether a tensor is offloaded. On a device, smaller ones are not worth two transfers.
-  FRUGAL_INLINE static bool takes(at::Tensor const& tensor) {
-    constexpr std::size_t least = std::size_t{256} << 10;  // bytes
-    return tensor.is_floating_point() && (tensor.is_cpu() || tensor.nbytes() >= least);
-  }
-  FRUGAL_INLINE std::shared_ptr<Packed> pack(at::Tensor const& elements) const {
-    if (stream_) return stream_->take(elements);
-    auto made = std::make_shared<Packed>();
-    made->host = at::empty(elements.sizes(), elements.options().device(at::kCPU)).copy_(elements);
-    return made;
-  }
-  FRUGAL_INLINE static at::Tensor unpack(std::shared_ptr<Packed> const& packed,
-                                         at::TensorOptions const& as) {
-    if (!packed->stream) return packed->host.to(as.device());
-    return packed->stream->give_back(*packed, packed.use_count() > 1);
-  }
+  static bool takes(at::Tensor const& tensor);
+  std::shared_ptr<Packed> pack(at::Tensor const& elements) const;
+  static at::Tensor unpack(std::shared_ptr<Packed> const& packed, at::TensorOptions const& as);
 
  private:
   std::shared_ptr<OffloadStream> stream_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/offload.ipp>
+#endif

@@ -8,17 +8,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/saved_tensors.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -27,34 +24,7 @@ using Sizes = std::vector<std::int64_t>;
 /// A tensor's memory layout: dimensions from the widest stride to the narrowest, contiguous ones
 /// merged. Views that differ only in shape are equal.
 struct Layout {
-  FRUGAL_INLINE explicit Layout(at::Tensor const& tensor)
-      : offset(tensor.storage_offset()),
-        repeated(tensor.sizes().vec()),
-        once(repeated),
-        order(repeated.size()) {
-    Sizes const strides = tensor.strides().vec();
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    // An expanded dimension repeats one element.
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      if (strides[i] == 0) once[i] = 1;
-    }
-    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      auto const stride_of = [&](std::int64_t i) { return strides[static_cast<std::size_t>(i)]; };
-      return stride_of(a) != stride_of(b) ? stride_of(a) > stride_of(b) : a < b;
-    });
-    for (std::int64_t const dimension : order) {
-      std::int64_t const size = once[static_cast<std::size_t>(dimension)];
-      std::int64_t const stride = strides[static_cast<std::size_t>(dimension)];
-      if (size == 1) continue;
-      if (!lengths.empty() && steps.back() == size * stride) {
-        lengths.back() *= size;
-        steps.back() = stride;
-      } else {
-        lengths.push_back(size);
-        steps.push_back(stride);
-      }
-    }
-  }
+  explicit Layout(at::Tensor const& tensor);
 
   bool same_place(Layout const& other) const {
     return offset == other.offset && lengths == other.lengths && steps == other.steps;
@@ -180,3 +150,7 @@ class Packing final : public SavedTensors {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/packing.ipp>
+#endif

@@ -2,21 +2,16 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
 #include <cstddef>
 #include <map>
 #include <string>
 #include <type_traits>
-#include <typeinfo>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -39,19 +34,6 @@ torch::nn::Module& base_module(M& module) {
   }
 }
 
-namespace detail {
-
-template <class M>
-M& module_as(torch::nn::Module& module) {
-  if (auto* const found = dynamic_cast<M*>(&module)) return *found;
-  throw ModuleError({.what = "the module is of another class than a policy expects",
-                     .where = c10::demangle(typeid(M).name()),
-                     .why = "it is " + c10::demangle(typeid(module).name()),
-                     .fix = "Name the class of the module itself in module_as, not its holder."});
-}
-
-}  // namespace detail
-
 /// Calls forward on a module, directly or through its holder.
 template <class M, class... Inputs>
 decltype(auto) forward(M& module, Inputs&&... inputs) {
@@ -73,23 +55,7 @@ struct Parameters {
   /// tensor.
   std::multimap<std::size_t, std::string> more_names{};
 
-  FRUGAL_INLINE static Parameters of(torch::nn::Module const& module) {
-    Parameters all;
-    std::unordered_map<at::TensorImpl const*, std::size_t> seen;
-    for (auto const& item : module.named_parameters()) {
-      if (!item.value().defined() || is_fixed(item.value())) continue;
-      // Tied weights appear under two names and must be updated once.
-      auto const [known, is_new] =
-          seen.emplace(item.value().unsafeGetTensorImpl(), all.tensors.size());
-      if (!is_new) {
-        all.more_names.emplace(known->second, item.key());
-        continue;
-      }
-      all.names.push_back(item.key());
-      all.tensors.push_back(item.value());
-    }
-    return all;
-  }
+  static Parameters of(torch::nn::Module const& module);
 
   std::size_t size() const { return tensors.size(); }
 
@@ -114,14 +80,7 @@ class GradientList {
  public:
   void reserve(std::size_t count) { tensors_.reserve(count); }
 
-  FRUGAL_INLINE void collect(Parameters const& parameters) {
-    tensors_.clear();
-    for (at::Tensor const& parameter : parameters.tensors) {
-      at::Tensor const& gradient = parameter.grad();
-      if (gradient.defined()) tensors_.push_back(gradient);
-    }
-    complete_ = tensors_.size() == parameters.size();
-  }
+  void collect(Parameters const& parameters);
   void clear() { tensors_.clear(); }
 
   std::vector<at::Tensor> const& tensors() const { return tensors_; }
@@ -134,3 +93,7 @@ class GradientList {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/parameters.ipp>
+#endif

@@ -9,9 +9,6 @@
 #include <memory>
 #include <utility>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// Decides how tensors that operators save for backward are stored.
@@ -43,12 +40,7 @@ class HookingEngine final : public torch::autograd::Engine {
  public:
   /// Installs it as the process's engine, permanently. Throws SettingsError if another custom
   /// engine is installed.
-  FRUGAL_INLINE static void install() {
-    Engine const& now = get_default_engine();
-    if (&now == &instance()) return;
-    if (&now != &get_base_engine()) refuse();
-    torch::autograd::set_default_engine_stub(+[]() -> Engine& { return instance(); });
-  }
+  static void install();
 
   torch::autograd::variable_list execute(torch::autograd::edge_list const& roots,
                                          torch::autograd::variable_list const& inputs,
@@ -77,14 +69,7 @@ class HookingEngine final : public torch::autograd::Engine {
     return *engine;
   }
 
-  [[noreturn]] FRUGAL_INLINE static void refuse() {
-    throw SettingsError({.what = "saved tensors cannot be hooked into in this process",
-                         .where = "Recompute, Activations",
-                         .why = "an autograd engine that is not LibTorch's own is installed, as "
-                                "`import torch` in Python does",
-                         .fix = "Train in a C++ program, or remove Recompute and Activations and "
-                                "use Python's torch.utils.checkpoint."});
-  }
+  [[noreturn]] static void refuse();
 };
 
 /// For its lifetime, tensors that this thread's operators save go through `how`.
@@ -103,3 +88,7 @@ class [[nodiscard]] SavedTensorsScope {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/saved_tensors.ipp>
+#endif

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/staging.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
 
 namespace frugal::detail {
 
@@ -23,51 +22,19 @@ class Room {
   explicit Room(c10::DeviceType type) : used_(type) {}
 
   /// Memory for a tensor with the layout of `like`, which is contiguous.
-  FRUGAL_INLINE at::Tensor take(at::Tensor const& like, c10::Device device) {
-    if (memory_.size() <= taken_) memory_.resize(taken_ + 1);
-    at::Tensor& room = memory_[taken_++];
-    bool const fits =
-        room.defined() && room.scalar_type() == like.scalar_type() && room.numel() >= like.numel();
-    auto const options = like.options().device(device).pinned_memory(false);
-    // The memory belongs to the side stream's pool, and returns to it.
-    if (!fits) room = at::empty({like.numel()}, options);
-    return at::empty({0}, options).set_(room.storage(), 0, like.sizes(), like.strides());
-  }
+  at::Tensor take(at::Tensor const& like, c10::Device device);
 
   void hand_out() { is_out_ = true; }
 
   /// Checks whether the batch was released. If so, the pending work of `computes` is its last use.
-  FRUGAL_INLINE void look_whether_free(c10::Stream const& computes) {
-    if (!is_out_ || !is_ours_alone()) return;
-    used_.record(computes);
-    is_out_ = false;
-    is_used_ = true;
-  }
+  void look_whether_free(c10::Stream const& computes);
 
   /// Prepares it for the next batch, which `copies` will copy.
-  FRUGAL_INLINE void empty_it(c10::impl::VirtualGuardImpl const& guard, c10::Stream const& computes,
-                              c10::Stream const& copies) {
-    look_whether_free(computes);
-    if (is_out_) {
-      // The batch is still held. The allocator knows only the copying stream; recording the other
-      // makes it wait for that stream before it reuses the memory.
-      for (at::Tensor const& each : memory_) {
-        guard.recordDataPtrOnStream(each.storage().data_ptr(), computes);
-      }
-      memory_.clear();
-    }
-    if (is_used_) used_.block(copies);
-    is_out_ = is_used_ = false;
-    taken_ = 0;
-  }
+  void empty_it(c10::impl::VirtualGuardImpl const& guard, c10::Stream const& computes,
+                c10::Stream const& copies);
 
  private:
-  FRUGAL_INLINE bool is_ours_alone() const {
-    for (at::Tensor const& each : memory_) {
-      if (each.storage().use_count() > 1) return false;
-    }
-    return true;
-  }
+  bool is_ours_alone() const;
 
   std::vector<at::Tensor> memory_;
   std::size_t taken_ = 0;
@@ -119,10 +86,7 @@ class SideStream {
   }
 
   /// Makes the computing stream wait for a batch; the host does not wait.
-  FRUGAL_INLINE void finish(std::size_t turn) {
-    staging_.let_wait(computes(), turn);
-    rooms_[turn].hand_out();
-  }
+  void finish(std::size_t turn);
 
   /// Call before fetching the next batch: released batches are free after the device's pending
   /// work.
@@ -141,3 +105,7 @@ class SideStream {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/side_stream.ipp>
+#endif

@@ -8,10 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstddef>
-#include <utility>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -43,30 +40,11 @@ class Staging {
     }
   }
 
-  FRUGAL_INLINE std::size_t open() {
-    now_ = std::exchange(next_, (next_ + 1) % slots_.size());
-    Slot& slot = slots_[now_];
-    slot.copied.synchronize();
-    slot.borrowed.clear();
-    slot.used = 0;
-    return now_;
-  }
+  std::size_t open();
 
   /// The host tensor in page-locked memory: the tensor itself if it is page-locked already, which
   /// is then kept until the slot's next turn.
-  FRUGAL_INLINE at::Tensor locked(at::Tensor const& tensor) {
-    Slot& slot = slots_[now_];
-    if (tensor.is_pinned()) return slot.borrowed.emplace_back(tensor);
-    if (slot.kept.size() <= slot.used) slot.kept.resize(slot.used + 1);
-    at::Tensor& kept = slot.kept[slot.used++];
-    bool const fits = kept.defined() && kept.scalar_type() == tensor.scalar_type() &&
-                      kept.sizes() == tensor.sizes() && kept.strides() == tensor.strides();
-    if (!fits) {
-      kept = at::empty_like(tensor, at::TensorOptions().pinned_memory(true),
-                            at::MemoryFormat::Preserve);
-    }
-    return kept.copy_(tensor);
-  }
+  at::Tensor locked(at::Tensor const& tensor);
 
   void close(c10::Stream const& stream) { slots_[now_].copied.record(stream); }
 
@@ -90,3 +68,7 @@ class Staging {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/staging.ipp>
+#endif

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -25,9 +23,7 @@ struct StatisticsLayer {
 };
 
 /// By which name patterns select a layer.
-FRUGAL_INLINE std::string running_mean_of(StatisticsLayer const& layer) {
-  return layer.name.empty() ? "running_mean" : layer.name + ".running_mean";
-}
+std::string running_mean_of(StatisticsLayer const& layer);
 
 /// Whether no run trains the layer: all of its parameters hold still, or all of its statistics.
 /// `still(tensor)` says which tensors do.
@@ -37,41 +33,13 @@ bool is_frozen(StatisticsLayer const& layer, Still&& still) {
       !layer.parameters.empty() && std::ranges::all_of(layer.parameters, still);
   return by_parameters || std::ranges::all_of(layer.statistics, still);
 }
-FRUGAL_INLINE bool is_frozen(StatisticsLayer const& layer) { return is_frozen(layer, is_fixed); }
+bool is_frozen(StatisticsLayer const& layer);
 
 /// Without statistics if the module is no such layer.
-FRUGAL_INLINE StatisticsLayer statistics_of(torch::nn::Module const& module) {
-  StatisticsLayer found;
-  auto const buffers = module.named_buffers(/*recurse=*/false);
-  auto const* const mean = buffers.find("running_mean");
-  if (mean == nullptr || !mean->defined() || !module.children().empty()) return found;
-  for (char const* name : {"running_mean", "running_var", "num_batches_tracked"}) {
-    auto const* const each = buffers.find(name);
-    if (each != nullptr && each->defined()) found.statistics.push_back(*each);
-  }
-  for (at::Tensor const& each : module.parameters(/*recurse=*/false)) {
-    if (each.defined()) found.parameters.push_back(each);
-  }
-  return found;
-}
+StatisticsLayer statistics_of(torch::nn::Module const& module);
 
 /// Those of a module, itself included.
-FRUGAL_INLINE std::vector<StatisticsLayer> statistics_layers(torch::nn::Module& root) {
-  std::vector<StatisticsLayer> layers;
-  auto const look = [&](std::string const& name, std::shared_ptr<torch::nn::Module> part) {
-    StatisticsLayer found = statistics_of(*part);
-    if (found.statistics.empty()) return;
-    found.name = name;
-    found.module = std::move(part);
-    layers.push_back(std::move(found));
-  };
-  // The root may be a value, which no pointer owns.
-  look("", std::shared_ptr<torch::nn::Module>(std::shared_ptr<void>(), &root));
-  for (auto const& item : root.named_modules("", /*include_self=*/false)) {
-    look(item.key(), item.value());
-  }
-  return layers;
-}
+std::vector<StatisticsLayer> statistics_layers(torch::nn::Module& root);
 
 /// A module's layers without parameters have nothing else that says whether they are trained: fixes
 /// the statistics of those whose running mean a predicate selects by name.
@@ -84,3 +52,7 @@ void fix_statistics(torch::nn::Module& root, Selects&& selects) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/statistics_layers.ipp>
+#endif

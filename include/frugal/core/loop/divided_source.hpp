@@ -17,10 +17,10 @@
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sampling/order.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
 

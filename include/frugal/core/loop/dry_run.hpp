@@ -3,23 +3,17 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/run/run_state.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/core/state/snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
-#include <frugal/core/state/state_writer.hpp>
-#include <frugal/data/source.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -48,92 +42,18 @@ class DryRunner {
  public:
   explicit DryRunner(RunState& run) : run_(run) {}
 
-  FRUGAL_INLINE std::vector<Check> run(DryRunBatches& source, std::size_t batches) {
-    std::vector<Check> checks;
-    c10::Device const device = run_.device;
-    Snapshot<RunState> before;
-    before.take(run_, Part::outside);
-    auto const is_back = [&] { run_.device = device; };
-    try {
-      undone(before, run_, [&] { checks = on_host(source, batches); });
-    } catch (...) {
-      is_back();
-      throw;
-    }
-    is_back();
-    return checks;
-  }
+  std::vector<Check> run(DryRunBatches& source, std::size_t batches);
 
  private:
-  FRUGAL_INLINE std::vector<Check> on_host(DryRunBatches& source, std::size_t batches) {
-    Cursor const start = run_.cursor();
-    std::vector<Check> checks;
-    try {
-      if (!run_.device.is_cpu()) run_.root.to(c10::Device(c10::kCPU));
-      run_.device = c10::Device(c10::kCPU);
-      source.seek_to(start);
-      checks = passes(source, batches);
-      checks.push_back(gradients());
-      checks.push_back(round_trip());
-    } catch (c10::Error const& error) {
-      checks.push_back({"forward and backward", false, error.what_without_backtrace()});
-    } catch (std::exception const& error) {
-      checks.push_back({"forward and backward", false, error.what()});
-    }
-    source.seek_to(start);
-    return checks;
-  }
+  std::vector<Check> on_host(DryRunBatches& source, std::size_t batches);
 
-  FRUGAL_INLINE std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const {
-    std::string shapes;
-    std::string losses;
-    bool finite = true;
-    std::size_t count = 0;
-    for (; count < batches; ++count) {
-      auto outcome = source.pass_next();
-      if (!outcome) break;
-      shapes = std::move(outcome->shapes);
-      finite = finite && std::isfinite(outcome->loss);
-      losses += (losses.empty() ? "" : ", ") + std::to_string(outcome->loss);
-    }
-    if (count == 0) refuse_empty_source("training", run_.counters.epoch);
-    return {{"forward and backward", true, std::to_string(count) + " batches, " + shapes},
-            {"finite loss", finite, losses}};
-  }
+  std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const;
 
-  FRUGAL_INLINE Check gradients() const {
-    std::string missing;
-    for (std::size_t i = 0; i < run_.parameters.size(); ++i) {
-      at::Tensor const& parameter = run_.parameters.tensors[i];
-      if (!parameter.requires_grad()) continue;
-      at::Tensor const& gradient = parameter.grad();
-      if (gradient.defined() && gradient.isfinite().all().item<bool>()) continue;
-      missing += (missing.empty() ? "" : ", ") + run_.parameters.names[i];
-      if (gradient.defined()) missing += " (not finite)";
-    }
-    return {"gradients reach every parameter", missing.empty(),
-            missing.empty() ? std::to_string(run_.parameters.size()) + " parameters"
-                            : "none at: " + missing};
-  }
+  Check gradients() const;
 
-  FRUGAL_INLINE Check round_trip() {
-    StateDict const saved = snapshot();
-    StateReader reader(saved);
-    visit(reader);
-    bool const same = snapshot() == saved;
-    std::size_t bytes = 0;
-    for (auto const& [name, tensor] : saved.tensors) bytes += tensor.nbytes();
-    return {"checkpoint round trip", same,
-            std::to_string(saved.tensors.size()) + " tensors, " + std::to_string(bytes) + " bytes"};
-  }
+  Check round_trip();
 
-  FRUGAL_INLINE StateDict snapshot() {
-    StateDict memory;
-    StateWriter writer(memory);
-    visit(writer);
-    writer.finish();
-    return memory;
-  }
+  StateDict snapshot();
   template <class Archive>
   void visit(Archive& archive) {
     archive.scope("module", [&](auto& inner) {
@@ -149,3 +69,7 @@ class DryRunner {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/loop/dry_run.ipp>
+#endif

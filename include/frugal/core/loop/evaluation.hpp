@@ -13,8 +13,8 @@
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
 

@@ -7,7 +7,7 @@
 
 #include <frugal/core/compose/services.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal {
 

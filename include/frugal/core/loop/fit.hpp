@@ -28,8 +28,8 @@
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
-#include <frugal/data/source.hpp>
 
 namespace frugal::detail {
 
@@ -150,14 +150,29 @@ class Fit {
   // [begin begin]
   /// False if the run is preempted before there was anything to train.
   bool begin() {
+    require_weights_of_its_own();
+    // Not in set_up_module(): a dry run must not change the generators.
+    at::manual_seed(run_.settings.seed);
+    if (!begin_policies()) return false;
+    take_over_stop();
+    interruption_.with_recovery([this] { complete_last_event(); });
+    preempt_before_first_window();
+    return true;
+  }
+  // [end begin]
+
+  /// Layers whose weights are divided (TensorParallel) need the policy that trains with their processes.
+  void require_weights_of_its_own() {
     if constexpr (!Run<Context>::divides) {
       require_whole(
           run_.root, "fit",
           "Add the policy that trains with these processes: docs/cluster/tensor_parallel.md "
           "shows it.");
     }
-    // Not in set_up_module(): a dry run must not change the generators.
-    at::manual_seed(run_.settings.seed);
+  }
+
+  /// Policies set themselves up, and a run that is resumed is restored. False if it is preempted meanwhile.
+  bool begin_policies() {
     FitBegin phase(run_);
     try {
       emit<on::fit_begin>(phase);
@@ -168,32 +183,36 @@ class Fit {
     }
     Ready ready(run_);
     engine_.template emit<on::ready>(ready);
-    // A resumed run may have ended, or been preempted during an event. A policy that withdraws a stop
-    // may be called in the first process alone.
+    return true;
+  }
+
+  /// A resumed run may have ended. A policy that withdraws a stop may be called in the first process alone.
+  void take_over_stop() {
     if constexpr (Run<Context>::divides) {
       run_.status.stopped_by = run_.from_first(run_.status.stopped_by);
     }
     run_.status.stop_requested_by = run_.status.stopped_by;
     interruption_.stop_on(run_.status.stopped_by.empty() ? flow::proceed : flow::stop,
                           own_verdicts<on::fit_begin>);
-    interruption_.with_recovery([this] {
-      interruption_.complete_unfinished();
-      // It may have been preempted at its last step, before the code that follows that step.
-      bool const goes_on = !interruption_.stopped() && run_.has_steps_left();
-      if (!goes_on && run_.counters.position != 0) {
-        seek_to_run(run_, train_);
-        leave_epoch();
-      }
-    });
-    // A request of the time before the first step, and a run that is resumed where it must end again.
-    if (!interruption_.stopped() && run_.has_steps_left()) {
-      interruption_.preempt_before_training();
-      if (interruption_.stopped() && run_.counters.position != 0)
-        run_.epoch_loss = run_.mean_loss();
-    }
-    return true;
   }
-  // [end begin]
+
+  /// A resumed run may have been preempted during an event, or at its last step, before the code that follows
+  /// that step.
+  void complete_last_event() {
+    interruption_.complete_unfinished();
+    bool const goes_on = !interruption_.stopped() && run_.has_steps_left();
+    if (!goes_on && run_.counters.position != 0) {
+      seek_to_run(run_, train_);
+      leave_epoch();
+    }
+  }
+
+  /// A request of the time before the first window, and a run that is resumed where it must end again.
+  void preempt_before_first_window() {
+    if (interruption_.stopped() || !run_.has_steps_left()) return;
+    interruption_.preempt_before_training();
+    if (interruption_.stopped() && run_.counters.position != 0) run_.epoch_loss = run_.mean_loss();
+  }
 
   /// Every policy sees the end, also after one that throws: Checkpoint must save.
   void end() {

@@ -24,9 +24,9 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/core/state/move.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/source.hpp>
 
 namespace frugal::detail {
 

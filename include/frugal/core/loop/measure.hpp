@@ -5,20 +5,16 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/function_ref.hpp>
-#include <frugal/base/hash.hpp>
 #include <frugal/core/libtorch/modes.hpp>
-#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/loop/measured_parts.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/metrics.hpp>
@@ -27,10 +23,9 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -44,23 +39,10 @@ struct Measuring {
 };
 
 /// A policy that watches the name would see one of the two.
-FRUGAL_INLINE SettingsError named_like_a_metric(std::string const& name, std::string const& which) {
-  return SettingsError(
-      {.what = "the objective's scalar '" + name + "' and the metric '" + name + "' have one name",
-       .where = which,
-       .why = "a validation has one result of a name, which is the metric's",
-       .fix = "Rename the scalar in Loss::scalars, or remove the metric from "
-              "Validate<...>."});
-}
+SettingsError named_like_a_metric(std::string const& name, std::string const& which);
 
 /// Random numbers of a validation batch: the same in whatever process it is measured.
-FRUGAL_INLINE void seed_measuring(RunState const& run, std::uint64_t batch) {
-  constexpr std::uint64_t measuring = 2;
-  std::array<std::uint64_t, 6> const all{
-      run.settings.seed, run.counters.epoch, run.counters.position, run.counters.step, batch,
-      measuring};
-  at::manual_seed(Hash::of(std::as_bytes(std::span(all))));
-}
+void seed_measuring(RunState const& run, std::uint64_t batch);
 
 /// Divides a source that reads ahead; afterwards it is whole again.
 template <class S>
@@ -220,3 +202,7 @@ Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measurin
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/loop/measure.ipp>
+#endif

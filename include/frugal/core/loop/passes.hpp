@@ -21,8 +21,8 @@
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
 

@@ -15,9 +15,9 @@
 
 #include <frugal/core/compose/fixed_string.hpp>
 #include <frugal/core/run/metrics.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/range.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/range.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal {
 

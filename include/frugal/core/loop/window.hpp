@@ -11,7 +11,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

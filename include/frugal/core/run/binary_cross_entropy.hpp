@@ -7,18 +7,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include <frugal/core/run/class_weights.hpp>
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/data/shape_text.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/labels.hpp>
 
 namespace frugal {
 
@@ -71,44 +67,15 @@ struct BinaryCrossEntropy {
   }
 
  private:
-  FRUGAL_INLINE at::Tensor losses(at::Tensor const& logits, at::Tensor const& labels,
-                                  at::Reduction::Reduction reduction) const {
-    return at::binary_cross_entropy_with_logits(logits, labels, spread(class_weights, logits),
-                                                spread(positive_weights, logits), reduction);
-  }
+  at::Tensor losses(at::Tensor const& logits, at::Tensor const& labels,
+                    at::Reduction::Reduction reduction) const;
   /// A weight for each class of dimension 1, so that it broadcasts over the logits.
-  FRUGAL_INLINE static at::Tensor spread(ClassWeights const& weights, at::Tensor const& logits) {
-    if (weights.empty()) return {};
-    std::int64_t const classes = logits.dim() >= 2 ? logits.size(1) : 1;
-    at::Tensor const& each = weights.of(classes, logits, "BinaryCrossEntropy");
-    std::vector<std::int64_t> shape(static_cast<std::size_t>(logits.dim()), 1);
-    if (logits.dim() >= 2) shape[1] = classes;
-    return each.view(shape);
-  }
+  static at::Tensor spread(ClassWeights const& weights, at::Tensor const& logits);
 
-  FRUGAL_INLINE static at::Tensor fitting(at::Tensor const& output, at::Tensor const& target) {
-    if (output.sizes() == target.sizes()) return output;
-    if (output.dim() == 2 && output.size(1) == 1 && target.dim() == 1 &&
-        output.size(0) == target.size(0)) {
-      return output.squeeze(1);
-    }
-    throw ShapeError({.what = "the module's output does not fit the labels",
-                      .where = "BinaryCrossEntropy",
-                      .why = "logits are " + detail::shape_text(output) + ", labels are " +
-                             detail::shape_text(target),
-                      .fix = "Give both the same shape, or logits [B, 1] and labels [B]. "
-                             "CrossEntropy takes the logits of several classes."});
-  }
+  static at::Tensor fitting(at::Tensor const& output, at::Tensor const& target);
 
   /// Whether every label in host memory counts. The usual types are read without an operator.
-  FRUGAL_INLINE static bool none_ignored(at::Tensor const& target) {
-    std::int64_t const counted =
-        target.scalar_type() == at::kFloat
-            ? detail::count_on_host<float>(
-                  target, [](float each) { return each != static_cast<float>(ignored_label); })
-            : detail::count_labels_now(target);
-    return counted == target.numel();
-  }
+  static bool none_ignored(at::Tensor const& target);
   /// How many labels count. A batch's own count is of labels if they are int64; of a PaddedBatch
   /// with other labels it is of samples or positions.
   template <class B>
@@ -131,3 +98,7 @@ struct BinaryCrossEntropy {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/binary_cross_entropy.ipp>
+#endif

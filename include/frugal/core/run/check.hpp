@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// One verdict of a dry run; printed as one line.
@@ -17,18 +15,12 @@ struct [[nodiscard]] Check {
 };
 
 /// Prints one line per check: "dry run: pass  finite loss: 2.31, 2.29".
-FRUGAL_INLINE void print(std::ostream& out, std::vector<Check> const& checks) {
-  for (Check const& check : checks) {
-    out << "dry run: " << (check.passed ? "pass" : "FAIL") << "  " << check.name << ": "
-        << check.detail << '\n';
-  }
-}
+void print(std::ostream& out, std::vector<Check> const& checks);
 
-[[nodiscard]] FRUGAL_INLINE bool all_passed(std::vector<Check> const& checks) {
-  for (Check const& check : checks) {
-    if (!check.passed) return false;
-  }
-  return !checks.empty();
-}
+[[nodiscard]] bool all_passed(std::vector<Check> const& checks);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/check.ipp>
+#endif

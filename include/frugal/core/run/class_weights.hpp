@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/data/shape_text.hpp>
-#include <frugal/data/tensor_identity.hpp>
+#include <frugal/core/source/shape_text.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -46,22 +44,7 @@ class ClassWeights {
 
   /// [C] where the logits are, of their type. Copied there once. ShapeError with both numbers if
   /// there are not `classes` weights.
-  FRUGAL_INLINE at::Tensor const& of(std::int64_t classes, at::Tensor const& logits,
-                                     char const* where) const {
-    if (weights_.numel() != classes) {
-      throw ShapeError(
-          {.what = "there is not a weight for each class",
-           .where = where,
-           .why = std::to_string(weights_.numel()) + " weights, logits are " +
-                  detail::shape_text(logits),
-           .fix = "Give a weight for each of the classes, " + std::to_string(classes) + " here."});
-    }
-    if (!placed_.defined() || placed_.device() != logits.device() ||
-        placed_.scalar_type() != logits.scalar_type()) {
-      placed_ = weights_.to(logits.options().requires_grad(false));
-    }
-    return placed_;
-  }
+  at::Tensor const& of(std::int64_t classes, at::Tensor const& logits, char const* where) const;
 
  private:
   at::Tensor weights_;         // [C], double
@@ -69,3 +52,7 @@ class ClassWeights {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/class_weights.ipp>
+#endif

@@ -9,8 +9,6 @@
 #include <string>
 
 #include <frugal/core/libtorch/devices.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -59,33 +57,15 @@ namespace detail {
 
 /// The device of a run: the given one, or else that of the parameters. "cuda" becomes the current
 /// device, with its number. DeviceError if none is given and the parameters are on several devices.
-FRUGAL_INLINE c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module const& module) {
-  if (asked.is_given()) return with_index(asked);
-  std::optional<c10::Device> found;
-  for (at::Tensor const& each : module.parameters()) {
-    if (!each.defined() || found == each.device()) continue;
-    if (found) {
-      throw DeviceError({.what = "the module's parameters are on " + found->str() + " and on " +
-                                 each.device().str(),
-                         .where = "Settings::device",
-                         .why = "a run is on one device, and none is named",
-                         .fix = "Set Settings::device; the module is moved there."});
-    }
-    found = each.device();
-  }
-  return found.value_or(c10::Device(c10::kCPU));
-}
+c10::Device device_of_run(DeviceSpec const& asked, torch::nn::Module const& module);
 
 /// Moves a module to a device, unless its parameters are there. DeviceError if the device is not
 /// available; the module is then unchanged.
-FRUGAL_INLINE void put_on(c10::Device device, torch::nn::Module& module) {
-  require_device(device);
-  for (at::Tensor const& each : module.parameters()) {
-    if (!each.defined() || each.device() == device) continue;
-    module.to(device);
-    return;
-  }
-}
+void put_on(c10::Device device, torch::nn::Module& module);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/device_spec.ipp>
+#endif

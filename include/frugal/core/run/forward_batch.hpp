@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/data/fields.hpp>
+#include <frugal/core/source/fields.hpp>
 
 namespace frugal {
 

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Named values that policies measure during a run and that others show: dollars so far, the
@@ -20,22 +18,9 @@ class Gauges {
 
   /// Sets a gauge, or replaces its value. Names are metric names: lower case, words joined by `_`,
   /// the unit last, as in "memory_bytes".
-  FRUGAL_INLINE void set(std::string_view name, double value) {
-    for (Item& item : items_) {
-      if (item.first == name) {
-        item.second = value;
-        return;
-      }
-    }
-    items_.emplace_back(name, value);
-  }
+  void set(std::string_view name, double value);
 
-  FRUGAL_INLINE std::optional<double> find(std::string_view name) const {
-    for (Item const& item : items_) {
-      if (item.first == name) return item.second;
-    }
-    return {};
-  }
+  std::optional<double> find(std::string_view name) const;
 
   /// In the order in which they were first set.
   std::vector<Item> const& items() const { return items_; }
@@ -45,3 +30,7 @@ class Gauges {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/gauges.ipp>
+#endif

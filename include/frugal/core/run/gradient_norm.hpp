@@ -3,11 +3,8 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
 #include <optional>
 #include <utility>
-
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -18,10 +15,7 @@ class GradientNorm {
   void set(at::Tensor norm) { device_ = std::move(norm); }
   bool known() const { return host_ || device_.defined(); }
   /// NaN if no policy computes it. Waits for the device if the norm is on one.
-  FRUGAL_INLINE double value() const {
-    if (device_.defined()) return device_.item<double>();
-    return host_.value_or(std::numeric_limits<double>::quiet_NaN());
-  }
+  double value() const;
 
  private:
   std::optional<double> host_;
@@ -36,3 +30,7 @@ struct Overflow {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/gradient_norm.ipp>
+#endif

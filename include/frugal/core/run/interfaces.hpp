@@ -15,8 +15,9 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/check.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/core/run/processes.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
 
 namespace frugal {
 

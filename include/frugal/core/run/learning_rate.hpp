@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -37,19 +33,10 @@ struct LearningRate {
   double of(GroupRate const& group) const { return group.own * (factor * scale * group.factor); }
 
   /// The groups' rates by their names, if there is more than one.
-  FRUGAL_INLINE std::vector<std::pair<std::string, double>> each() const {
-    std::vector<std::pair<std::string, double>> rates;
-    if (groups.size() < 2) return rates;
-    for (GroupRate const& group : groups) rates.emplace_back(group.name, of(group));
-    return rates;
-  }
+  std::vector<std::pair<std::string, double>> each() const;
 
   /// SettingsError for a factor that is negative or not finite, before a step uses it.
-  FRUGAL_INLINE void set_factor(double value, Counters const& at) {
-    if (!(value >= 0 && value <= std::numeric_limits<double>::max())) [[unlikely]]
-      refuse(value, at);
-    factor = value;
-  }
+  void set_factor(double value, Counters const& at);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -58,14 +45,11 @@ struct LearningRate {
   }
 
  private:
-  [[noreturn]] FRUGAL_INLINE static void refuse(double value, Counters const& at) {
-    throw SettingsError(
-        {.what = "the learning rate would be multiplied by " + detail::general(value, 6),
-         .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),
-         .why = "the factor of a Schedule, or of a policy that sets one, must be "
-                "finite and 0 or more",
-         .fix = "Check the curves of the Schedule and their members."});
-  }
+  [[noreturn]] static void refuse(double value, Counters const& at);
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/learning_rate.ipp>
+#endif

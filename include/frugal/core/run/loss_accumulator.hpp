@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -27,18 +25,7 @@ namespace detail {
 /// Reads a scalar in host memory without a dispatch; every step does this. Uses the untyped
 /// pointer: g++ and clang 18 mangle the typed accessor's name differently, and LibTorch exports
 /// only g++'s.
-FRUGAL_INLINE double host_scalar(at::Tensor const& scalar) {
-  switch (scalar.scalar_type()) {
-    case at::kFloat:
-      return static_cast<double>(*static_cast<float const*>(scalar.const_data_ptr()));
-    case at::kDouble:
-      return *static_cast<double const*>(scalar.const_data_ptr());
-    case at::kBFloat16:
-      return static_cast<double>(*static_cast<at::BFloat16 const*>(scalar.const_data_ptr()));
-    default:
-      return scalar.item<double>();
-  }
-}
+double host_scalar(at::Tensor const& scalar);
 
 }  // namespace detail
 
@@ -61,16 +48,7 @@ class LossAccumulator {
   explicit LossAccumulator(Reading host = Reading::at_once) : host_(host) {}
 
   /// Throws NonFiniteLossError for a loss that is checked at once.
-  FRUGAL_INLINE void add(at::Tensor const& loss, double weight, Counters const& at) {
-    if (weight == 0) [[unlikely]]
-      return;
-    if (loss.is_cpu() && host_ != Reading::when_asked) {
-      enter(detail::host_scalar(loss), weight, origin_of(at));
-    } else {
-      losses_.push(loss.detach());
-      pending_.push_back({weight, origin_of(at)});
-    }
-  }
+  void add(at::Tensor const& loss, double weight, Counters const& at);
 
   /// From now on a loss that is not finite is no error, and is in no mean: a policy skips its
   /// window.
@@ -91,43 +69,21 @@ class LossAccumulator {
   void follow(ScalarSpan& span) { scalars_.follow(span); }
 
   /// Reads the losses still on a device; waits once, however many there are.
-  FRUGAL_INLINE void read_pending() {
-    scalars_.read_pending();
-    NormAccumulator::Norm norm = norms_.read_pending();
-    if (pending_.empty()) return refuse_bad(norm);
-    at::Tensor const host = losses_.take();
-    std::vector<Pending> entries;
-    entries.swap(pending_);
-    double const* value = static_cast<double const*>(host.const_data_ptr());
-    for (Pending const& entry : entries) {
-      if (entry.origin.micro_batch >= norm.micro_batch) refuse_bad(norm);
-      enter(*value++, entry.weight, entry.origin);
-    }
-    refuse_bad(norm);
-  }
+  void read_pending();
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device.
-  FRUGAL_INLINE double mean() {
-    read_pending();
-    return weight_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sum_ / weight_;
-  }
+  double mean();
 
   /// The mean's numerator and denominator, for a mean over several processes.
   struct Sum {
     double losses = 0;
     double weights = 0;
   };
-  FRUGAL_INLINE Sum sum() {
-    read_pending();
-    return {sum_, weight_};
-  }
+  Sum sum();
 
   /// Weighted mean of the losses of the last window that has a weight; NaN before the first. May
   /// wait for a device.
-  FRUGAL_INLINE double last() {
-    read_pending();
-    return last_;
-  }
+  double last();
 
   /// The first postponed bad loss, ready to throw; null if there was none.
   std::exception_ptr const& bad() const { return bad_; }
@@ -136,19 +92,9 @@ class LossAccumulator {
   }
 
   /// Reads pending losses, and throws the LossError of a bad one, postponed or not.
-  FRUGAL_INLINE void require_good() {
-    read_pending();
-    if (bad_) std::rethrow_exception(bad_);
-  }
+  void require_good();
 
-  FRUGAL_INLINE void reset() {
-    bad_ = nullptr;
-    pending_.clear();
-    losses_.clear();
-    norms_.reset();
-    scalars_.reset();
-    sum_ = weight_ = window_weight_ = 0;
-  }
+  void reset();
 
   /// The ledger's position, to return to. Valid until pending losses are read, which does not
   /// happen within a window.
@@ -159,23 +105,8 @@ class LossAccumulator {
     bool bad = false;
     ScalarAccumulator::Mark scalars = 0;
   };
-  FRUGAL_INLINE Mark mark() {
-    return {pending_.size(), sum_,    weight_,         last_,
-            window_weight_,  window_, bad_ != nullptr, scalars_.mark()};
-  }
-  FRUGAL_INLINE void go_back(Mark const& mark) {
-    scalars_.go_back(mark.scalars);
-    while (pending_.size() > mark.pending) {
-      losses_.pop();
-      pending_.pop_back();
-    }
-    sum_ = mark.sum;
-    weight_ = mark.weight;
-    last_ = mark.last;
-    window_weight_ = mark.window_weight;
-    window_ = mark.window;
-    if (!mark.bad) bad_ = nullptr;
-  }
+  Mark mark();
+  void go_back(Mark const& mark);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -201,29 +132,10 @@ class LossAccumulator {
     Origin origin;
   };
 
-  FRUGAL_INLINE void enter(double value, double weight, Origin const& origin) {
-    if (!std::isfinite(value)) [[unlikely]] {
-      if (leaves_bad_losses_) return;
-      refuse(error_of(value, origin));
-    }
-    sum_ += value * weight;
-    weight_ += weight;
-    if (window_weight_ == 0 || origin.window != window_) {
-      window_ = origin.window;
-      window_weight_ = weight;
-      last_ = value;
-    } else {
-      // A running mean: of one loss, or of equal ones, it is that loss to the bit.
-      window_weight_ += weight;
-      last_ += (value - last_) * (weight / window_weight_);
-    }
-  }
+  void enter(double value, double weight, Origin const& origin);
 
   /// Once.
-  FRUGAL_INLINE void refuse_bad(NormAccumulator::Norm& norm) {
-    if (!norm.bad()) return;
-    refuse(detail::non_finite_gradient(std::exchange(norm.value, 0), norm.window));
-  }
+  void refuse_bad(NormAccumulator::Norm& norm);
 
   template <class Error>
   void refuse(Error error) {
@@ -231,17 +143,7 @@ class LossAccumulator {
     postpone(std::make_exception_ptr(std::move(error)));
   }
 
-  FRUGAL_INLINE static NonFiniteLossError error_of(double value, Origin const& origin) {
-    return NonFiniteLossError(
-        {.what = std::string("the loss is ") + (std::isnan(value) ? "NaN" : "infinite"),
-         .where = "epoch " + std::to_string(origin.window.epoch) + ", step " +
-                  std::to_string(origin.window.step) + ", micro-batch " +
-                  std::to_string(origin.micro_batch),
-         .why = "training diverged, or a sample holds NaN",
-         .fix = "Lower the learning rate, add Schedule<Warmup<...>> or ClipNorm<>, or check the "
-                "samples of that micro-batch."},
-        origin.window, value);
-  }
+  static NonFiniteLossError error_of(double value, Origin const& origin);
 
   Reading host_;
   std::exception_ptr bad_;
@@ -258,3 +160,7 @@ class LossAccumulator {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/loss_accumulator.ipp>
+#endif

@@ -21,10 +21,9 @@
 #include <variant>
 #include <vector>
 
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/described_transform.hpp>
-#include <frugal/data/tensor_identity.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/described_transform.hpp>
+#include <frugal/core/source/tensor_identity.hpp>
 
 // The values of a policy or an objective as a text, by which two processes, or two starts of one program, compare
 // what they were given.

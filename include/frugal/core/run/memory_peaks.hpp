@@ -6,10 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <frugal/base/memory.hpp>
-#include <frugal/core/libtorch/cuda_memory.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// The most memory that a fit has taken, in bytes.
@@ -31,22 +27,9 @@ namespace detail {
 /// Measures them; made when the module is on its device.
 class MemoryMeter {
  public:
-  FRUGAL_INLINE explicit MemoryMeter(c10::Device device)
-      : device_(device),
-        resident_(watch::resident_bytes()),
-        peak_before_(watch::peak_resident_bytes()) {
-    forget_tensor_peak(device_);
-  }
+  explicit MemoryMeter(c10::Device device);
 
-  FRUGAL_INLINE MemoryPeaks read() const {
-    MemoryPeaks peaks{.process = watch::peak_resident_bytes(),
-                      .device = peak_tensor_bytes(device_)};
-    if (peaks.process && peak_before_ && resident_ && *peaks.process > *peak_before_ &&
-        *peaks.process > *resident_) {
-      peaks.growth = *peaks.process - *resident_;
-    }
-    return peaks;
-  }
+  MemoryPeaks read() const;
 
  private:
   c10::Device device_;
@@ -55,3 +38,7 @@ class MemoryMeter {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/memory_peaks.ipp>
+#endif

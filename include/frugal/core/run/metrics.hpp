@@ -13,9 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// The named results of one validation, in the order in which they were measured: numbers, which
@@ -29,10 +26,7 @@ class [[nodiscard]] Metrics {
   void set_table(std::string_view name, at::Tensor table) { put(tables_, name, std::move(table)); }
 
   /// All of another's results, with something before their names.
-  FRUGAL_INLINE void add(Metrics const& other, std::string_view before = {}) {
-    for (auto const& [name, value] : other.values_) set(std::string(before) + name, value);
-    for (auto const& [name, table] : other.tables_) set_table(std::string(before) + name, table);
-  }
+  void add(Metrics const& other, std::string_view before = {});
 
   bool has(std::string_view name) const { return found(values_, name) != nullptr; }
   bool has_table(std::string_view name) const { return found(tables_, name) != nullptr; }
@@ -44,12 +38,7 @@ class [[nodiscard]] Metrics {
     refuse("metric", name, names_of(values_), "nothing was");
   }
   /// In host memory. Throws MetricError, which lists the tables that exist.
-  FRUGAL_INLINE at::Tensor const& table(std::string_view name) const {
-    at::Tensor const* const table = found(tables_, name);
-    if (table != nullptr) return *table;
-    refuse("table", name, names_of(tables_),
-           "there is none here; a run keeps the tables of its last validation alone");
-  }
+  at::Tensor const& table(std::string_view name) const;
 
   void drop_tables() { tables_.clear(); }
 
@@ -74,13 +63,7 @@ class [[nodiscard]] Metrics {
   }
 
   /// The numbers, as "loss 0.25, accuracy 0.9"; the format of the stream is used.
-  FRUGAL_INLINE friend std::ostream& operator<<(std::ostream& out, Metrics const& metrics) {
-    char const* before = "";
-    for (auto const& [name, value] : metrics.values_) {
-      out << std::exchange(before, ", ") << name << ' ' << value;
-    }
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, Metrics const& metrics);
   friend bool operator==(Metrics const& a, Metrics const& b) {
     auto const same = [](table_type const& one, table_type const& other) {
       return one.first == other.first && one.second.equal(other.second);
@@ -120,14 +103,8 @@ class [[nodiscard]] Metrics {
     for (auto const& entry : entries) known += (known.empty() ? "" : ", ") + entry.first;
     return known;
   }
-  [[noreturn]] FRUGAL_INLINE static void refuse(char const* what, std::string_view name,
-                                                std::string const& known, char const* none) {
-    throw MetricError(
-        {.what = std::string("no ") + what + " '" + std::string(name) + "' was measured",
-         .where = "validation",
-         .why = known.empty() ? none : "there are: " + known,
-         .fix = "Add the metric to Validate<...>, or watch one of those."});
-  }
+  [[noreturn]] static void refuse(char const* what, std::string_view name, std::string const& known,
+                                  char const* none);
 
   /// Most have none, and say nothing of them.
   template <class Archive>
@@ -167,3 +144,7 @@ struct Validation {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/metrics.ipp>
+#endif

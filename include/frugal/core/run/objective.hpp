@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -14,12 +13,9 @@
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/masked_mean.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/data/shape_text.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/labels.hpp>
 
 namespace frugal {
 
@@ -49,35 +45,13 @@ Loss as_loss(Result&& result) {
 }
 
 /// Refuses logits that do not fit the labels; whether these are classes, not probabilities.
-FRUGAL_INLINE bool require_labels(at::Tensor const& logits, at::Tensor const& target) {
-  bool const labels = logits.dim() == target.dim() + 1;
-  bool const probabilities = logits.sizes() == target.sizes() && target.is_floating_point();
-  if (logits.dim() >= 2 && logits.size(0) == target.size(0) && (labels || probabilities)) {
-    return labels;
-  }
-  throw ShapeError(
-      {.what = "the module's output does not fit the labels",
-       .where = "CrossEntropy",
-       .why = "logits are " + shape_text(logits) + ", labels are " + shape_text(target),
-       .fix = "Return logits [B, C, ...], and give labels [B, ...] as int64 or "
-              "probabilities [B, C, ...]."});
-}
+bool require_labels(at::Tensor const& logits, at::Tensor const& target);
 
 /// Refuses a prediction that would be broadcast.
-FRUGAL_INLINE void require_one_shape(at::Tensor const& output, at::Tensor const& target,
-                                     char const* objective) {
-  if (output.sizes() == target.sizes()) return;
-  throw ShapeError({.what = "the module's output does not fit the target",
-                    .where = objective,
-                    .why = "output is " + shape_text(output) + ", target is " + shape_text(target),
-                    .fix = "Give both the same shape, for example with view or squeeze."});
-}
+void require_one_shape(at::Tensor const& output, at::Tensor const& target, char const* objective);
 
 /// Logits of 16 bits in single precision: weights and sums would be rounded.
-FRUGAL_INLINE at::Tensor at_least_float(at::Tensor const& logits) {
-  bool const half = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
-  return half ? logits.to(at::kFloat) : logits;
-}
+at::Tensor at_least_float(at::Tensor const& logits);
 
 /// Where values [B, T, ...] are a sample's own, for a batch whose target is padded; undefined for
 /// others. It broadcasts over the values.
@@ -155,26 +129,7 @@ struct CrossEntropy {
   }
 
  private:
-  FRUGAL_INLINE Loss weighted(at::Tensor logits, at::Tensor const& target, bool labels) const {
-    at::Tensor const exact = detail::at_least_float(logits);
-    at::Tensor const& weights_C = class_weights.of(logits.size(1), exact, "CrossEntropy");
-    auto const loss = [&](at::Reduction::Reduction reduction) {
-      return at::cross_entropy_loss(exact, target, weights_C, reduction, ignored_label,
-                                    label_smoothing);
-    };
-    if (!labels) {
-      double const weight = terms(target);
-      at::Tensor value = loss(weight == 0 ? at::Reduction::Sum : at::Reduction::Mean);
-      return {.value = std::move(value), .weight = weight, .output = std::move(logits)};
-    }
-    // First: it says what is wrong with a label that is no class.
-    at::Tensor const sum = loss(at::Reduction::Sum);
-    at::Tensor const counts = target.ne(ignored_label);
-    at::Tensor const own = weights_C.index_select(0, target.mul(counts).flatten());
-    double const weight = own.mul(counts.flatten()).sum(at::kDouble).item<double>();
-    return {
-        .value = weight == 0 ? sum : sum / weight, .weight = weight, .output = std::move(logits)};
-  }
+  Loss weighted(at::Tensor logits, at::Tensor const& target, bool labels) const;
   template <class B>
   double count(B const& batch, at::Tensor const& target) const {
     if constexpr (CountsLabels<B>) {
@@ -184,10 +139,7 @@ struct CrossEntropy {
       return static_cast<double>(detail::count_labels_now(target));
     }
   }
-  FRUGAL_INLINE static double terms(at::Tensor const& probabilities) {
-    std::int64_t const classes = std::max<std::int64_t>(probabilities.size(1), 1);
-    return static_cast<double>(probabilities.numel() / classes);
-  }
+  static double terms(at::Tensor const& probabilities);
 };
 
 /// Mean squared error of predictions and targets of one shape. For a batch with a `mask` [B, T]
@@ -242,3 +194,7 @@ struct Huber {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/objective.ipp>
+#endif

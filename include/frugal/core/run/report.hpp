@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <frugal/core/run/event.hpp>
 #include <frugal/core/run/memory_peaks.hpp>
-#include <frugal/core/run/run_state.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/metrics.hpp>
 
 namespace frugal {
 
@@ -45,22 +45,10 @@ struct [[nodiscard]] Report {
   /// For main() to return, by sysexits.h: 0; 75 (EX_TEMPFAIL) for a preempted run that is saved and
   /// must be started again; 74 (EX_IOERR) for a run whose end could not be saved, preempted or not;
   /// 130, as shells have it, after Ctrl-C.
-  FRUGAL_INLINE int exit_code() const {
-    if (!unsaved.empty()) return 74;
-    if (interrupted) return 130;
-    return preempted ? 75 : 0;
-  }
+  int exit_code() const;
 
   /// Metrics of the last validation; throws MetricError when there was none.
-  FRUGAL_INLINE Metrics const& last() const {
-    if (validations.empty()) {
-      throw MetricError({.what = "the run has no validation",
-                         .where = "Report::last",
-                         .why = "fit was given no validation data, or ended before the first",
-                         .fix = "Call fit(train, valid)."});
-    }
-    return validations.back().metrics;
-  }
+  Metrics const& last() const;
 
   friend std::ostream& operator<<(std::ostream& out, Report const& report) {
     out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
@@ -87,3 +75,7 @@ struct [[nodiscard]] Report {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/report.ipp>
+#endif

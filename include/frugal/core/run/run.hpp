@@ -16,7 +16,6 @@
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -101,14 +100,8 @@ class CapturingState final : public CaptureInterface {
 
 /// The state of a run at its beginning.
 struct RunOfFacts : RunState {
-  FRUGAL_INLINE RunOfFacts(torch::nn::Module& the_module, Settings const& the_settings,
-                           RunLimits const& the_horizon, RecipeFacts const& of)
-      : RunState{.root = the_module,
-                 .settings = the_settings,
-                 .horizon = the_horizon,
-                 .ledger = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
-                                                     : LossAccumulator::Reading::at_once),
-                 .facts = of} {}
+  RunOfFacts(torch::nn::Module& the_module, Settings const& the_settings,
+             RunLimits const& the_horizon, RecipeFacts const& of);
 };
 
 /// A run of one recipe over one type of module. Every phase refers to its RunState.
@@ -173,3 +166,7 @@ struct Run : RunOfFacts {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/run.ipp>
+#endif

@@ -7,8 +7,7 @@
 #include <optional>
 
 #include <frugal/core/run/settings.hpp>
-#include <frugal/data/source.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal {
 
@@ -28,20 +27,13 @@ struct RunLimits {
   std::uint64_t begun_epochs() const { return epochs_in(steps_per_epoch.value_or(1) - 1); }
 
  private:
-  FRUGAL_INLINE std::uint64_t epochs_in(std::uint64_t more) const {
-    std::uint64_t const each = steps_per_epoch.value_or(0);
-    if (each == 0 || !total_steps || *total_steps > unlimited - more) return epochs;
-    return std::min(epochs, (*total_steps + more) / each);
-  }
+  std::uint64_t epochs_in(std::uint64_t more) const;
 };
 
 namespace detail {
 
 /// The limits in the settings; one epoch by default.
-FRUGAL_INLINE RunLimits limits_of(Settings const& settings) {
-  return {.epochs = settings.epochs.value_or(settings.steps ? RunLimits::unlimited : 1),
-          .steps = settings.steps.value_or(RunLimits::unlimited)};
-}
+RunLimits limits_of(Settings const& settings);
 
 template <class Train>
 RunLimits horizon_of(Settings const& settings, Train const& train, std::uint64_t micro_batches) {
@@ -62,3 +54,7 @@ RunLimits horizon_of(Settings const& settings, Train const& train, std::uint64_t
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/run_limits.ipp>
+#endif

@@ -4,11 +4,9 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -16,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,7 +23,6 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
-#include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/fixed_identity.hpp>
 #include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/gradient_norm.hpp>
@@ -42,14 +38,13 @@
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/speed.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/core/state/save_board.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 #include <frugal/core/state/tensor_places.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -145,16 +140,9 @@ struct RunState {
   /// Every checkpoint has all validations that the run keeps, so their number is bounded.
   static constexpr std::size_t most_validations = 1000;
 
-  FRUGAL_INLINE void add_validation(Metrics metrics) {
-    validations.push_back({counters.epoch, counters.step, std::move(metrics)});
-    judged = {judged.validations + 1, counters.micro_batch, averaged};
-    bound_validations();
-  }
+  void add_validation(Metrics metrics);
   /// Whether the metrics of the last validation are those of the current weights.
-  FRUGAL_INLINE bool is_judged() const {
-    return judged.validations != 0 && judged.micro_batch == counters.micro_batch &&
-           judged.averaged == averaged;
-  }
+  bool is_judged() const;
 
   /// Whether all processes of the run take part when it is saved, because each holds something that no other
   /// process has.
@@ -185,32 +173,11 @@ struct RunState {
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
   /// for other processes. Throws the LossError of a bad loss, in every process.
-  FRUGAL_INLINE double mean_loss() {
-    if (!facts.agrees || facts.divides) {
-      double const mean = ledger.mean();
-      if (facts.divides && ledger.bad()) refuse_bad_loss();
-      return mean;
-    }
-    LossAccumulator::Sum const here = ledger.sum();
-    double const sum = reduce(Quantity::loss, ledger.bad() ? nan : here.losses);
-    double const weight = reduce(Quantity::loss, here.weights);
-    if (std::isnan(sum)) refuse_bad_loss();
-    return weight == 0 ? nan : sum / weight;
-  }
+  double mean_loss();
   /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
-  FRUGAL_INLINE void read_losses() {
-    ledger.read_pending();
-    if (facts.divides) {
-      if (ledger.bad()) refuse_bad_loss();
-    } else if (facts.agrees) {
-      if (std::isnan(reduce(Quantity::loss, ledger.bad() ? nan : 0.0))) refuse_bad_loss();
-    }
-  }
+  void read_losses();
   /// Throws the LossError of a bad loss, of this process or of another one.
-  [[noreturn]] FRUGAL_INLINE void refuse_bad_loss() const {
-    if (ledger.bad()) std::rethrow_exception(ledger.bad());
-    detail::refuse_bad_loss_elsewhere(counters);
-  }
+  [[noreturn]] void refuse_bad_loss() const;
   /// Total weight of a window's losses over all processes. Throws like mean_loss().
   double window_weight(double here) {
     double const all = reduce(Quantity::window_weight, ledger.bad() ? nan : here);
@@ -222,10 +189,7 @@ struct RunState {
   Parameters const& updated() const { return parts == nullptr ? parameters : parts->parameters; }
 
   /// Wall time of training, including that before a resume.
-  FRUGAL_INLINE double seconds() const {
-    std::chrono::duration<double> const spent = WallClock::now() - began;
-    return seconds_before + spent.count();
-  }
+  double seconds() const;
 
   /// The place of the training data from which the run goes on.
   Cursor cursor() const { return {settings.seed, counters.epoch, counters.position}; }
@@ -235,81 +199,27 @@ struct RunState {
   }
 
   /// Emits a one-line recommendation, once however often it is repeated. Never throws.
-  FRUGAL_INLINE void warn(std::string const& text) {
-    for (std::string const& known : warnings) {
-      if (known == text) return;
-    }
-    warnings.push_back(text);
-  }
+  void warn(std::string const& text);
 
   /// The same of a warning with measurements: it takes the place of what says the same up to the first
   /// digit, as an earlier start of the run has measured it.
-  FRUGAL_INLINE void warn_measured(std::string const& text) {
-    auto const words = [](std::string const& of) {
-      return std::string_view(of).substr(0, of.find_first_of("0123456789"));
-    };
-    for (std::string& known : warnings) {
-      if (words(known) != words(text)) continue;
-      known = text;
-      return;
-    }
-    warnings.push_back(text);
-  }
+  void warn_measured(std::string const& text);
 
   /// Records an event of the run itself, for loggers.
-  FRUGAL_INLINE void record(Event event) {
-    event.at = counters;
-    event.seconds = seconds();
-    events.push_back(std::move(event));
-    if (loop == nullptr || tells_events) return;
-    // An event recorded meanwhile is delivered after this one.
-    tells_events = true;
-    try {
-      for (std::size_t i = events.size() - 1; i < events.size(); ++i) {
-        Event const next = events[i];
-        loop->recorded(next);
-      }
-    } catch (...) {
-      tells_events = false;
-      throw;
-    }
-    tells_events = false;
-  }
+  void record(Event event);
 
   /// Discards what a failed window, or the code after it, has left.
-  FRUGAL_INLINE void discard_window() {
-    parameters.reset_gradients();
-    gradients.clear();
-    ledger.reset();
-    overflow = {};
-    status.discard_event();
-  }
+  void discard_window();
 
   /// Where the module begins; see ModuleSetup.
-  FRUGAL_INLINE void begin_on(c10::Device first) {
-    if (device != settings.device && device != first) {
-      throw SettingsError(
-          {.what = "two policies begin the run on " + device.str() + " and on " + first.str(),
-           .where = "on_module",
-           .why = "a run begins on one device",
-           .fix = "Remove one of the two policies."});
-    }
-    device = first;
-  }
+  void begin_on(c10::Device first);
 
   /// Training continues from a checkpoint made after `seconds` of training.
-  FRUGAL_INLINE void resume_from(Resumed from, double seconds) {
-    resumed = std::move(from);
-    seconds_before = seconds;
-    began = WallClock::now();
-  }
+  void resume_from(Resumed from, double seconds);
 
   /// Saves everything but the module's own tensors and the generators: training progress, and each
   /// policy's state in its own scope.
-  FRUGAL_INLINE void persist(StateWriter& archive) {
-    ledger.require_good();
-    persist_all(archive);
-  }
+  void persist(StateWriter& archive);
   void persist(StateReader& archive) { persist_all(archive); }
   /// The part of persist() that is no policy's.
   template <class Archive>
@@ -339,12 +249,7 @@ struct RunState {
 
   /// Only the last validation keeps its tables: a confusion matrix takes 8 bytes for each pair of
   /// classes.
-  FRUGAL_INLINE void bound_validations() {
-    if (validations.size() > most_validations) {
-      validations.erase(validations.begin(), validations.end() - most_validations);
-    }
-    for (std::size_t i = 0; i + 1 < validations.size(); ++i) validations[i].metrics.drop_tables();
-  }
+  void bound_validations();
 
   template <class Archive>
   void persist_train_metrics(Archive& archive) {
@@ -399,3 +304,7 @@ struct RunState {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/run_state.ipp>
+#endif

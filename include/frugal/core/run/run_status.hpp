@@ -5,10 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -36,25 +33,9 @@ struct UnfinishedValidation {
   std::size_t current_subscriber = 0;       ///< position, in order, of the one being called
 
   /// Adds it to the names in an Unfinished.
-  FRUGAL_INLINE void add_to(std::vector<std::string>& names) const {
-    if (!measured) return;
-    names.emplace_back(mark);
-    for (std::string const& name : completed_by) names.push_back(std::string(mark) + name);
-  }
+  void add_to(std::vector<std::string>& names) const;
   /// Takes it from there.
-  FRUGAL_INLINE void take_from(std::vector<std::string>& names) {
-    *this = {};
-    std::vector<std::string> others;
-    for (std::string& name : names) {
-      if (!name.starts_with(mark)) {
-        others.push_back(std::move(name));
-        continue;
-      }
-      measured = true;
-      if (name != mark) completed_by.push_back(name.substr(mark.size()));
-    }
-    names = std::move(others);
-  }
+  void take_from(std::vector<std::string>& names);
 
  private:
   static constexpr std::string_view mark = "on_validated: ";
@@ -97,34 +78,19 @@ struct RunStatus {
     if (preempted_by.empty()) preempted_by = kind;
   }
   /// The user, not the machine, requested the end, with Ctrl-C.
-  FRUGAL_INLINE void interrupted_by_user() {
-    interrupted = true;
-    preempted_by = "Ctrl-C";
-  }
+  void interrupted_by_user();
 
   /// The outcome of a requested save. A policy that saves may have said more about a failure.
-  FRUGAL_INLINE void saved(bool done) {
-    if (done) {
-      unsaved.clear();
-    } else if (unsaved.empty()) {
-      unsaved = "the policy that saves could not";
-    }
-  }
+  void saved(bool done);
 
   /// The run has gone back to before its stop or preemption.
-  FRUGAL_INLINE void clear_stop() {
-    stopped = false;
-    is_preempting = false;
-    stopped_by.clear();
-    stop_requested_by.clear();
-    preempted_by.clear();
-  }
+  void clear_stop();
   /// The event in progress has failed, and its window is discarded.
-  FRUGAL_INLINE void discard_event() {
-    unfinished = {};
-    validation = {};
-    current_hook = {};
-  }
+  void discard_event();
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/run_status.ipp>
+#endif

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Numbers that an objective reports with its loss, by name: `{{"kl", kl}, {"beta", 0.5}}`. Each is
@@ -46,27 +44,21 @@ class Scalars {
   Scalars& operator=(Scalars&&) noexcept = default;
   ~Scalars() = default;
 
-  FRUGAL_INLINE void add(Value value) {
-    if (!values_) values_ = std::make_unique<std::vector<Value>>();
-    values_->push_back(std::move(value));
-  }
+  void add(Value value);
 
   bool empty() const { return values_ == nullptr; }
   auto begin() const { return values_ ? values_->data() : nullptr; }
   auto end() const { return values_ ? values_->data() + values_->size() : nullptr; }
 
   /// A copy with tensors of its own.
-  FRUGAL_INLINE Scalars clone() const {
-    Scalars copy(*this);
-    if (!copy.values_) return copy;
-    for (Value& each : *copy.values_) {
-      if (each.tensor.defined()) each.tensor = each.tensor.clone();
-    }
-    return copy;
-  }
+  Scalars clone() const;
 
  private:
   std::unique_ptr<std::vector<Value>> values_;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/scalars.ipp>
+#endif

@@ -4,20 +4,19 @@
 #include <ATen/ATen.h>
 #include <c10/core/Device.h>
 
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/interfaces.hpp>
-#include <frugal/core/run/norm_accumulator.hpp>
-#include <frugal/core/run/objective.hpp>
+#include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/phase.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalars.hpp>
-#include <frugal/core/run/services.hpp>
 
 namespace frugal {
+
+class GradientList;
 
 // The arguments of hooks within a window, in the order of a window.
 
@@ -29,9 +28,9 @@ struct WindowBegin : CheckpointPhase {
   void skip() { skipped_ = true; }
   bool skipped() const { return skipped_; }
   /// Moves the run to another device: the module, and the tensors of every State.
-  void move_to(c10::Device device) { run().loop->move_to(device); }
+  void move_to(c10::Device device);
   /// SettingsError for a factor that is negative or not finite.
-  void set_learning_rate_factor(double factor) { run().rate.set_factor(factor, run().counters); }
+  void set_learning_rate_factor(double factor);
 
  private:
   bool skipped_ = false;
@@ -46,7 +45,7 @@ struct MicroBatchRun : Phase {
   bool const last;   ///< after it the window's gradients are complete
   /// In a window that processes divide, for who takes gradients during a backward pass: what they
   /// are still to be multiplied by then. Afterwards they have been.
-  double const& gradient_unit() const { return run().gradient_unit; }
+  double const& gradient_unit() const;
 };
 
 /// Around the objective of one micro-batch, or of one validation batch.
@@ -54,7 +53,7 @@ struct Forward : Phase {
   Forward(RunState& run, bool is_training) : Phase(run), training(is_training) {}
 
   bool const training;
-  c10::Device device() const { return run().device; }
+  c10::Device device() const;
 };
 
 /// The loss of a micro-batch is computed; its backward pass has not begun.
@@ -82,13 +81,16 @@ struct Captured : Phase {
   /// every step; `f` may only refer to objects that live as long as the fit.
   template <class Now, class F>
   void on_host_as(F f) {
-    CaptureInterface* const graph = run().capture;
-    if (graph == nullptr || !graph->capturing()) return f(static_cast<Now&>(*this));
-    graph->defer([run = &run(), f]() mutable {
+    if (!is_being_captured()) return f(static_cast<Now&>(*this));
+    after_each_replay([run = &run(), f]() mutable {
       Now now(*run);
       f(now);
     });
   }
+
+ private:
+  bool is_being_captured() const;
+  void after_each_replay(std::function<void()> call);
 };
 
 /// The loss and the counts of one micro-batch of a window.
@@ -125,49 +127,27 @@ struct Gradients : Captured {
     on_host_as<Gradients>(std::move(f));
   }
   /// Gradients in parameter order, without parameters that received none.
-  std::vector<at::Tensor> const& gradients() const { return run().gradients.tensors(); }
+  std::vector<at::Tensor> const& gradients() const;
   /// Numbers whose norm is that of all gradients: in a run that processes divide, the norms of blocks
   /// of parameters, the same in each; otherwise those of the tensors.
-  std::vector<at::Tensor> norms() const {
-    return run().facts.divides ? run().others->norms(run().updated())
-                               : at::_foreach_norm(gradients(), 2);
-  }
+  std::vector<at::Tensor> norms() const;
   /// Reports their total norm before clipping to loggers: a number, or a scalar on a device. Unless
   /// a policy has reported an overflow flag before, which skips such a window, a norm that is not
   /// finite is a NonFiniteGradientError: a number's now, a scalar's when losses are read.
-  template <class Norm>
-  void report_norm(Norm&& norm) {
-    bool const guards = counts_ && !overflow().defined();
-    if (run().capture != nullptr) {
-      return on_host([norm, guards](Gradients& now) {
-        if (guards) now.look_at_norm(copy_of(norm));
-        now.run().gradient_norm.set(norm);
-      });
-    }
-    if (guards) look_at_norm(norm);
-    run().gradient_norm.set(std::forward<Norm>(norm));
-  }
+  void report_norm(double norm);
+  void report_norm(at::Tensor norm);
   /// Reports to the optimizer whether a gradient is not finite: a float scalar, 1 if so, which may
   /// still be in flight. If so, the optimizer does not change the weights.
-  void report_overflow(at::Tensor found) { run().overflow.found = std::move(found); }
+  void report_overflow(at::Tensor found);
   /// The last flag that was reported; undefined in a recipe where nobody does.
-  at::Tensor const& overflow() const { return run().overflow.found; }
+  at::Tensor const& overflow() const;
   /// This window is no step: schedules and cadences do not advance, and no subscriber of `step`
   /// sees it.
-  void skip_step() { run().overflow.skip = true; }
+  void skip_step();
 
  private:
-  static double copy_of(double norm) { return norm; }
-  /// The next replay writes to the tensor.
-  static at::Tensor copy_of(at::Tensor const& norm) { return norm.clone(); }
-
-  void look_at_norm(double norm) {
-    if (!std::isfinite(norm)) [[unlikely]]
-      throw detail::non_finite_gradient(norm, run().window);
-  }
-  void look_at_norm(at::Tensor const& norm) {
-    run().ledger.add_norm(norm, run().window, this->counters());
-  }
+  void look_at_norm(double norm);
+  void look_at_norm(at::Tensor const& norm);
 
   bool counts_;
 };
@@ -182,32 +162,30 @@ struct Update : Captured {
   }
   /// The learning-rate factor as a double scalar on the parameters' device, in a recipe with CudaGraph,
   /// which fills it before each step.
-  at::Tensor const& learning_rate_tensor() const { return run().capture->rate(); }
+  at::Tensor const& learning_rate_tensor() const;
   /// In a recipe with CudaGraph: tensors that persist over steps have been reallocated, so the captured
   /// step must not be replayed.
-  void state_has_moved() const {
-    if (run().capture != nullptr) run().capture->state_has_moved();
-  }
+  void state_has_moved() const;
 
   /// For an optimizer whose parameter groups have schedules of their own, and are as reported
   /// (FitBegin::report_learning_rates): the factor of one of them in this step.
-  void report_group_factor(std::size_t group, double factor) {
-    run().rate.groups[group].factor = factor;
-  }
+  void report_group_factor(std::size_t group, double factor);
 
-  GradientList const& gradients() const { return run().gradients; }
+  GradientList const& gradients() const;
   /// For an optimizer, after it has updated the weights: in a run whose processes each update a part
   /// of them, the others' parts come in. Whoever is called later sees all weights.
-  void collect_parts() {
-    if (run().facts.divides) run().others->collect_parts();
-  }
+  void collect_parts();
   /// The flag from report_overflow(); undefined if no policy skips windows.
-  at::Tensor const& overflow() const { return run().overflow.found; }
+  at::Tensor const& overflow() const;
   /// The window's mean loss, for an optimizer that declares `reevaluates`.
-  at::Tensor const& loss() const { return run().window_loss; }
+  at::Tensor const& loss() const;
   /// Recomputes the window's loss and gradients at the current weights, for optimizers with a line
   /// search. Returns the loss.
-  at::Tensor reevaluate() { return run().loop->reevaluate(); }
+  at::Tensor reevaluate();
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/window_phases.ipp>
+#endif

@@ -5,8 +5,6 @@
 #include <string>
 #include <type_traits>
 
-#include <frugal/inline.hpp>
-
 // Shared by the archives of core/state/state_writer.hpp and core/state/state_reader.hpp.
 namespace frugal::detail {
 
@@ -18,11 +16,7 @@ concept ListOfValues = requires(T& list) {
 
 // Appended piece by piece: g++ 12 falsely warns of overlapping copies in "a" + std::string (GCC bug
 // 105651), and users build with -Werror.
-FRUGAL_INLINE std::string item_path(std::string const& path, std::size_t index) {
-  std::string item = path;
-  item.push_back('.');
-  return item.append(std::to_string(index));
-}
+std::string item_path(std::string const& path, std::size_t index);
 
 /// The path of the value that is being archived.
 class ArchivePath {
@@ -32,20 +26,17 @@ class ArchivePath {
     Inside const inside(path_, name);
     body(archive);
   }
-  FRUGAL_INLINE std::string operator()(std::string const& name) const { return path_ + name; }
+  std::string operator()(std::string const& name) const;
 
  private:
   /// Leaves the scope also if the body throws: a caller that loads several states may continue with
   /// the next one.
   class Inside {
    public:
-    FRUGAL_INLINE Inside(std::string& path, std::string const& name)
-        : path_(path), outer_(path.size()) {
-      path_.append(name).push_back('/');
-    }
+    Inside(std::string& path, std::string const& name);
     Inside(Inside const&) = delete;
     Inside& operator=(Inside const&) = delete;
-    FRUGAL_INLINE ~Inside() { path_.resize(outer_); }
+    ~Inside();
 
    private:
     std::string& path_;
@@ -56,3 +47,7 @@ class ArchivePath {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/archive_path.ipp>
+#endif

@@ -5,16 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
-
-#include <frugal/core/libtorch/finite.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -28,70 +19,20 @@ class KeptBuffers {
  public:
   /// Call it when the fit begins. A number that is infinite or NaN from the start, such as that of a mask
   /// or of a range that has seen nothing, is bad only if it becomes another one that is not finite.
-  FRUGAL_INLINE void begin(torch::nn::Module& module) {
-    buffers_.clear();
-    finite_.clear();
-    groups_.clear();
-    for (at::Tensor const& buffer : module.buffers()) {
-      if (!numbers_of(buffer).defined() || buffer.layout() != at::kStrided) continue;
-      buffers_.push_back(buffer);
-      finite_.push_back(!first_non_finite({buffer}));
-    }
-  }
+  void begin(torch::nn::Module& module);
   bool empty() const { return buffers_.empty(); }
 
   /// Copies them, before a window. One operator for each type and device.
-  FRUGAL_INLINE void take() {
-    if (buffers_.empty()) return;
-    at::NoGradGuard const no_gradients;
-    if (groups_.empty() || groups_.front().kept.device() != buffers_.front().device()) group();
-    for (Group& each : groups_) at::cat_out(each.kept, flat(each.buffers));
-  }
+  void take();
 
   /// Puts them back if one is not finite and `skipped`, a scalar on any device, is not 0. Of
   /// operators alone, so that it can be captured; no host sync, unless the flag is on a
   /// device and a buffer is not.
-  FRUGAL_INLINE void put_back(at::Tensor const& skipped) {
-    at::NoGradGuard const no_gradients;
-    // A copy to the host that does not block could be read before it has arrived.
-    auto const on = [](at::Tensor const& flag, at::Device device) {
-      return flag.to(device, /*non_blocking=*/device.is_cuda());
-    };
-    std::vector<at::Tensor> all_now, all_kept;
-    at::Tensor bad;
-    for (Group const& each : groups_) {
-      at::Tensor const& now = all_now.emplace_back(at::cat(flat(each.buffers)));
-      // The module may have moved since.
-      at::Tensor const& kept = all_kept.emplace_back(each.kept.to(now.device()));
-      at::Tensor const one = each.good(now, kept).all().logical_not_();
-      bad = bad.defined() ? bad.logical_or(on(one, bad.device())) : one;
-    }
-    if (!bad.defined()) return;
-    bad = bad.logical_and(on(skipped, bad.device()));
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      at::Tensor const chosen = at::where(on(bad, all_now[i].device()), all_kept[i], all_now[i]);
-      at::_foreach_copy_(groups_[i].buffers, parts(chosen, groups_[i].buffers));
-    }
-  }
+  void put_back(at::Tensor const& skipped);
   /// Whether one has become bad since take(). Waits for the device.
-  FRUGAL_INLINE bool is_bad() const {
-    at::NoGradGuard const no_gradients;
-    for (Group const& each : groups_) {
-      if (!first_non_finite(each.buffers)) continue;
-      if (each.finite) return true;
-      at::Tensor const now = at::cat(flat(each.buffers));
-      if (!each.good(now, each.kept.to(now.device())).all().item<bool>()) return true;
-    }
-    return false;
-  }
+  bool is_bad() const;
   /// Puts them back if one of any process was bad.
-  FRUGAL_INLINE void put_back(bool bad) {
-    if (!bad) return;
-    at::NoGradGuard const no_gradients;
-    for (Group const& each : groups_) {
-      at::_foreach_copy_(each.buffers, parts(each.kept, each.buffers));
-    }
-  }
+  void put_back(bool bad);
 
  private:
   struct Group {
@@ -99,46 +40,13 @@ class KeptBuffers {
     at::Tensor kept;     ///< [number of all elements]
     bool finite = true;  ///< all of them were when the fit began
 
-    FRUGAL_INLINE at::Tensor good(at::Tensor const& now, at::Tensor const& before) const {
-      at::Tensor const is_finite = at::isfinite(now);
-      if (finite) return is_finite;
-      return is_finite.logical_or(now == before).logical_or(before.isnan());
-    }
+    at::Tensor good(at::Tensor const& now, at::Tensor const& before) const;
   };
 
-  FRUGAL_INLINE void group() {
-    std::map<std::tuple<at::ScalarType, std::string, bool>, Group> groups;
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      at::Tensor const& buffer = buffers_[i];
-      groups[{buffer.scalar_type(), buffer.device().str(), finite_[i]}].buffers.push_back(buffer);
-    }
-    groups_.clear();
-    for (auto& [type, group] : groups) {
-      group.finite = std::get<2>(type);
-      std::int64_t elements = 0;
-      for (at::Tensor const& buffer : group.buffers) elements += buffer.numel();
-      group.kept = at::empty({elements}, group.buffers.front().options().requires_grad(false));
-      groups_.push_back(std::move(group));
-    }
-  }
+  void group();
 
-  FRUGAL_INLINE static std::vector<at::Tensor> flat(std::vector<at::Tensor> const& tensors) {
-    std::vector<at::Tensor> all;
-    all.reserve(tensors.size());
-    for (at::Tensor const& tensor : tensors) all.push_back(tensor.flatten());
-    return all;
-  }
-  FRUGAL_INLINE static std::vector<at::Tensor> parts(at::Tensor const& all,
-                                                     std::vector<at::Tensor> const& like) {
-    std::vector<at::Tensor> views;
-    views.reserve(like.size());
-    std::int64_t at = 0;
-    for (at::Tensor const& tensor : like) {
-      views.push_back(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
-      at += tensor.numel();
-    }
-    return views;
-  }
+  static std::vector<at::Tensor> flat(std::vector<at::Tensor> const& tensors);
+  static std::vector<at::Tensor> parts(at::Tensor const& all, std::vector<at::Tensor> const& like);
 
   std::vector<at::Tensor> buffers_;
   std::vector<bool> finite_;   ///< when the fit began
@@ -146,3 +54,7 @@ class KeptBuffers {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/kept_buffers.ipp>
+#endif

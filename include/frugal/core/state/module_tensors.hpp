@@ -4,14 +4,11 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/generators.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -57,10 +54,7 @@ void persist_generators(Archive& archive, c10::Device device) {
 /// that is allocated once.
 class BufferCopies {
  public:
-  FRUGAL_INLINE void take(torch::nn::Module& module) {
-    if (!looked_) look_at(module);
-    for (Group const& group : groups_) at::_foreach_copy_(group.kept, group.buffers);
-  }
+  void take(torch::nn::Module& module);
   void restore() const {
     for (Group const& group : groups_) at::_foreach_copy_(group.buffers, group.kept);
   }
@@ -71,20 +65,14 @@ class BufferCopies {
     std::vector<at::Tensor> kept;
   };
 
-  FRUGAL_INLINE void look_at(torch::nn::Module& module) {
-    looked_ = true;
-    std::map<std::pair<at::ScalarType, std::string>, Group> groups;
-    for (at::Tensor const& buffer : module.buffers()) {
-      if (!buffer.defined()) continue;
-      Group& group = groups[{buffer.scalar_type(), buffer.device().str()}];
-      group.buffers.push_back(buffer);
-      group.kept.push_back(at::empty_like(buffer));
-    }
-    for (auto& [type, group] : groups) groups_.push_back(std::move(group));
-  }
+  void look_at(torch::nn::Module& module);
 
   bool looked_ = false;
   std::vector<Group> groups_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/module_tensors.ipp>
+#endif

@@ -3,9 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,7 +11,6 @@
 #include <vector>
 
 #include <frugal/core/state/archive_path.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -38,41 +35,17 @@ struct StateDict {
   std::map<std::string, at::Tensor> tensors;
 
   /// Equal values, with numbers and tensors compared by their bits: a NaN equals itself.
-  FRUGAL_INLINE friend bool operator==(StateDict const& a, StateDict const& b) {
-    if (a.values.size() != b.values.size() || a.tensors.size() != b.tensors.size()) return false;
-    for (auto const& [path, value] : a.values) {
-      auto const other = b.values.find(path);
-      if (other == b.values.end() || !same_bits(value, other->second)) return false;
-    }
-    for (auto const& [path, tensor] : a.tensors) {
-      auto const other = b.tensors.find(path);
-      if (other == b.tensors.end() || !same_bits(tensor, other->second)) return false;
-    }
-    return true;
-  }
+  friend bool operator==(StateDict const& a, StateDict const& b);
 
  private:
   // std::variant's own comparison would instantiate a table of functions in every including file.
-  FRUGAL_INLINE static bool same_bits(Value const& a, Value const& b) {
-    if (a.index() != b.index()) return false;
-    if (auto const* const left = std::get_if<double>(&a)) {
-      return std::bit_cast<std::uint64_t>(*left) ==
-             std::bit_cast<std::uint64_t>(*std::get_if<double>(&b));
-    }
-    return same<bool>(a, b) && same<std::int64_t>(a, b) && same<std::uint64_t>(a, b) &&
-           same<std::string>(a, b);
-  }
+  static bool same_bits(Value const& a, Value const& b);
   template <class T>
   static bool same(Value const& a, Value const& b) {
     T const* const left = std::get_if<T>(&a);
     return left == nullptr || *left == *std::get_if<T>(&b);
   }
-  FRUGAL_INLINE static bool same_bits(at::Tensor const& a, at::Tensor const& b) {
-    if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-    at::Tensor const left = a.cpu().contiguous();
-    at::Tensor const right = b.cpu().contiguous();
-    return std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
-  }
+  static bool same_bits(at::Tensor const& a, at::Tensor const& b);
 };
 
 /// Archives a StateDict inside another one.
@@ -119,3 +92,7 @@ void persist_state_dict(Archive& archive, StateDict& memory) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/state_dict.ipp>
+#endif

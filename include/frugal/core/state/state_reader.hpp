@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <locale>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,8 +18,6 @@
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -40,14 +36,7 @@ class StateReader {
 
   /// Whether a best value of this metric was measured on other validation data, so that `who` must
   /// forget it. The run advises of it.
-  FRUGAL_INLINE bool forgets(std::string const& who, std::string_view metric) {
-    std::size_t const slash = metric.rfind('/');
-    std::string_view const source =
-        slash == std::string_view::npos ? std::string_view() : metric.substr(0, slash);
-    if (!other_validation.contains(source)) return false;
-    forgotten_.insert(who + "'s best \"" + std::string(metric) + "\"");
-    return true;
-  }
+  bool forgets(std::string const& who, std::string_view metric);
   std::set<std::string> const& forgotten() const { return forgotten_; }
 
   /// `to`: the run moves to this device. A tensor that is elsewhere is reallocated on it; a tensor
@@ -61,41 +50,18 @@ class StateReader {
 
   /// The first value, by path, that was not loaded; nothing if all were. Values marked as
   /// dispensable are not counted. `scope`: only the values in it.
-  FRUGAL_INLINE std::optional<std::string> unread(std::string const& scope = {}) const {
-    std::string const prefix = scope.empty() ? scope : scope + "/";
-    for (auto each = memory_.values.lower_bound(prefix);
-         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
-      if (!read_.contains(each->first) && !is_dispensable(each->first)) return each->first;
-    }
-    return std::nullopt;
-  }
+  std::optional<std::string> unread(std::string const& scope = {}) const;
   /// Whether a value of this scope has been loaded.
-  FRUGAL_INLINE bool has_read(std::string const& scope) const {
-    auto const first = read_.lower_bound(scope + "/");
-    return first != read_.end() && first->starts_with(scope + "/");
-  }
+  bool has_read(std::string const& scope) const;
   /// Nobody will ask for the values of this scope.
-  FRUGAL_INLINE void pass_over(std::string const& scope) {
-    std::string const prefix = scope + "/";
-    for (auto each = memory_.values.lower_bound(prefix);
-         each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
-      read_.insert(each->first);
-    }
-  }
+  void pass_over(std::string const& scope);
 
   /// Whether there is a value with this name here.
-  FRUGAL_INLINE bool holds(std::string const& name) const {
-    return memory_.values.contains(path_(name));
-  }
+  bool holds(std::string const& name) const;
 
   /// Whether a scope with this name has anything to load. Always false in a move, which is no
   /// resume: the State already has what it needs.
-  FRUGAL_INLINE bool has(std::string const& scope) const {
-    if (to_) return false;
-    std::string const prefix = path_(scope) + "/";
-    auto const first = memory_.values.lower_bound(prefix);
-    return first != memory_.values.end() && first->first.starts_with(prefix);
-  }
+  bool has(std::string const& scope) const;
 
   template <class T>
   void operator()(std::string const& name, T& value) {
@@ -107,24 +73,7 @@ class StateReader {
   }
   /// Takes the part of a tensor that was saved whole, or a part that was saved as it is. StateError
   /// for other shapes.
-  FRUGAL_INLINE void part(std::string const& name, at::Tensor& mine, TensorPart const& which) {
-    std::string const path = path_(name);
-    auto const saved = memory_.tensors.find(path);
-    bool const is_whole = saved != memory_.tensors.end() && saved->second.sizes() == which.sizes;
-    if (!is_whole) {
-      load(path, mine);
-      return;
-    }
-    if (is_absent(path)) return mine.reset();
-    at::NoGradGuard const no_gradient;
-    at::Tensor whole =
-        at::empty_strided(which.sizes, which.strides, saved->second.options()).copy_(saved->second);
-    at::Tensor own = detail::in_memory_order(whole).narrow(0, which.first, which.count);
-    if (mine.defined() && mine.dim() != 1 && mine.numel() == which.count) {
-      own = own.as_strided(mine.sizes(), mine.strides(), own.storage_offset());
-    }
-    fill(path, mine, own);
-  }
+  void part(std::string const& name, at::Tensor& mine, TensorPart const& which);
 
  private:
   template <class T>
@@ -163,44 +112,17 @@ class StateReader {
     }
   }
 
-  FRUGAL_INLINE bool is_dispensable(std::string const& path) const {
-    for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
-      if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
-    }
-    return false;
-  }
+  bool is_dispensable(std::string const& path) const;
 
-  FRUGAL_INLINE StateDict::Value const& at(std::string const& path) {
-    auto const found = memory_.values.find(path);
-    if (found == memory_.values.end()) refuse(path, "it was not saved");
-    read_.insert(found->first);
-    return found->second;
-  }
+  StateDict::Value const& at(std::string const& path);
   // One function for each type, so that programs compile nothing of the variant.
-  FRUGAL_INLINE bool is_absent(std::string const& path) {
-    return std::holds_alternative<std::monostate>(at(path));
-  }
-  FRUGAL_INLINE bool truth_value(std::string const& path) {
-    return get<bool>(path, "a truth value");
-  }
-  FRUGAL_INLINE double real_number(std::string const& path) {
-    return get<double>(path, "a real number");
-  }
-  FRUGAL_INLINE std::int64_t signed_integer(std::string const& path) {
-    return get<std::int64_t>(path, "a signed integer");
-  }
-  FRUGAL_INLINE std::uint64_t unsigned_integer(std::string const& path) {
-    return get<std::uint64_t>(path, "an unsigned integer");
-  }
-  FRUGAL_INLINE std::string text(std::string const& path) {
-    return get<std::string>(path, "a text");
-  }
-  FRUGAL_INLINE std::uint64_t list_size(std::string const& path) {
-    std::uint64_t const size = get<std::uint64_t>(path, "a list");
-    // Each item is at least one value: a larger count would only waste memory.
-    if (size > memory_.values.size()) refuse(path, "its items were not saved");
-    return size;
-  }
+  bool is_absent(std::string const& path);
+  bool truth_value(std::string const& path);
+  double real_number(std::string const& path);
+  std::int64_t signed_integer(std::string const& path);
+  std::uint64_t unsigned_integer(std::string const& path);
+  std::string text(std::string const& path);
+  std::uint64_t list_size(std::string const& path);
   template <class T>
   T get(std::string const& path, char const* what) {
     StateDict::Value const& saved = at(path);
@@ -219,36 +141,10 @@ class StateReader {
   }
 
   // An existing tensor keeps its memory: optimizers hold on to theirs.
-  FRUGAL_INLINE void load_tensor(std::string const& path, at::Tensor& value) {
-    auto const saved = memory_.tensors.find(path);
-    if (saved == memory_.tensors.end()) refuse(path, "its tensor was not saved");
-    fill(path, value, saved->second);
-  }
-  FRUGAL_INLINE void fill(std::string const& path, at::Tensor& value, at::Tensor const& source) {
-    if (!value.defined()) {
-      value = source.clone();
-      return;
-    }
-    if (value.sizes() != source.sizes() || value.scalar_type() != source.scalar_type()) {
-      std::ostringstream why;
-      why.imbue(std::locale::classic());
-      why << "saved as " << source.sizes() << ' ' << source.scalar_type() << ", here it is "
-          << value.sizes() << ' ' << value.scalar_type();
-      refuse(path, why.str());
-    }
-    at::NoGradGuard const no_gradient;
-    if (to_ && value.device() != *to_) {
-      value = at::empty_like(value, at::TensorOptions().device(*to_), at::MemoryFormat::Preserve);
-    }
-    value.copy_(source);
-  }
+  void load_tensor(std::string const& path, at::Tensor& value);
+  void fill(std::string const& path, at::Tensor& value, at::Tensor const& source);
 
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::string const& path, std::string const& why) {
-    throw StateError({.what = "saved state does not fit",
-                      .where = path,
-                      .why = why,
-                      .fix = "Resume with the model and recipe that saved it."});
-  }
+  [[noreturn]] static void refuse(std::string const& path, std::string const& why);
 
   StateDict const& memory_;
   std::optional<c10::Device> to_;
@@ -273,3 +169,7 @@ std::optional<c10::Device> destination(Archive const& archive) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/state_reader.ipp>
+#endif

@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// A run of a tensor's elements, in the order in which they lie in memory: what one of several
@@ -28,20 +26,10 @@ struct TensorPart {
   std::int64_t count = 0;
   std::size_t parameter = 0;  ///< which of the run's parameters has this shape and these parts
 
-  FRUGAL_INLINE static TensorPart of(at::Tensor const& whole, std::int64_t first,
-                                     std::int64_t count, std::size_t parameter = 0) {
-    return {.sizes = whole.sizes().vec(),
-            .strides = whole.strides().vec(),
-            .first = first,
-            .count = count,
-            .parameter = parameter};
-  }
+  static TensorPart of(at::Tensor const& whole, std::int64_t first, std::int64_t count,
+                       std::size_t parameter = 0);
 
-  FRUGAL_INLINE std::int64_t whole_count() const {
-    std::int64_t all = 1;
-    for (std::int64_t const size : sizes) all *= size;
-    return all;
-  }
+  std::int64_t whole_count() const;
   std::string text() const {
     return "elements " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
            std::to_string(whole_count());
@@ -51,9 +39,7 @@ struct TensorPart {
 namespace detail {
 
 /// All elements of a tensor without gaps, in the order of its memory.
-FRUGAL_INLINE at::Tensor in_memory_order(at::Tensor const& tensor) {
-  return tensor.as_strided({tensor.numel()}, {1});
-}
+at::Tensor in_memory_order(at::Tensor const& tensor);
 
 }  // namespace detail
 
@@ -63,11 +49,7 @@ struct HeldPart {
   TensorPart which{};
 
   /// Takes its elements of a whole tensor.
-  FRUGAL_INLINE void copy_from(at::Tensor const& whole) const {
-    at::Tensor const laid_out =
-        at::empty_strided(which.sizes, which.strides, whole.options()).copy_(whole);
-    at::Tensor(mine).copy_(detail::in_memory_order(laid_out).narrow(0, which.first, which.count));
-  }
+  void copy_from(at::Tensor const& whole) const;
 };
 /// What a process has of a parameter, if that is a part.
 using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
@@ -77,3 +59,7 @@ using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
 using WholeTensor = std::function<at::Tensor(at::Tensor const&, TensorPart const&)>;
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/tensor_part.ipp>
+#endif

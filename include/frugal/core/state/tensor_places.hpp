@@ -2,15 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -50,32 +47,15 @@ class TensorPlaces {
   }
   /// The tensor that a path names; null if it names none. A tensor of some processes goes before one of
   /// all: a buffer of the module may be called "weights", as a scope is.
-  FRUGAL_INLINE PlacedTensor const* find(std::string_view path) const {
-    PlacedTensor const* of_all = nullptr;
-    for (std::size_t begin = 0; !tensors.empty() && begin <= path.size();) {
-      std::size_t const end = std::min(path.find('/', begin), path.size());
-      PlacedTensor const* const found = named(path.substr(begin, end - begin));
-      if (found != nullptr && found->place != Place::everywhere) return found;
-      if (of_all == nullptr) of_all = found;
-      begin = end + 1;
-    }
-    return of_all;
-  }
+  PlacedTensor const* find(std::string_view path) const;
 
  private:
   /// Also of an item of a list: "2.weight.0".
-  FRUGAL_INLINE PlacedTensor const* named(std::string_view word) const {
-    while (true) {
-      auto const found = tensors.find(word);
-      if (found != tensors.end()) return &found->second;
-      std::size_t const point = word.rfind('.');
-      bool const is_item =
-          point != std::string_view::npos && point + 1 < word.size() &&
-          word.find_first_not_of("0123456789", point + 1) == std::string_view::npos;
-      if (!is_item) return nullptr;
-      word = word.substr(0, point);
-    }
-  }
+  PlacedTensor const* named(std::string_view word) const;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/state/tensor_places.ipp>
+#endif

@@ -3,16 +3,16 @@
 // Shapes: B rows in a batch, ... whatever one row has.
 #pragma once
 
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/column_tensor.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/data/tables/batch_columns.hpp>
 #include <frugal/data/tables/group_cache.hpp>
 

@@ -2,9 +2,9 @@
 // needs: arrow
 #pragma once
 
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/arrow/parquet_file.hpp>
 #include <frugal/data/arrow/table.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>

@@ -2,11 +2,11 @@
 // needs: avro
 #pragma once
 
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/input.hpp>
 #include <frugal/data/avro/units.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/tables/files.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/described_transform.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/described_transform.hpp>
+#include <frugal/core/source/sample_set.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -8,9 +8,6 @@
 #include <optional>
 #include <string>
 
-#include <frugal/base/number_text.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Where a cache is, and how large it may become.
@@ -36,20 +33,14 @@ struct CacheReport {
   std::string stopped{};       ///< why no more samples are kept; empty: they are
 
   /// "60000 of 60000 samples: 44.9 MiB before the transform, 179.4 MiB after it"
-  FRUGAL_INLINE std::string text() const {
-    std::string text = std::to_string(cached) + " of " + std::to_string(samples) + " samples: ";
-    if (bytes_before) text += size_text(*bytes_before) + " before the transform, ";
-    return text + size_text(bytes_after) + (bytes_before ? " after it" : " after the transform");
-  }
+  std::string text() const;
 
  private:
-  FRUGAL_INLINE static std::string size_text(std::uint64_t bytes) {
-    char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double size = static_cast<double>(bytes);
-    int unit = 0;
-    for (; size >= 1024 && unit < 6; ++unit) size /= 1024;
-    return detail::fixed(size, unit == 0 ? 0 : 1) + " " + units[unit];
-  }
+  static std::string size_text(std::uint64_t bytes);
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/cache/cache_report.ipp>
+#endif

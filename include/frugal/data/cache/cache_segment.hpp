@@ -2,17 +2,13 @@
 #pragma once
 
 #include <frugal/base/file.hpp>
-#include <frugal/base/io_error.hpp>
 #include <frugal/data/cache/cache_index.hpp>
-#include <frugal/inline.hpp>
 
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -34,44 +30,14 @@ class CacheSegment {
   /// `index` is the path of NAME.index. Null if it is not, or not yet, a segment of this key.
   /// `own`: this process writes it, and knows its entries. StoreError if it cannot be opened or
   /// mapped.
-  FRUGAL_INLINE static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index,
-                                                          std::uint64_t key, bool own = false) {
-    File file = File::open(index);
-    std::vector<std::byte> bytes(cache_header_bytes);
-    bytes.resize(file.read(bytes));
-    auto const header = CacheSegmentHeader::parse(bytes);
-    if (!header || header->key != key || header->capacity == 0) return nullptr;
-    File data = File::open(std::filesystem::path(index).replace_extension(".data"));
-    // Past the end of the file for as long as it grows; only bytes that are there are read.
-    void* const mapped =
-        ::mmap(nullptr, header->capacity, PROT_READ, MAP_SHARED, data.descriptor(), 0);
-    if (mapped == MAP_FAILED) throw io_error("mmap", data.path(), errno);
-    auto segment = std::unique_ptr<CacheSegment>(
-        new CacheSegment(static_cast<std::byte const*>(mapped), header->capacity));
-    if (!own) segment->files_.emplace(std::move(file), std::move(data));
-    return segment;
-  }
+  static std::unique_ptr<CacheSegment> open(std::filesystem::path const& index, std::uint64_t key,
+                                            bool own = false);
   CacheSegment(CacheSegment const&) = delete;
   CacheSegment& operator=(CacheSegment const&) = delete;
   ~CacheSegment() { ::munmap(const_cast<std::byte*>(mapped_), capacity_); }
 
   /// The entries that came since the last call.
-  FRUGAL_INLINE std::vector<CacheEntry> news(std::uint64_t samples) {
-    if (!files_) return {};
-    auto& [index, data] = *files_;
-    // Asked first: what a writer adds while it lets go is still read below.
-    bool const is_final = is_released(index);
-    std::vector<CacheEntry> entries;
-    if (std::uint64_t const size = index.size(); size >= read_ + cache_entry_bytes) {
-      std::vector<std::byte> bytes((size - read_) / cache_entry_bytes * cache_entry_bytes);
-      bytes.resize(index.read(bytes) / cache_entry_bytes * cache_entry_bytes);
-      read_ += bytes.size();
-      data_bytes_ = std::min(data.size(), capacity_);
-      entries = cache_entries(bytes, samples, data_bytes_);
-    }
-    if (is_final) files_.reset();
-    return entries;
-  }
+  std::vector<CacheEntry> news(std::uint64_t samples);
 
   /// An entry that news() gave, or that this process wrote itself.
   std::span<std::byte const> bytes(CacheEntry const& entry) const {
@@ -86,11 +52,7 @@ class CacheSegment {
       : mapped_(mapped), capacity_(capacity) {}
 
   /// Whether the writer has ended. Where the file system has no locks, it may live for ever.
-  FRUGAL_INLINE static bool is_released(File const& index) {
-    if (::flock(index.descriptor(), LOCK_SH | LOCK_NB) != 0) return false;
-    ::flock(index.descriptor(), LOCK_UN);
-    return true;
-  }
+  static bool is_released(File const& index);
 
   std::optional<std::pair<File, File>> files_;  ///< index and data, while there may be news
   std::byte const* mapped_;
@@ -119,16 +81,7 @@ class CacheSegmentWriter {
   static std::uint64_t disk_bytes(std::uint64_t bytes) { return padded(bytes) + cache_entry_bytes; }
 
   /// Appends the bytes and then their entry; sets the entry's offset, bytes and hash.
-  FRUGAL_INLINE void add(CacheEntry& entry, std::span<std::byte const> bytes) {
-    entry.offset = offset_;
-    entry.bytes = bytes.size();
-    entry.hash = Hash::of(bytes);
-    padded_.assign(bytes.begin(), bytes.end());
-    padded_.resize(std::min(padded(bytes.size()), capacity_ - offset_));
-    data_.write(padded_);
-    offset_ += padded_.size();
-    index_.write(entry.file_bytes());
-  }
+  void add(CacheEntry& entry, std::span<std::byte const> bytes);
 
   std::filesystem::path index_path() const { return with(".index"); }
 
@@ -137,17 +90,8 @@ class CacheSegmentWriter {
     return (bytes + cache_alignment - 1) / cache_alignment * cache_alignment;
   }
 
-  FRUGAL_INLINE static std::string new_name() {
-    std::uint64_t random = 0;
-    if (::getrandom(&random, sizeof random, 0) != sizeof random) {
-      throw io_error("getrandom", "a new segment", errno);
-    }
-    return "segment-" + hex_of(random);
-  }
-  FRUGAL_INLINE std::filesystem::path with(char const* extension) const {
-    auto path = base_;
-    return path += extension;
-  }
+  static std::string new_name();
+  std::filesystem::path with(char const* extension) const;
 
   std::uint64_t capacity_;
   std::filesystem::path base_;
@@ -158,3 +102,7 @@ class CacheSegmentWriter {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/cache/cache_segment.ipp>
+#endif

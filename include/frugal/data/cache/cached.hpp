@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/cache/cache_key.hpp>
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/kept_samples.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/transform_clock.hpp>
 
 namespace frugal {

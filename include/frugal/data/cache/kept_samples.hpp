@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/cache_store.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,17 +10,13 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/base/number_text.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/cache/cache_key.hpp>
 #include <frugal/data/cache/cache_report.hpp>
 #include <frugal/data/cache/kept_samples.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sample_set.hpp>
-#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/transform_clock.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -42,12 +35,7 @@ namespace detail {
 
 /// Which of `variants` a sample has in an epoch: of each `variants` epochs in a row, counted from
 /// epoch 0, each variant once, in an order of its own for every sample.
-FRUGAL_INLINE std::uint64_t variant_of(SampleKey const& key, std::uint64_t variants) {
-  std::uint64_t const round = key.epoch / variants;
-  Permutation const order(mix64(key.seed ^ mix64(key.index + 0x9e3779b97f4a7c15U)), round,
-                          variants);
-  return order(key.epoch % variants);
-}
+std::uint64_t variant_of(SampleKey const& key, std::uint64_t variants);
 
 /// Times calls, and says once that they are too quick to be worth keeping.
 class QuickAdvice {
@@ -56,19 +44,7 @@ class QuickAdvice {
   static constexpr std::chrono::milliseconds worth{20};
 
   /// A sentence after the call that completes the measurement, if the mean is below 20 ms.
-  FRUGAL_INLINE std::string add(std::chrono::nanoseconds spent, std::uint64_t variants) {
-    std::lock_guard const lock(mutex_);
-    if (calls_ == calls_wanted) return {};
-    spent_ += spent;
-    if (++calls_ < calls_wanted) return {};
-    double const mean = std::chrono::duration<double, std::milli>(spent_).count() /
-                        static_cast<double>(calls_wanted);
-    if (mean >= static_cast<double>(worth.count())) return {};
-    return "the augmentation takes " + fixed(mean, 2) +
-           " ms a sample, and Offline pays from 20 ms on. Apply it in the loader: that gives a new "
-           "variant every epoch, and not one of " +
-           std::to_string(variants) + ".";
-  }
+  std::string add(std::chrono::nanoseconds spent, std::uint64_t variants);
 
  private:
   std::mutex mutex_;
@@ -187,3 +163,7 @@ auto offline(Set set, F augment, OfflineSettings settings) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/cache/offline.ipp>
+#endif

@@ -16,12 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/each_tensor.hpp>
-#include <frugal/data/fields.hpp>
+#include <frugal/core/source/each_tensor.hpp>
+#include <frugal/core/source/fields.hpp>
 #include <frugal/data/little_endian.hpp>
-#include <frugal/data/tensor_dtype.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 // Samples as bytes: for a cache, which keeps them next to their hash. Not a format for exchange.
 namespace frugal {
@@ -207,22 +204,7 @@ class SampleEncoder {
   void clear() noexcept { bytes_.clear(); }
 
  private:
-  FRUGAL_INLINE void add_tensor(at::Tensor const& tensor) {
-    if (!tensor.defined()) return append_le(bytes_, std::uint8_t{0xff});
-    // A conjugate and a negative view have a flag in place of other bytes.
-    at::Tensor const whole = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-    auto const type = stored_type(whole.scalar_type());
-    if (!type) {
-      throw DtypeError({.what = "the dtype cannot be stored in a cache",
-                        .where = "a tensor of a sample",
-                        .why = std::string("it is ") + at::toString(whole.scalar_type()),
-                        .fix = "Convert it in the transform."});
-    }
-    append_le(bytes_, static_cast<std::uint8_t>(*type));
-    append_le(bytes_, static_cast<std::uint8_t>(whole.dim()));
-    for (std::int64_t const extent : whole.sizes()) append_le(bytes_, extent);
-    append_bytes(bytes_, {static_cast<std::byte const*>(whole.const_data_ptr()), whole.nbytes()});
-  }
+  void add_tensor(at::Tensor const& tensor);
 
   std::vector<std::byte> bytes_;
 };
@@ -292,48 +274,17 @@ class SampleDecoder {
     }
   }
 
-  FRUGAL_INLINE at::Tensor read_tensor() {
-    auto const code = number<std::uint8_t>();
-    if (code == 0xff) return {};
-    if (code >= dtype_cards.size()) fail("a tensor has an unknown dtype");
-    auto const dtype = static_cast<Dtype>(code);
-    auto const type = torch_type(dtype);
-    if (!type) fail("a tensor has a dtype that LibTorch lacks");
-    std::vector<std::uint64_t> shape(number<std::uint8_t>());
-    for (std::uint64_t& extent : shape) extent = number<std::uint64_t>();
-    auto const bits = tensor_bits(dtype, shape);
-    if (!bits) fail("a tensor is too large");
-    auto const data = take(*bits / 8);
-    std::vector<std::int64_t> const sizes(shape.begin(), shape.end());
-    at::Tensor tensor = at::empty(sizes, at::TensorOptions().dtype(type));
-    if (!data.empty()) std::memcpy(tensor.mutable_data_ptr(), data.data(), data.size());
-    return tensor;
-  }
+  at::Tensor read_tensor();
 
   template <class Number>
   Number number() {
     return load_le<Number>(take(sizeof(Number)), 0);
   }
   /// Reads the number of items that follow, each of which has at least one byte.
-  FRUGAL_INLINE std::uint64_t count() {
-    auto const items = number<std::uint64_t>();
-    if (items > bytes_.size()) fail("a list is longer than the sample");
-    return items;
-  }
-  FRUGAL_INLINE std::span<std::byte const> take(std::uint64_t size) {
-    if (size > bytes_.size()) fail("it ends too early");
-    auto const taken = bytes_.first(size);
-    bytes_ = bytes_.subspan(size);
-    return taken;
-  }
+  std::uint64_t count();
+  std::span<std::byte const> take(std::uint64_t size);
 
-  [[noreturn]] FRUGAL_INLINE void fail(std::string why) const {
-    throw DataError({.what = "a cached sample cannot be read",
-                     .where = name_,
-                     .why = std::move(why),
-                     .fix = "Raise the version of the transform: the cache was written by other "
-                            "code."});
-  }
+  [[noreturn]] void fail(std::string why) const;
 
   std::span<std::byte const> bytes_;
   std::string name_;
@@ -341,3 +292,7 @@ class SampleDecoder {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/cache/sample_codec.ipp>
+#endif

@@ -3,11 +3,11 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/utf8.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
 #include <frugal/data/curate/kept.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 #include <cstdint>

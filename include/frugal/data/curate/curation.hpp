@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// What training on a sample costs, for the dollars that a curation saves.
@@ -50,27 +48,16 @@ struct Curation {
 
   std::uint64_t kept() const { return samples - removed.size(); }
 
-  FRUGAL_INLINE std::uint64_t removed_bytes() const {
-    std::uint64_t sum = 0;
-    for (Removed const& each : removed) sum += each.bytes;
-    return sum;
-  }
+  std::uint64_t removed_bytes() const;
 
-  FRUGAL_INLINE std::uint64_t copies() const {
-    std::uint64_t count = 0;
-    for (Removed const& each : removed) count += each.copy;
-    return count;
-  }
+  std::uint64_t copies() const;
 
   /// Dollars that an epoch without the removed samples saves; nothing without a price.
-  FRUGAL_INLINE std::optional<double> dollars_per_epoch() const {
-    double const seconds = price.seconds_per_sample * static_cast<double>(removed.size()) +
-                           price.seconds_per_byte * static_cast<double>(removed_bytes());
-    if (!(price.per_hour > 0) || !(price.seconds_per_sample > 0 || price.seconds_per_byte > 0)) {
-      return std::nullopt;
-    }
-    return seconds / 3600 * price.per_hour;
-  }
+  std::optional<double> dollars_per_epoch() const;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/curate/curation.ipp>
+#endif

@@ -3,11 +3,8 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_fields.hpp>
-#include <frugal/base/json_line.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,122 +26,28 @@ inline std::uint64_t hash_of_text(std::string_view text) {
   return Hash::of(std::as_bytes(std::span(text)));
 }
 
-FRUGAL_INLINE std::string head_line(Curation const& curation) {
-  JsonLine line;
-  line.add("format", "frugal curation").add("version", 1);
-  line.add("name", curation.name).add("identity", curation.identity);
-  line.add("method", curation.method);
-  line.add("samples", curation.samples).add("bytes", curation.bytes);
-  line.add("removed", curation.removed.size()).add("removed_bytes", curation.removed_bytes());
-  line.add("candidates", curation.candidates).add("compared", curation.compared);
-  line.add("price_per_hour", curation.price.per_hour);
-  line.add("seconds_per_sample", curation.price.seconds_per_sample);
-  line.add("seconds_per_byte", curation.price.seconds_per_byte);
-  if (auto const dollars = curation.dollars_per_epoch()) line.add("dollars_per_epoch", *dollars);
-  return std::move(line).str();
-}
+std::string head_line(Curation const& curation);
 
-FRUGAL_INLINE std::string row_line(Removed const& row, NameOfSample const& name) {
-  JsonLine line;
-  line.add("index", row.index);
-  if (name) line.add("name", name(row.index));
-  line.add("twin", row.twin);
-  if (name) line.add("twin_name", name(row.twin));
-  line.add("kind", row.copy ? "copy" : "near").add("similarity", row.similarity);
-  line.add("through", row.through).add("through_similarity", row.through_similarity);
-  line.add("bytes", row.bytes);
-  return std::move(line).str();
-}
+std::string row_line(Removed const& row, NameOfSample const& name);
 
 /// Reads the lines of a file whose hash matched.
 class CurationReader {
  public:
   explicit CurationReader(std::string where) : where_(std::move(where)) {}
 
-  FRUGAL_INLINE Curation read(std::string_view text) {
-    std::string_view const body = checked_body(text);
-    Curation out = head(body.substr(0, body.find('\n')));
-    std::string_view rest = body.substr(body.find('\n') + 1);
-    for (; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) {
-      ++line_;
-      out.removed.push_back(row(rest.substr(0, rest.find('\n')), out));
-    }
-    if (out.removed.size() != expected_) {
-      fields().fail("it lists " + std::to_string(out.removed.size()) + " samples, and says " +
-                    std::to_string(expected_));
-    }
-    return out;
-  }
+  Curation read(std::string_view text);
 
  private:
-  FRUGAL_INLINE JsonFields fields() const {
-    return JsonFields({.what = "the report of a curation is damaged",
-                       .where = where_ + ", line " + std::to_string(line_),
-                       .why = "",
-                       .fix = "Curate the set again, or fetch the report again."});
-  }
+  JsonFields fields() const;
 
   /// The text before the last line, which has its hash.
-  FRUGAL_INLINE std::string_view checked_body(std::string_view text) const {
-    if (text.empty() || text.back() != '\n') fields().fail("it is cut off");
-    std::size_t const end = text.substr(0, text.size() - 1).rfind('\n');
-    if (end == text.npos) fields().fail("it has only one line");
-    std::string_view const body = text.substr(0, end + 1);
-    JsonLine expected;
-    expected.add("xxh3", hex_of(hash_of_text(body)));
-    if (text.substr(end + 1) != std::move(expected).str()) {
-      fields().fail("its lines do not have the hash of its last line");
-    }
-    return body;
-  }
+  std::string_view checked_body(std::string_view text) const;
 
-  FRUGAL_INLINE Curation head(std::string_view text) {
-    JsonFields const fields = this->fields();
-    auto const all = fields.parse(text, "frugal curation");
-    if (fields.version(all) > 1) fields.fail("a newer frugal wrote it; update frugal");
-    expected_ = fields.number(all, "removed");
-    return {.name = fields.text(all, "name"),
-            .identity = fields.text(all, "identity"),
-            .method = fields.text(all, "method"),
-            .samples = fields.number(all, "samples"),
-            .bytes = fields.number(all, "bytes"),
-            .price = {.per_hour = real(all, "price_per_hour"),
-                      .seconds_per_sample = real(all, "seconds_per_sample"),
-                      .seconds_per_byte = real(all, "seconds_per_byte")},
-            .candidates = fields.number(all, "candidates"),
-            .compared = fields.number(all, "compared")};
-  }
+  Curation head(std::string_view text);
 
-  FRUGAL_INLINE Removed row(std::string_view text, Curation const& so_far) const {
-    JsonFields const fields = this->fields();
-    JsonError error;
-    auto const all = Json::parse(std::string(text), &error);
-    if (!all) fields.fail("it is no JSON object: " + error.why);
-    std::string const kind = fields.text(*all, "kind");
-    if (kind != "copy" && kind != "near") fields.fail("its kind is neither copy nor near");
-    Removed const out{.index = fields.number(*all, "index"),
-                      .twin = fields.number(*all, "twin"),
-                      .similarity = real(*all, "similarity"),
-                      .copy = kind == "copy",
-                      .through = fields.number(*all, "through"),
-                      .through_similarity = real(*all, "through_similarity"),
-                      .bytes = fields.number(*all, "bytes")};
-    if (out.index >= so_far.samples || out.twin >= so_far.samples ||
-        out.through >= so_far.samples) {
-      fields.fail("it names a sample beyond the last of " + std::to_string(so_far.samples));
-    }
-    if (out.twin == out.index) fields.fail("the sample is its own twin");
-    if (!so_far.removed.empty() && out.index <= so_far.removed.back().index) {
-      fields.fail("its samples are not in ascending order");
-    }
-    return out;
-  }
+  Removed row(std::string_view text, Curation const& so_far) const;
 
-  FRUGAL_INLINE double real(Json const& all, char const* name) const {
-    auto const value = fields().member(all, name).as_double();
-    if (!value) fields().fail("\"" + std::string(name) + "\" is no number");
-    return *value;
-  }
+  double real(Json const& all, char const* name) const;
 
   std::string where_;
   std::size_t line_ = 1;
@@ -155,13 +58,7 @@ class CurationReader {
 
 /// The report as JSONL: a line about the set, one for each removed sample, and a hash of them all.
 /// `name` is what lines call a sample.
-FRUGAL_INLINE std::string curation_text(Curation const& curation, NameOfSample const& name = {}) {
-  std::string text = detail::head_line(curation);
-  for (Removed const& each : curation.removed) text += detail::row_line(each, name);
-  detail::JsonLine last;
-  last.add("xxh3", hex_of(detail::hash_of_text(text)));
-  return text + std::move(last).str();
-}
+std::string curation_text(Curation const& curation, NameOfSample const& name = {});
 
 /// Writes the report as JSONL, replacing a file of that name. StoreError if that fails.
 inline void write_curation(std::filesystem::path const& path, Curation const& curation,
@@ -182,3 +79,7 @@ inline Curation read_curation(std::filesystem::path const& path) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/curate/curation_file.ipp>
+#endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/curate/curated_marker.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate_settings.hpp>
 #include <frugal/data/curate/deduplicator.hpp>
-#include <frugal/data/sample_set.hpp>
 
 #include <concepts>
 #include <cstddef>

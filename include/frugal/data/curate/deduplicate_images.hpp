@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
 #include <frugal/data/curate/groups.hpp>
@@ -8,7 +9,6 @@
 #include <frugal/data/curate/in_chunks.hpp>
 #include <frugal/data/curate/perceptual_hash.hpp>
 #include <frugal/data/curate/twins.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -14,9 +14,9 @@
 
 #include <ATen/ATen.h>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 
 namespace frugal {

@@ -2,17 +2,11 @@
 // Shapes: B images, C channels, H rows, W columns.
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
 #include <span>
-#include <string>
 
 #include <ATen/ATen.h>
 
-#include <frugal/data/sample_set.hpp>
-#include <frugal/data/shape_text.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/sample_set.hpp>
 
 namespace frugal::detail {
 
@@ -21,38 +15,16 @@ inline double brightest(at::Tensor const& images) { return images.is_floating_po
 
 /// Throws ShapeError unless the tensor is [..., C, H, W], and DtypeError unless it has uint8 or a
 /// floating type.
-FRUGAL_INLINE void check_images(at::Tensor const& images, char const* caller) {
-  if (images.dim() < 3 || images.numel() == 0) {
-    throw ShapeError({.what = "the tensor is no image",
-                      .where = caller,
-                      .why = "it is " + shape_text(images),
-                      .fix = "Give [C, H, W] or [B, C, H, W], without a dimension of 0."});
-  }
-  if (!images.is_floating_point() && images.scalar_type() != at::kByte) {
-    throw DtypeError({.what = "the tensor is no image",
-                      .where = caller,
-                      .why = std::string("it has dtype ") + c10::toString(images.scalar_type()),
-                      .fix = "Give uint8 from 0 to 255, or floats from 0 to 1."});
-  }
-}
+void check_images(at::Tensor const& images, char const* caller);
 
 /// Checks a batch [B, C, H, W] with a key for each image.
-FRUGAL_INLINE void check_images(at::Tensor const& images, std::span<SampleKey const> keys,
-                                char const* caller) {
-  check_images(images, caller);
-  if (images.dim() == 4 && images.size(0) == static_cast<std::int64_t>(keys.size())) return;
-  throw ShapeError({.what = "there is not one key for each image",
-                    .where = caller,
-                    .why = "the images are " + shape_text(images) + ", with " +
-                           std::to_string(keys.size()) + " keys",
-                    .fix = "Give [B, C, H, W] and the SampleKeys of its B rows."});
-}
+void check_images(at::Tensor const& images, std::span<SampleKey const> keys, char const* caller);
 
 /// Throws SettingsError unless it holds.
-FRUGAL_INLINE void check_setting(bool holds, char const* what, char const* caller,
-                                 char const* fix) {
-  if (holds) return;
-  throw SettingsError({.what = what, .where = caller, .why = "", .fix = fix});
-}
+void check_setting(bool holds, char const* what, char const* caller, char const* fix);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/image/check_images.ipp>
+#endif

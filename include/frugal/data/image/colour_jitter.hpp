@@ -2,24 +2,20 @@
 // Shapes: B images, C channels (1 or 3), H rows, W columns.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/image/check_images.hpp>
 #include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/rows_of.hpp>
-#include <frugal/data/image/transform_text.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -44,22 +40,9 @@ struct ColourJitter {
     std::array<int, 4> order{0, 1, 2, 3};
     std::array<double, 4> factors{1, 1, 1, 0};
   };
-  FRUGAL_INLINE Plan plan(SampleKey const& key) const {
-    Draw draw(key, stream);
-    Plan plan;
-    for (std::size_t i = 4; i > 1; --i) std::swap(plan.order[i - 1], plan.order[draw.below(i)]);
-    std::array const widths{brightness, contrast, saturation};
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      plan.factors[i] = draw.uniform(std::max(0.0, 1 - widths[i]), 1 + widths[i]);
-    }
-    plan.factors[3] = draw.uniform(-hue, hue);
-    return plan;
-  }
+  Plan plan(SampleKey const& key) const;
 
-  FRUGAL_INLINE std::string identity() const {
-    return detail::image_transform_text("ColourJitter", 1, brightness, contrast, saturation, hue,
-                                        stream);
-  }
+  std::string identity() const;
 
   at::Tensor operator()(at::Tensor const& images, std::span<SampleKey const> keys) const {
     detail::check_images(images, keys, "ColourJitter");
@@ -91,37 +74,15 @@ struct ColourJitter {
     return std::array{brightness, contrast, saturation, hue}[static_cast<std::size_t>(change)] == 0;
   }
 
-  FRUGAL_INLINE at::Tensor one_by_one(at::Tensor const& images,
-                                      std::vector<Plan> const& plans) const {
-    at::Tensor out = at::empty_like(images);
-    for (std::size_t b = 0; b < plans.size(); ++b) {
-      auto const row = static_cast<std::int64_t>(b);
-      at::Tensor image = images.narrow(0, row, 1);
-      for (int const change : plans[b].order) {
-        if (leaves_out(change)) continue;
-        auto const which = static_cast<std::size_t>(change);
-        image = changes[which](image, std::span(plans[b].factors).subspan(which, 1));
-      }
-      out.narrow(0, row, 1).copy_(image);
-    }
-    return out;
-  }
+  at::Tensor one_by_one(at::Tensor const& images, std::vector<Plan> const& plans) const;
 
   /// The images whose change at this turn is `change`.
-  FRUGAL_INLINE at::Tensor changed(at::Tensor const& images, std::vector<Plan> const& plans,
-                                   std::size_t turn, int change) const {
-    if (leaves_out(change)) return images;
-    std::vector<std::int64_t> rows;
-    std::vector<double> factors;
-    for (std::size_t b = 0; b < plans.size(); ++b) {
-      if (plans[b].order[turn] != change) continue;
-      rows.push_back(static_cast<std::int64_t>(b));
-      factors.push_back(plans[b].factors[static_cast<std::size_t>(change)]);
-    }
-    return detail::change_rows(images, rows, [&](at::Tensor const& some) {
-      return changes[static_cast<std::size_t>(change)](some, factors);
-    });
-  }
+  at::Tensor changed(at::Tensor const& images, std::vector<Plan> const& plans, std::size_t turn,
+                     int change) const;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/image/colour_jitter.ipp>
+#endif

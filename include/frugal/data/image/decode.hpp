@@ -14,10 +14,10 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/source/shape_text.hpp>
 #include <frugal/data/image/decode_pixels.hpp>
 #include <frugal/data/image/encode.hpp>
 #include <frugal/data/image/pixels.hpp>
-#include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

@@ -10,10 +10,10 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/image/check_images.hpp>
 #include <frugal/data/image/rows_of.hpp>
 #include <frugal/data/image/transform_text.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
 
 namespace frugal {

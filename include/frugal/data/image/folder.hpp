@@ -20,7 +20,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/image/decode.hpp>
 #include <frugal/data/image/pixels.hpp>

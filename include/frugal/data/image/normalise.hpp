@@ -8,9 +8,9 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/source/shape_text.hpp>
 #include <frugal/data/image/check_images.hpp>
 #include <frugal/data/image/transform_text.hpp>
-#include <frugal/data/shape_text.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

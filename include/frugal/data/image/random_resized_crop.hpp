@@ -2,9 +2,7 @@
 // Shapes: B images, C channels, H rows, W columns.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,24 +10,19 @@
 
 #include <ATen/ATen.h>
 
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/image/check_images.hpp>
 #include <frugal/data/image/patches.hpp>
 #include <frugal/data/image/resize.hpp>
-#include <frugal/data/image/transform_text.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/draw.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
 /// A box of images [..., C, H, W], resized.
 ///
 /// Equal to  torchvision.transforms.v2.functional.resized_crop, as resize is.
-FRUGAL_INLINE at::Tensor resized_crop(at::Tensor const& images, Box const& box, std::int64_t height,
-                                      std::int64_t width, ResizeOptions const& options = {}) {
-  return resize(images.narrow(-2, box.top, box.height).narrow(-1, box.left, box.width), height,
-                width, options);
-}
+at::Tensor resized_crop(at::Tensor const& images, Box const& box, std::int64_t height,
+                        std::int64_t width, ResizeOptions const& options = {});
 
 /// Random transform: a part of each image, of random area and shape, resized to `height` x `width`.
 /// Each image's box is drawn from its own key.
@@ -46,34 +39,9 @@ struct RandomResizedCrop {
   std::uint64_t stream = draw_stream("RandomResizedCrop");
 
   /// The box of an image of this size.
-  FRUGAL_INLINE Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const {
-    Draw draw(key, stream);
-    auto const rounded = [](double x) { return static_cast<std::int64_t>(std::nearbyint(x)); };
-    auto const place = [&](std::int64_t spare) {
-      return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(spare) + 1));
-    };
-    auto const rows = static_cast<double>(of_height), columns = static_cast<double>(of_width);
-    constexpr int attempts = 10;  // torchvision's
-    for (int i = 0; i < attempts; ++i) {
-      double const target = rows * columns * draw.uniform(area[0], area[1]);
-      double const ratio = std::exp(draw.uniform(std::log(aspect[0]), std::log(aspect[1])));
-      std::int64_t const w = rounded(std::sqrt(target * ratio));
-      std::int64_t const h = rounded(std::sqrt(target / ratio));
-      if (w < 1 || w > of_width || h < 1 || h > of_height) continue;
-      std::int64_t const top = place(of_height - h);
-      return {.top = top, .left = place(of_width - w), .height = h, .width = w};
-    }
-    // The largest box in the middle whose shape is allowed.
-    std::int64_t const h = std::clamp<std::int64_t>(rounded(columns / aspect[0]), 1, of_height);
-    std::int64_t const w = std::clamp<std::int64_t>(rounded(rows * aspect[1]), 1, of_width);
-    return {.top = (of_height - h) / 2, .left = (of_width - w) / 2, .height = h, .width = w};
-  }
+  Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const;
 
-  FRUGAL_INLINE std::string identity() const {
-    return detail::image_transform_text("RandomResizedCrop", 1, height, width, area, aspect,
-                                        static_cast<int>(options.interpolation), options.antialias,
-                                        stream);
-  }
+  std::string identity() const;
 
   at::Tensor operator()(at::Tensor const& images, std::span<SampleKey const> keys) const {
     detail::check_images(images, keys, "RandomResizedCrop");
@@ -95,3 +63,7 @@ struct RandomResizedCrop {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/image/random_resized_crop.ipp>
+#endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/collate.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/passed_over.hpp>
@@ -11,12 +13,9 @@
 #include <frugal/data/loading/stages.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/page_locked_batches.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/order.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/data/transform_clock.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <ATen/core/grad_mode.h>
 
@@ -52,12 +51,7 @@ struct Loaded {
 };
 
 /// The numbers of samples, for a collate function.
-FRUGAL_INLINE std::vector<std::size_t> numbers_of(std::span<SampleKey const> keys) {
-  std::vector<std::size_t> numbers;
-  numbers.reserve(keys.size());
-  for (SampleKey const& key : keys) numbers.push_back(key.index);
-  return numbers;
-}
+std::vector<std::size_t> numbers_of(std::span<SampleKey const> keys);
 
 template <class Collate, class Sample>
 concept CollatesWithNumbers =
@@ -286,3 +280,7 @@ class BatchTasks {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/load_batch.ipp>
+#endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/collate.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/loading/load_batch.hpp>
 #include <frugal/data/loading/loader_faults.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
@@ -11,12 +13,10 @@
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/type_name.hpp>
 #include <frugal/data/loading/waiting.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/shared.hpp>
-#include <frugal/data/source.hpp>
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 

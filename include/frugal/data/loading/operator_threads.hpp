@@ -13,9 +13,7 @@
 #include <thread>
 
 #if __has_include(<dlfcn.h>)
-#include <dlfcn.h>
 
-#include <frugal/inline.hpp>
 #endif
 
 namespace frugal {
@@ -56,25 +54,15 @@ inline void enter_operator_threads() {
 /// at::set_num_threads will not do: it changes MKL and every thread that has yet to start. The
 /// OpenMP setting is the thread's own; LibTorch brings the OpenMP runtime, so it is looked up
 /// rather than linked, and where there is none the limit is not needed.
-FRUGAL_INLINE void limit_operator_threads(int threads) {
-  enter_operator_threads();  // LibTorch must not set the thread up later, with its own number
-  if (threads < 1) return;
-#if __has_include(<dlfcn.h>)
-  using Set = void (*)(int);
-  if (auto const set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
-    set(threads);
-  }
-#endif
-}
+void limit_operator_threads(int threads);
 
 /// LibTorch appends a page of frames to what its errors say.
-FRUGAL_INLINE std::string words_without_backtrace(std::exception const& error) {
-  if (auto const* torch = dynamic_cast<c10::Error const*>(&error)) {
-    return torch->what_without_backtrace();
-  }
-  return error.what();
-}
+std::string words_without_backtrace(std::exception const& error);
 
 }  // namespace detail
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/operator_threads.ipp>
+#endif

@@ -4,7 +4,6 @@
 #include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -34,12 +33,7 @@ struct WorkerProgress {
   std::atomic<Time> since{};
 
   /// The worker has begun with something else: it does not hang.
-  FRUGAL_INLINE void begin(std::uint64_t what, bool is_whole,
-                           Time now = std::chrono::steady_clock::now()) {
-    at.store(what, std::memory_order_relaxed);
-    whole.store(is_whole, std::memory_order_relaxed);
-    since.store(now, std::memory_order_relaxed);
-  }
+  void begin(std::uint64_t what, bool is_whole, Time now = std::chrono::steady_clock::now());
 };
 
 /// The result of asking a pool for its next item.
@@ -440,3 +434,7 @@ class Pool {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/pool.ipp>
+#endif

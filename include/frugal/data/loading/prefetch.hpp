@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/passed_over.hpp>
 #include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/loading/worker.hpp>
-#include <frugal/data/sampling/order.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/core/grad_mode.h>

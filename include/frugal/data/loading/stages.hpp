@@ -4,8 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Seconds that the workers of a loader spent in each stage of making batches, added up over the
@@ -19,14 +17,7 @@ struct StageSeconds {
   double total() const { return read + transform + collate + copy; }
 
   /// The stage that takes the most time, and its share of the total.
-  FRUGAL_INLINE std::pair<std::string_view, double> slowest() const {
-    std::pair<std::string_view, double> most{"read", read};
-    if (transform > most.second) most = {"transform", transform};
-    if (collate > most.second) most = {"collate", collate};
-    if (copy > most.second) most = {"copy", copy};
-    if (total() > 0) most.second /= total();
-    return most;
-  }
+  std::pair<std::string_view, double> slowest() const;
 
   StageSeconds& operator+=(StageSeconds const& other) {
     read += other.read;
@@ -38,3 +29,7 @@ struct StageSeconds {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/stages.ipp>
+#endif

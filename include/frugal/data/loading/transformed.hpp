@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/described_transform.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/described_transform.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/transform_clock.hpp>
 
 #include <concepts>

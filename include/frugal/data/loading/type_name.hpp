@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
-
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <typeinfo>
 
@@ -15,15 +11,7 @@
 namespace frugal::detail {
 
 /// A type's name as it is written, where the compiler can say it.
-FRUGAL_INLINE std::string type_name(std::type_info const& type) {
-#if __has_include(<cxxabi.h>)
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> const name(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
-  if (name) return name.get();
-#endif
-  return type.name();
-}
+std::string type_name(std::type_info const& type);
 
 /// The type of the exception that is being handled, for those that are no std::exception.
 inline std::string current_exception_name() {
@@ -34,3 +22,7 @@ inline std::string current_exception_name() {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/type_name.ipp>
+#endif

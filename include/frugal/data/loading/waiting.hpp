@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/data/loading/stages.hpp>
-#include <frugal/inline.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -28,32 +27,10 @@ struct LoaderReport {
 
   /// Below 70% utilisation what to do about it, in one sentence; empty otherwise, and in the first
   /// ten steps.
-  FRUGAL_INLINE std::string warning() const {
-    auto const [stage, share] = stages.slowest();
-    std::string text = "the slow stage is " + std::string(stage) + " (" + percent(share) +
-                       " of the workers' time), so ";
-    if (stage == "read") {
-      text += "store the set in shards or on a faster disk";
-    } else if (stage == "transform") {
-      text += "transform the set once and store the result, or make the transform cheaper";
-    } else if (stage == "collate") {
-      text += "make batches with fewer and larger copies, such as Stack of tensors of one shape";
-    } else {
-      text += "collate with Stack, which writes to page-locked memory directly";
-    }
-    if (workers < cores) {
-      text += ", or use more workers (LoaderSettings::workers is " + std::to_string(workers) +
-              ", and there are " + std::to_string(cores) + " cores)";
-    }
-    return warning(text);
-  }
+  std::string warning() const;
 
   /// The same of a source without stages: `reason` says why it is slow, and what to do.
-  FRUGAL_INLINE std::string warning(std::string const& reason) const {
-    if (steps < 10 || utilisation() >= 0.7) return {};
-    return "training waits for data " + percent(waiting()) + " of the time: fix the data first; " +
-           reason;
-  }
+  std::string warning(std::string const& reason) const;
 
  private:
   static std::string percent(double share) {
@@ -72,20 +49,11 @@ class WaitMeter {
   /// An epoch, or the rest of one, begins.
   void begin(Time now) { since_ = now; }
   /// A batch was asked for, and given.
-  FRUGAL_INLINE void step(Time asked, Time given) {
-    ++steps_;
-    seconds_ += std::chrono::duration<double>(given - since_.value_or(asked)).count();
-    waited_ += std::chrono::duration<double>(given - asked).count();
-    since_ = given;
-  }
+  void step(Time asked, Time given);
   /// The epoch has ended: what follows is no step.
   void end() { since_.reset(); }
 
-  FRUGAL_INLINE void fill(LoaderReport& report) const {
-    report.steps = steps_;
-    report.seconds = seconds_;
-    report.waiting_seconds = waited_;
-  }
+  void fill(LoaderReport& report) const;
   double waited() const { return waited_; }
 
  private:
@@ -97,3 +65,7 @@ class WaitMeter {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/waiting.ipp>
+#endif

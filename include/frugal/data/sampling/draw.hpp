@@ -2,14 +2,10 @@
 #pragma once
 
 #include <frugal/base/name_hash.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
-#include <frugal/inline.hpp>
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <numbers>
 #include <string_view>
 
 namespace frugal {
@@ -50,47 +46,19 @@ class Draw {
 
   /// In [0, count), each number equally likely; count > 0.
   /// Source  Lemire, "Fast random integer generation in an interval" (TOMACS 29(1), 2019).
-  FRUGAL_INLINE std::uint64_t below(std::uint64_t count) {
-    std::uint64_t const refused = (0 - count) % count;
-    while (true) {
-      Wide const product = Wide{bits()} * count;
-      if (static_cast<std::uint64_t>(product) >= refused) {
-        return static_cast<std::uint64_t>(product >> 64);
-      }
-    }
-  }
+  std::uint64_t below(std::uint64_t count);
 
   /// Mean 0, variance 1.
   /// Source  Box and Muller (Annals of Mathematical Statistics 29, 1958).
-  FRUGAL_INLINE double normal() {
-    double const radius = std::sqrt(-2 * std::log1p(-uniform()));
-    return radius * std::cos(2 * std::numbers::pi * uniform());
-  }
+  double normal();
 
   /// Gamma of this shape and scale 1; shape > 0.
   /// Source  Marsaglia and Tsang, "A simple method for generating gamma variables" (TOMS 26(3),
   ///         2000); their section 6 for a shape below 1.
-  FRUGAL_INLINE double gamma(double shape) {
-    if (shape < 1) return gamma(shape + 1) * std::pow(1 - uniform(), 1 / shape);
-    double const d = shape - 1.0 / 3;
-    double const c = 1 / std::sqrt(9 * d);
-    while (true) {
-      double const x = normal();
-      double const root = 1 + c * x;
-      if (root <= 0) continue;
-      double const v = root * root * root;
-      if (std::log1p(-uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
-    }
-  }
+  double gamma(double shape);
 
   /// Beta of these shapes, in [0, 1]; both > 0.
-  FRUGAL_INLINE double beta(double a, double b) {
-    double const x = gamma(a);
-    double const y = gamma(b);
-    // Shapes near 0 underflow both, and then the mass lies at the two ends.
-    if (x + y < std::numeric_limits<double>::min()) return chance(a / (a + b)) ? 1 : 0;
-    return x / (x + y);
-  }
+  double beta(double a, double b);
 
  private:
   static constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
@@ -101,3 +69,7 @@ class Draw {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/sampling/draw.ipp>
+#endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

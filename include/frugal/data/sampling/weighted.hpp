@@ -2,17 +2,14 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
-#include <frugal/base/number_text.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <ranges>
@@ -73,26 +70,7 @@ class AliasTable {
 };
 
 /// Refuses weights that are no distribution.
-FRUGAL_INLINE void require_weights(std::span<double const> weights, std::string const& name) {
-  auto const refuse = [&](std::string what, std::string why) {
-    throw SettingsError({.what = std::move(what),
-                         .where = name,
-                         .why = std::move(why),
-                         .fix = "Give each sample a weight of 0 or more, and some more than 0."});
-  };
-  double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (!std::isfinite(weights[i]) || weights[i] < 0) {
-      refuse("the weight of sample " + std::to_string(i) + " is " + detail::general(weights[i], 6),
-             "a sample is drawn in proportion to its weight");
-    }
-    sum += weights[i];
-  }
-  if (!(sum > 0) || !std::isfinite(sum)) {
-    refuse("the weights of the samples add up to " + detail::general(sum, 6),
-           "a sample is drawn in proportion to its weight");
-  }
-}
+void require_weights(std::span<double const> weights, std::string const& name);
 
 }  // namespace detail
 
@@ -120,17 +98,7 @@ class WeightedPass {
     name_ = std::move(name);
   }
 
-  FRUGAL_INLINE void seek(Cursor const& cursor) {
-    if (cursor.in_order && samples() != table_.size()) {
-      throw SettingsError({.what = "weighted draws cannot be read in the order of the data",
-                           .where = name_,
-                           .why = "an epoch has " + std::to_string(samples()) + " draws of " +
-                                  std::to_string(table_.size()) + " samples",
-                           .fix = "Give a source of the set itself, without the draws."});
-    }
-    pass_.seek(cursor);
-    cursor_ = cursor;
-  }
+  void seek(Cursor const& cursor);
   Slice advance() { return pass_.advance(); }
 
   template <class Int>
@@ -146,17 +114,11 @@ class WeightedPass {
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
-  FRUGAL_INLINE void identify(DataIdentity& to) const {
-    pass_.identify(to, "WeightedPass", true);
-    to.add("weights", std::to_string(table_.size()) + ", hash " + hex_of(weights_hash_));
-  }
+  void identify(DataIdentity& to) const;
 
  private:
   static constexpr std::uint64_t stream = draw_stream("frugal: weighted samples");
-  FRUGAL_INLINE static LoaderOptions unshuffled(LoaderOptions loading) {
-    loading.shuffle = false;
-    return loading;
-  }
+  static LoaderOptions unshuffled(LoaderOptions loading);
 
   Pass pass_;
   LoaderOptions loading_;
@@ -178,3 +140,7 @@ std::vector<double> balanced_weights(Labels const& labels) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/sampling/weighted.ipp>
+#endif

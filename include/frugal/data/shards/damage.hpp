@@ -3,7 +3,6 @@
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,52 +37,18 @@ class DamageLog {
   static constexpr std::size_t most_names = 100;
 
   /// Adds one damaged sample. A name that was kept before is neither counted nor kept again.
-  FRUGAL_INLINE void add(std::string name, std::string why) const {
-    std::lock_guard const lock(log_->mutex);
-    auto const same = [&](Entry const& entry) { return entry.name == name; };
-    if (std::any_of(log_->entries.begin(), log_->entries.end(), same)) return;
-    ++log_->count;
-    if (log_->entries.size() < most_names) {
-      log_->entries.push_back({.name = std::move(name), .why = std::move(why)});
-    }
-  }
+  void add(std::string name, std::string why) const;
 
   /// Adds what another log has; what it counted and did not name is counted here as well.
-  FRUGAL_INLINE void add(DamageLog const& other) const {
-    if (other.log_ == log_) return;
-    auto const [all, named] = other.both();
-    for (Entry const& entry : named) add(entry.name, entry.why);
-    std::lock_guard const lock(log_->mutex);
-    log_->count += all - named.size();
-  }
+  void add(DamageLog const& other) const;
 
   /// How many were left out.
-  FRUGAL_INLINE std::uint64_t count() const {
-    std::lock_guard const lock(log_->mutex);
-    return log_->count;
-  }
-  FRUGAL_INLINE std::vector<Entry> entries() const {
-    std::lock_guard const lock(log_->mutex);
-    return log_->entries;
-  }
-  FRUGAL_INLINE std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (Entry& entry : entries()) names.push_back(std::move(entry.name));
-    return names;
-  }
+  std::uint64_t count() const;
+  std::vector<Entry> entries() const;
+  std::vector<std::string> names() const;
 
   /// "3 skipped: a.tar (the file is empty), b.tar (...), ..."; empty if nothing was.
-  FRUGAL_INLINE std::string text() const {
-    std::uint64_t const all = count();
-    if (all == 0) return {};
-    std::string text = std::to_string(all) + " skipped:";
-    std::size_t named = 0;
-    for (Entry const& entry : entries()) {
-      if (named == 3) break;
-      text += (named++ == 0 ? " " : ", ") + entry.name + " (" + entry.why + ")";
-    }
-    return all > named ? text + ", ..." : text;
-  }
+  std::string text() const;
 
  private:
   struct Log {
@@ -92,10 +57,7 @@ class DamageLog {
     std::vector<Entry> entries;
   };
 
-  FRUGAL_INLINE std::pair<std::uint64_t, std::vector<Entry>> both() const {
-    std::lock_guard const lock(log_->mutex);
-    return {log_->count, log_->entries};
-  }
+  std::pair<std::uint64_t, std::vector<Entry>> both() const;
 
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
 };
@@ -159,3 +121,7 @@ class WriteFailure {
 }  // namespace detail
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/shards/damage.ipp>
+#endif

@@ -2,18 +2,12 @@
 #pragma once
 
 #include <frugal/base/file.hpp>
-#include <frugal/base/folder.hpp>
-#include <frugal/base/io_error.hpp>
-#include <frugal/inline.hpp>
 
 #include <sys/random.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -38,19 +32,7 @@ class NewFile {
   void write(std::span<std::byte const> bytes) { file_.write(bytes); }
 
   /// StoreError if the name is taken by now.
-  FRUGAL_INLINE void publish() {
-    file_.sync();
-    file_.close();
-    if (!rename_to_free(partial_, path_)) {
-      throw StoreError({.what = "the file exists",
-                        .where = path_.string(),
-                        .why = "written data is never replaced",
-                        .fix = "Remove it, or write to another place."});
-    }
-    published_ = true;
-    auto const folder = path_.parent_path();
-    sync_folder(folder.empty() ? "." : folder);
-  }
+  void publish();
 
   std::filesystem::path const& path() const noexcept { return path_; }
   /// Its name until publish().
@@ -59,14 +41,7 @@ class NewFile {
  private:
   /// Drawn, since a process number is no name: two containers that share a disk may have the same
   /// one, and so may the next start after a crash.
-  FRUGAL_INLINE static std::filesystem::path partial_name(std::filesystem::path const& path) {
-    std::uint64_t drawn = 0;
-    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
-      throw io_error("getrandom", path, errno);
-    }
-    auto name = "." + path.filename().string() + "-" + std::to_string(drawn) + partial_suffix;
-    return path.parent_path() / name;
-  }
+  static std::filesystem::path partial_name(std::filesystem::path const& path);
 
   std::filesystem::path path_;
   std::filesystem::path partial_;
@@ -75,3 +50,7 @@ class NewFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/shards/new_file.ipp>
+#endif

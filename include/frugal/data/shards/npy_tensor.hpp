@@ -2,31 +2,16 @@
 #pragma once
 
 #include <frugal/data/shards/npy.hpp>
-#include <frugal/data/tensor_dtype.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <ATen/ATen.h>
-
-#include <cstdint>
-#include <cstring>
-#include <vector>
 
 namespace frugal {
 
 /// The array as a host tensor of its shape and type, in memory of its own.
-FRUGAL_INLINE at::Tensor to_tensor(NpyArray const& array) {
-  auto const dtype = detail::torch_type(array.dtype);
-  if (!dtype) {
-    throw DataError({.what = "an array of a type that LibTorch does not have",
-                     .where = "to_tensor",
-                     .why = "",
-                     .fix = "Give one that read_npy returned."});
-  }
-  at::Tensor out = at::empty(std::vector<std::int64_t>(array.shape.begin(), array.shape.end()),
-                             at::TensorOptions().dtype(*dtype));
-  if (!array.bytes.empty()) std::memcpy(out.data_ptr(), array.bytes.data(), array.bytes.size());
-  return out;
-}
+at::Tensor to_tensor(NpyArray const& array);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/shards/npy_tensor.ipp>
+#endif

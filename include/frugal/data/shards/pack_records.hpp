@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/shards/field_text.hpp>
 #include <frugal/data/shards/npy.hpp>

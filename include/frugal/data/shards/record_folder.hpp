@@ -2,16 +2,13 @@
 #pragma once
 
 #include <frugal/base/folder.hpp>
-#include <frugal/base/hash.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/little_endian.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/shard_list.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +17,6 @@
 #include <span>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace frugal {
@@ -81,65 +77,25 @@ class RecordFolder {
   RecordLayout const& layout() const noexcept { return files_.front()->layout(); }
 
   /// The bytes of a field of a record below size(), as long as a copy of this object lives.
-  FRUGAL_INLINE std::span<std::byte const> get(std::uint64_t index, std::size_t field = 0) const {
-    Place const at = place(index);
-    return files_[at.shard]->get(at.record, field);
-  }
+  std::span<std::byte const> get(std::uint64_t index, std::size_t field = 0) const;
 
-  FRUGAL_INLINE std::string name(std::uint64_t index) const {
-    Place const at = place(index);
-    return files_[at.shard]->name() + ", record " + std::to_string(at.record);
-  }
+  std::string name(std::uint64_t index) const;
 
   /// Changes with the order and the content of the shards. Reads those that have no hashes.
-  FRUGAL_INLINE std::string identity() const {
-    std::vector<std::byte> hashes;
-    for (auto const& file : files_) detail::append_le(hashes, file->hash());
-    return "frugal records " + hex_of(Hash::of(hashes));
-  }
+  std::string identity() const;
 
   /// What OnDamage::Skip left out.
   DamageLog const& damage() const noexcept { return damage_; }
 
   /// Records of each shard: what an order by shards needs.
-  FRUGAL_INLINE std::vector<std::uint64_t> shard_sizes() const {
-    std::vector<std::uint64_t> sizes;
-    for (auto const& file : files_) sizes.push_back(file->size());
-    return sizes;
-  }
+  std::vector<std::uint64_t> shard_sizes() const;
 
   std::shared_ptr<RecordFile const> const& file(std::size_t shard) const { return files_[shard]; }
 
-  FRUGAL_INLINE Place place(std::uint64_t index) const {
-    if (index >= size()) detail::require_sample(index, size(), folder_.string());
-    if (uniform_ != 0) return {static_cast<std::size_t>(index / uniform_), index % uniform_};
-    auto const after = std::upper_bound(starts_.begin(), starts_.end(), index);
-    auto const shard = static_cast<std::size_t>(after - starts_.begin()) - 1;
-    return {shard, index - starts_[shard]};
-  }
+  Place place(std::uint64_t index) const;
 
  private:
-  FRUGAL_INLINE void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash) {
-    open_or_skip(reading_.on_damage, damage_, path.string(), [&] {
-      auto file = std::make_shared<RecordFile const>(path, reading_.verify);
-      if (hash && file->hash() != *hash) {
-        throw DataError({.what = "the shard is not the one that was written",
-                         .where = path.string(),
-                         .why = "its hash is " + hex_of(file->hash()) + ", and shards.json has " +
-                                hex_of(*hash),
-                         .fix = "Fetch the folder again, or write it again."});
-      }
-      if (!files_.empty() && !(file->layout() == layout())) {
-        throw DataError({.what = "the shard has other records than the first one",
-                         .where = path.string(),
-                         .why = "they are " + file->layout().text() + ", and those of " +
-                                files_.front()->name() + " are " + layout().text(),
-                         .fix = "Keep records of different layouts in folders of their own."});
-      }
-      starts_.push_back(starts_.back() + file->size());
-      files_.push_back(std::move(file));
-    });
-  }
+  void open(std::filesystem::path const& path, std::optional<std::uint64_t> hash);
 
   std::filesystem::path folder_;
   RecordReading reading_;
@@ -150,3 +106,7 @@ class RecordFolder {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/shards/record_folder.ipp>
+#endif

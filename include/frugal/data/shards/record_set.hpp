@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/own_memory.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/record_folder.hpp>
 #include <frugal/data/shards/sample_fields.hpp>
 #include <frugal/data/tensor_dtype.hpp>

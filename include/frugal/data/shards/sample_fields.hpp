@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
 #include <frugal/error.hpp>
 
 // How a sample is one record: its parts in their order, each a tensor or a number.

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace frugal {
@@ -34,12 +31,7 @@ concept ShardedSet = requires(S const& set) {
 
 /// The sizes of blocks of `block` samples: shards for a set that is one file, but is read faster
 /// where neighbours are read together.
-FRUGAL_INLINE std::vector<std::uint64_t> blocks_of(std::uint64_t samples, std::uint64_t block) {
-  std::vector<std::uint64_t> sizes(block == 0 ? 1 : samples / block, block);
-  if (block == 0) sizes[0] = samples;
-  if (block != 0 && samples % block != 0) sizes.push_back(samples % block);
-  return sizes;
-}
+std::vector<std::uint64_t> blocks_of(std::uint64_t samples, std::uint64_t block);
 
 /// The way through an epoch that reads from a few shards at a time.
 ///
@@ -77,13 +69,7 @@ class ShardOrder {
              std::string const& name = "ShardOrder")
       : ShardOrder(std::vector<std::uint64_t>(set.shard_sizes()), loading, window, name) {}
 
-  FRUGAL_INLINE void seek(Cursor const& cursor) {
-    pass_.seek(cursor);
-    in_order_ = cursor.in_order;
-    if (cursor.seed == cursor_.seed && cursor.epoch == cursor_.epoch) return;
-    cursor_ = {.seed = cursor.seed, .epoch = cursor.epoch};
-    arrange();
-  }
+  void seek(Cursor const& cursor);
 
   Slice advance() { return pass_.advance(); }
 
@@ -108,22 +94,9 @@ class ShardOrder {
   /// Windows of an epoch.
   std::size_t windows() const { return ends_.size(); }
   /// The most shards of a window of this epoch: they are read from at a time.
-  FRUGAL_INLINE std::size_t shards_at_once() const {
-    std::size_t most = 1;
-    for (std::size_t i = 0; i < ends_.size(); ++i) {
-      most = std::max(most, ends_[i].shard - (i == 0 ? 0 : ends_[i - 1].shard));
-    }
-    return most;
-  }
+  std::size_t shards_at_once() const;
 
-  FRUGAL_INLINE void identify(DataIdentity& to) const {
-    pass_.identify(to, "ShardOrder", loading_.shuffle);
-    if (!loading_.shuffle) return;
-    to.add("window", window_.samples != 0 ? std::to_string(window_.samples) + " samples"
-                                          : std::to_string(window_.shards) + " shards");
-    // Where each shard begins, and the number of all samples.
-    to.add("shards", std::span<std::uint64_t const>(begins_));
-  }
+  void identify(DataIdentity& to) const;
 
  private:
   struct End {
@@ -131,49 +104,12 @@ class ShardOrder {
     std::size_t shard = 0;    // in the shuffled order, after the window's last
   };
 
-  FRUGAL_INLINE static std::vector<std::uint64_t> sums(std::vector<std::uint64_t> const& sizes) {
-    std::vector<std::uint64_t> out{0};
-    out.reserve(sizes.size() + 1);
-    for (std::uint64_t const size : sizes) out.push_back(out.back() + size);
-    return out;
-  }
+  static std::vector<std::uint64_t> sums(std::vector<std::uint64_t> const& sizes);
 
-  FRUGAL_INLINE Pass make_pass(std::string const& name) const {
-    LoaderOptions loading = loading_;
-    loading.shuffle = false;
-    return Pass(begins_.back(), loading, name);
-  }
+  Pass make_pass(std::string const& name) const;
 
   /// Shuffles the shards of the epoch, and cuts them into windows.
-  FRUGAL_INLINE void arrange() {
-    ends_.clear();
-    places_.clear();
-    shards_.clear();
-    if (!loading_.shuffle) return;
-    std::size_t const count = begins_.size() - 1;
-    Permutation const order(key(0), cursor_.epoch, count);
-    shards_.resize(count);
-    order.fill(0, std::span(shards_));
-    std::uint64_t place = 0;
-    std::uint64_t const most =
-        window_.samples != 0 ? std::numeric_limits<std::uint64_t>::max() : window_.shards;
-    std::size_t in_window = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint64_t const begin = ends_.empty() ? 0 : ends_.back().place;
-      place += size_of(shards_[i]);
-      places_.push_back(place);
-      ++in_window;
-      bool const full =
-          in_window == most || (window_.samples != 0 && place - begin >= window_.samples);
-      if (!full && i + 1 != count) continue;
-      in_window = 0;
-      // Empty shards alone make no window.
-      if (place != begin) {
-        ends_.push_back({place, i + 1});
-      }
-    }
-    if (!ends_.empty()) ends_.back().shard = count;
-  }
+  void arrange();
 
   std::uint64_t size_of(std::uint64_t shard) const { return begins_[shard + 1] - begins_[shard]; }
   std::uint64_t key(std::uint64_t which) const {
@@ -181,11 +117,7 @@ class ShardOrder {
   }
 
   /// The first window whose end is after `place`.
-  FRUGAL_INLINE static std::size_t part(std::vector<End> const& ends, std::uint64_t place) {
-    auto const at = std::partition_point(ends.begin(), ends.end(),
-                                         [&](End const& end) { return end.place <= place; });
-    return static_cast<std::size_t>(at - ends.begin());
-  }
+  static std::size_t part(std::vector<End> const& ends, std::uint64_t place);
 
   /// The samples at places first, first + 1, ... of a window.
   template <class Int>
@@ -218,3 +150,7 @@ class ShardOrder {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/shards/shard_order.ipp>
+#endif

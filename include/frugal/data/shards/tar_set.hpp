@@ -2,9 +2,9 @@
 #pragma once
 
 #include <frugal/base/hash.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/file_identity.hpp>
-#include <frugal/data/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/shard_paths.hpp>

@@ -2,8 +2,8 @@
 // Shapes: B rows in a batch, C columns, n numbers in a list.
 #pragma once
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/data/tables/row_tensor.hpp>
 #include <frugal/error.hpp>

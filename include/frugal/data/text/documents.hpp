@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/hash.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace frugal {
@@ -20,23 +15,13 @@ class Documents {
  public:
   Documents() = default;
 
-  FRUGAL_INLINE void reserve(std::size_t documents, std::size_t tokens) {
-    ends_.reserve(documents);
-    tokens_.reserve(tokens);
-  }
+  void reserve(std::size_t documents, std::size_t tokens);
 
   /// Adds one document, which may be empty.
-  FRUGAL_INLINE void append(std::span<std::int32_t const> tokens) {
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    ends_.push_back(tokens_.size());
-  }
+  void append(std::span<std::int32_t const> tokens);
 
   /// Adds all documents of another.
-  FRUGAL_INLINE void append(Documents const& more) {
-    std::uint64_t const before = tokens_.size();
-    tokens_.insert(tokens_.end(), more.tokens_.begin(), more.tokens_.end());
-    for (std::uint64_t const end : more.ends_) ends_.push_back(before + end);
-  }
+  void append(Documents const& more);
 
   std::uint64_t size() const { return ends_.size(); }
   /// Tokens of all documents.
@@ -50,12 +35,7 @@ class Documents {
   std::string name(std::uint64_t index) const { return "document " + std::to_string(index); }
 
   /// A hash of every token and of every document's length.
-  FRUGAL_INLINE std::string identity() const {
-    Hash hash;
-    hash.update(std::as_bytes(std::span(ends_)));
-    hash.update(std::as_bytes(std::span(tokens_)));
-    return "documents " + hex_of(hash.digest());
-  }
+  std::string identity() const;
 
   friend bool operator==(Documents const&, Documents const&) = default;
 
@@ -67,3 +47,7 @@ class Documents {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/documents.ipp>
+#endif

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// Bytes [begin, end) of a text.
@@ -28,22 +26,10 @@ struct Encoded {
 
   std::size_t size() const { return ids.size(); }
 
-  FRUGAL_INLINE void push(std::int32_t id, std::int32_t type, TextSpan span) {
-    ids.push_back(id);
-    types.push_back(type);
-    spans.push_back(span);
-  }
-  FRUGAL_INLINE void append(Encoded const& more) {
-    ids.insert(ids.end(), more.ids.begin(), more.ids.end());
-    types.insert(types.end(), more.types.begin(), more.types.end());
-    spans.insert(spans.end(), more.spans.begin(), more.spans.end());
-  }
+  void push(std::int32_t id, std::int32_t type, TextSpan span);
+  void append(Encoded const& more);
   /// Keeps the first `count` tokens.
-  FRUGAL_INLINE void resize(std::size_t count) {
-    ids.resize(count);
-    types.resize(count);
-    spans.resize(count);
-  }
+  void resize(std::size_t count);
 
   friend bool operator==(Encoded const&, Encoded const&) = default;
 };
@@ -55,19 +41,12 @@ inline constexpr std::size_t no_token_limit = std::numeric_limits<std::size_t>::
 /// How many tokens of each of two texts stay if both may have `most`: the longer is cut to the
 /// length of the shorter first, then both. The strategy `longest_first` of Python's `tokenizers`,
 /// which gives the odd token to the longer text.
-FRUGAL_INLINE std::pair<std::size_t, std::size_t> longest_first(std::size_t first,
-                                                                std::size_t second,
-                                                                std::size_t most) {
-  if (first <= most && second <= most - first) return {first, second};
-  bool const swapped = first > second;
-  std::size_t less = std::min(first, second);
-  std::size_t more = less > most ? less : std::max(less, most - less);
-  if (less > most - std::min(most, more)) {
-    less = most / 2;
-    more = less + most % 2;
-  }
-  return swapped ? std::pair{more, less} : std::pair{less, more};
-}
+std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t second,
+                                                  std::size_t most);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/encoded.ipp>
+#endif

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/labels.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/text/packed_batch.hpp>
 #include <frugal/data/text/packing.hpp>
 #include <frugal/data/text/token_ids.hpp>

@@ -9,10 +9,9 @@
 #include <span>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/data/host_counts.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -79,10 +78,10 @@ struct StackPacked {
 /// the position of a row may attend to that of a column: both in one document and, if `causal`, the
 /// column's not after the row's. Block-diagonal; for scaled_dot_product_attention's `attn_mask`.
 /// No row is without a true element: padding attends to padding.
-FRUGAL_INLINE at::Tensor document_mask(at::Tensor const& documents, bool causal = true) {
-  at::Tensor mask = documents.unsqueeze(-1).eq(documents.unsqueeze(-2));
-  if (causal) mask = mask.tril();
-  return mask.unsqueeze(-3);
-}
+at::Tensor document_mask(at::Tensor const& documents, bool causal = true);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/packed_batch.ipp>
+#endif

@@ -4,7 +4,6 @@
 
 #include <frugal/data/text/first_fit.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -41,12 +40,7 @@ struct Packing {
   bool drop_last = false;    ///< Pack::Cut leaves out the last sequence unless it is full
 
   /// The settings as a text, for an identity.
-  FRUGAL_INLINE std::string text() const {
-    return "length " + std::to_string(length) + ", pack " + std::to_string(static_cast<int>(pack)) +
-           ", longer " + std::to_string(static_cast<int>(longer)) + ", end " +
-           (end_of_document ? std::to_string(*end_of_document) : "none") + ", padding " +
-           std::to_string(padding) + ", drop_last " + std::to_string(drop_last ? 1 : 0);
-  }
+  std::string text() const;
 };
 
 /// Which tokens of which documents stand in which sequence: an index of 8 bytes a document (a
@@ -122,10 +116,7 @@ class PackIndex {
     return size() * static_cast<std::uint64_t>(packing_.length) - tokens_;
   }
   /// The padding as a share of all positions.
-  FRUGAL_INLINE double padding_share() const {
-    auto const all = static_cast<double>(size()) * static_cast<double>(packing_.length);
-    return size() == 0 ? 0.0 : static_cast<double>(padding()) / all;
-  }
+  double padding_share() const;
   /// Tokens that `drop_last` leaves out.
   std::uint64_t dropped_tokens() const { return dropped_; }
   /// Documents that LongDocuments::LeaveOut leaves out.
@@ -141,10 +132,7 @@ class PackIndex {
   static constexpr std::uint64_t most_pieces = (std::uint64_t{1} << piece_bits) - 1;
 
   /// A document's length with its end token; an empty document has none.
-  FRUGAL_INLINE std::uint64_t whole(std::uint64_t length) {
-    if (length == 0) ++empty_;
-    return length == 0 ? 0 : length + (packing_.end_of_document ? 1 : 0);
-  }
+  std::uint64_t whole(std::uint64_t length);
 
   template <class Length>
   void concatenate(std::uint64_t documents, Length& length) {
@@ -197,16 +185,7 @@ class PackIndex {
     sequences_ = starts_.size() - 1;
   }
 
-  [[noreturn]] FRUGAL_INLINE void refuse(std::uint64_t document, std::uint64_t length) const {
-    throw DataError({.what = "a document is longer than a sequence",
-                     .where = "document " + std::to_string(document),
-                     .why = "it has " + std::to_string(length) + " tokens" +
-                            (packing_.end_of_document ? " with its end" : "") +
-                            ", and a sequence has " + std::to_string(packing_.length),
-                     .fix =
-                         "Set Packing::length higher, or Packing::longer to LongDocuments::Cut or "
-                         "LongDocuments::LeaveOut."});
-  }
+  [[noreturn]] void refuse(std::uint64_t document, std::uint64_t length) const;
 
   Packing packing_;
   std::uint64_t sequences_ = 0;
@@ -221,3 +200,7 @@ class PackIndex {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/packing.ipp>
+#endif

@@ -9,9 +9,9 @@
 #include <string>
 #include <type_traits>
 
-#include <frugal/data/fields.hpp>
-#include <frugal/data/sample_set.hpp>
-#include <frugal/data/shape_text.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/shape_text.hpp>
 #include <frugal/error.hpp>
 
 // What is a document of token ids: a span or a vector of integers, or a tensor of them.

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -15,27 +14,11 @@
 
 #include <frugal/data/text/encoded.hpp>
 #include <frugal/data/text/tokenise.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
 /// Token ids as a tensor [L] of `type`, kLong or kInt. Throws DtypeError for another.
-FRUGAL_INLINE at::Tensor token_tensor(std::span<std::int32_t const> ids,
-                                      at::ScalarType type = at::kLong) {
-  at::Tensor made = at::empty({static_cast<std::int64_t>(ids.size())}, at::TensorOptions(type));
-  if (type == at::kLong) {
-    std::copy(ids.begin(), ids.end(), static_cast<std::int64_t*>(made.mutable_data_ptr()));
-  } else if (type == at::kInt) {
-    std::copy(ids.begin(), ids.end(), static_cast<std::int32_t*>(made.mutable_data_ptr()));
-  } else {
-    throw DtypeError({.what = std::string("token ids as ") + c10::toString(type),
-                      .where = "token_tensor",
-                      .why = "an embedding takes int64 or int32",
-                      .fix = "Give at::kLong or at::kInt."});
-  }
-  return made;
-}
+at::Tensor token_tensor(std::span<std::int32_t const> ids, at::ScalarType type = at::kLong);
 
 /// How a text becomes a tensor.
 struct TokenSettings {
@@ -84,3 +67,7 @@ class TokenTransform {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/token_transform.ipp>
+#endif

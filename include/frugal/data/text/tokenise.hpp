@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/text/documents.hpp>
 
 #include <algorithm>

@@ -5,19 +5,15 @@
 #include <torch/nn/init.h>
 #include <torch/nn/module.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/distil/layer_outputs.hpp>
 #include <frugal/model/distil/teacher.hpp>
 
@@ -60,11 +56,7 @@ struct DistilSettings {
   std::vector<HiddenStates> hidden{};
   std::vector<AttentionMaps> attention{};
 
-  FRUGAL_INLINE std::string identity() const {
-    std::string text;
-    for (Teacher const& each : teachers) text += (text.empty() ? "" : "; ") + each.identity();
-    return text;
-  }
+  std::string identity() const;
 };
 
 /// A distillation of one student: its settings, and the layers that they name.
@@ -89,156 +81,32 @@ class LessonPlan {
  public:
   /// `adapts`: registers the projection that the student lacks. Otherwise that is an error, since
   /// parameters that come after an optimizer has begun would not be trained.
-  FRUGAL_INLINE static Lesson of(torch::nn::Module& student, DistilSettings settings, bool adapts) {
-    LessonPlan plan(student, std::move(settings));
-    plan.check();
-    plan.find_layers();
-    plan.project(adapts);
-    return std::move(plan.lesson_);
-  }
+  static Lesson of(torch::nn::Module& student, DistilSettings settings, bool adapts);
 
  private:
   LessonPlan(torch::nn::Module& student, DistilSettings settings) : student_(student) {
     lesson_.settings = std::move(settings);
   }
 
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::string what, std::string where,
-                                                std::string why, std::string fix) {
-    throw SettingsError({.what = std::move(what),
-                         .where = std::move(where),
-                         .why = std::move(why),
-                         .fix = std::move(fix)});
-  }
+  [[noreturn]] static void refuse(std::string what, std::string where, std::string why,
+                                  std::string fix);
 
-  FRUGAL_INLINE void check() const {
-    DistilSettings const& all = lesson_.settings;
-    if (!(all.alpha >= 0 && all.alpha <= 1)) {
-      refuse("alpha is " + std::to_string(all.alpha), "Distil::alpha",
-             "it is the share of the teacher in the loss", "Give a number from 0 to 1.");
-    }
-    auto const check_pair = [&](double weight, std::size_t number) {
-      if (!(weight >= 0) || !std::isfinite(weight)) {
-        refuse("a pair of layers has the weight " + std::to_string(weight), "Distil",
-               "a term of the loss is multiplied by it", "Give a number from 0 on.");
-      }
-      if (number < all.teachers.size()) return;
-      refuse("a pair of layers is of teacher " + std::to_string(number), "Distil",
-             "there are " + std::to_string(all.teachers.size()) +
-                 " teachers, counted from 0, and cached outputs have no layers",
-             "Name a teacher of Distil::teachers.");
-    };
-    for (HiddenStates const& each : all.hidden) check_pair(each.weight, each.number);
-    for (AttentionMaps const& each : all.attention) {
-      check_pair(each.weight, each.number);
-      if (each.heads >= 1 && each.student.key.empty() == each.teacher.key.empty()) continue;
-      refuse("a pair of attention maps is incomplete", "Distil, " + each.student.query,
-             "it is of two convolutions, or of queries and keys on both sides, with one head or "
-             "more",
-             "Name query and key of student and teacher, or two convolutions.");
-    }
-    std::set<c10::TensorImpl const*> own;
-    for (at::Tensor const& each : student_.parameters()) own.insert(each.unsafeGetTensorImpl());
-    for (Teacher const& teacher : all.teachers) {
-      for (at::Tensor const& each : teacher.module().parameters()) {
-        if (!own.contains(each.unsafeGetTensorImpl())) continue;
-        refuse("the teacher has parameters of the student", "Distil::teachers",
-               "they are trained, and a teacher is not", "Give the teacher a copy of them.");
-      }
-    }
-  }
+  void check() const;
 
-  FRUGAL_INLINE std::size_t watch(torch::nn::Module const& module, std::string const& name,
-                                  std::string const& whose) {
-    WatchedLayer layer = watched_layer(module, name, whose);
-    auto& all = lesson_.layers;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].weight.is_same(layer.weight) && all[i].op == layer.op) return i;
-    }
-    all.push_back(std::move(layer));
-    return all.size() - 1;
-  }
+  std::size_t watch(torch::nn::Module const& module, std::string const& name,
+                    std::string const& whose);
 
-  FRUGAL_INLINE void find_layers() {
-    DistilSettings const& all = lesson_.settings;
-    auto const teacher_of = [&](auto const& each) -> torch::nn::Module const& {
-      return all.teachers[each.number].module();
-    };
-    for (HiddenStates const& each : all.hidden) {
-      std::size_t const student = watch(student_, each.student, "student");
-      lesson_.hidden.push_back({student, watch(teacher_of(each), each.teacher, "teacher")});
-    }
-    for (AttentionMaps const& each : all.attention) {
-      auto const both = [&](torch::nn::Module const& module, AttentionMaps::Layers const& layers,
-                            char const* whose) {
-        std::size_t const query = watch(module, layers.query, whose);
-        std::size_t const key = layers.key.empty() ? query : watch(module, layers.key, whose);
-        for (std::size_t const i : {query, key}) {
-          std::int64_t const width = lesson_.layers[i].width;
-          if (width == lesson_.layers[query].width && width % each.heads == 0) continue;
-          refuse("queries or keys cannot be split into " + std::to_string(each.heads) + " heads",
-                 "Distil, " + lesson_.layers[i].name, "its width is " + std::to_string(width),
-                 "Give queries and keys of one width, which the heads divide.");
-        }
-        return std::pair(query, key);
-      };
-      auto const [query, key] = both(student_, each.student, "student");
-      auto const [teacher_query, teacher_key] = both(teacher_of(each), each.teacher, "teacher");
-      lesson_.attention.push_back({query, key, teacher_query, teacher_key});
-    }
-  }
+  void find_layers();
 
   /// The parameters are those of a child module, so that they are trained, saved and moved with the
   /// student. They are plain parameters, which no policy takes for a layer.
-  FRUGAL_INLINE void project(bool adapts) {
-    auto const children = student_.named_children();
-    auto const* const found = children.find(projection_name);
-    std::shared_ptr<torch::nn::Module> child = found != nullptr ? *found : nullptr;
-    std::size_t wanted = 0;
-    std::vector<std::pair<std::string, at::Tensor>> made;
-    for (std::size_t i = 0; i < lesson_.hidden.size(); ++i) {
-      Lesson::Pair& pair = lesson_.hidden[i];
-      WatchedLayer const& from = lesson_.layers[pair.student];
-      WatchedLayer const& to = lesson_.layers[pair.teacher];
-      if (from.width == to.width) continue;
-      ++wanted;
-      std::string const name = std::to_string(i);
-      if (child) {
-        auto const parameters = child->named_parameters();
-        at::Tensor const* const old = parameters.find(name);
-        if (old == nullptr || old->size(0) != to.width || old->size(1) != from.width) {
-          refuse_projection("it is one of other layers");
-        }
-        pair.projection = *old;
-        continue;
-      }
-      if (!adapts) refuse_projection("it has none");
-      auto const type = from.weight.is_floating_point() ? from.weight.scalar_type() : at::kFloat;
-      pair.projection = at::empty({to.width, from.width}, from.weight.options().dtype(type));
-      torch::nn::init::kaiming_uniform_(pair.projection, std::sqrt(5.0));  // as torch::nn::Linear
-      made.emplace_back(name, pair.projection);
-    }
-    if (child && child->parameters().size() != wanted) {
-      refuse_projection("it is one of other layers");
-    }
-    if (made.empty()) return;
-    child = std::make_shared<torch::nn::Module>(projection_name);
-    for (auto const& [name, tensor] : made) child->register_parameter(name, tensor);
-    for (auto const& [name, tensor] : made)
-      pair_of(name).projection = child->named_parameters()[name];
-    student_.register_module(projection_name, child);
-  }
+  void project(bool adapts);
 
   Lesson::Pair& pair_of(std::string const& name) {
     return lesson_.hidden[static_cast<std::size_t>(std::stoul(name))];
   }
 
-  [[noreturn]] FRUGAL_INLINE static void refuse_projection(std::string why) {
-    throw StateError({.what = "the student's projection is not that of this Distil",
-                      .where = projection_name,
-                      .why = std::move(why),
-                      .fix = "Call adapt(module, distil) before the module is trained or loaded, "
-                             "and remove_projection(module) before another Distil."});
-  }
+  [[noreturn]] static void refuse_projection(std::string why);
 
   torch::nn::Module& student_;
   Lesson lesson_;
@@ -248,29 +116,15 @@ class LessonPlan {
 /// Distil share it, and so their students may be trained in several threads.
 class Lessons {
  public:
-  FRUGAL_INLINE std::shared_ptr<Lesson const> begin(torch::nn::Module& student,
-                                                    DistilSettings settings, bool adapts) {
-    auto lesson = std::make_shared<Lesson>(LessonPlan::of(student, std::move(settings), adapts));
-    lesson->identity = lesson->settings.identity();
-    std::scoped_lock const lock(mutex_);
-    lessons_[&student] = lesson;
-    return lesson;
-  }
+  std::shared_ptr<Lesson const> begin(torch::nn::Module& student, DistilSettings settings,
+                                      bool adapts);
 
   /// Forgets a lesson, unless another one has begun with that student since: it holds weights of the
   /// student, which would live as long as the Distil does.
-  FRUGAL_INLINE void end(torch::nn::Module const& student, Lesson const* lesson) {
-    std::scoped_lock const lock(mutex_);
-    auto const found = lessons_.find(&student);
-    if (found != lessons_.end() && found->second.get() == lesson) lessons_.erase(found);
-  }
+  void end(torch::nn::Module const& student, Lesson const* lesson);
 
   /// Null if none has begun.
-  FRUGAL_INLINE std::shared_ptr<Lesson const> of(torch::nn::Module const& student) const {
-    std::scoped_lock const lock(mutex_);
-    auto const found = lessons_.find(&student);
-    return found == lessons_.end() ? nullptr : found->second;
-  }
+  std::shared_ptr<Lesson const> of(torch::nn::Module const& student) const;
 
  private:
   mutable std::mutex mutex_;
@@ -279,3 +133,7 @@ class Lessons {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/distil/lesson.ipp>
+#endif

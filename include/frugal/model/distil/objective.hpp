@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +19,8 @@
 #include <frugal/core/run/binary_cross_entropy.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/labels.hpp>
 #include <frugal/model/distil/layer_outputs.hpp>
 #include <frugal/model/distil/lesson.hpp>
 #include <frugal/model/distil/taught_batch.hpp>
@@ -87,50 +84,11 @@ at::Tensor mask_of_positions([[maybe_unused]] B const& batch) {
   return {};
 }
 
-FRUGAL_INLINE void require_taught_by(TeacherOutputs const& cached, Lesson const& lesson,
-                                     double temperature) {
-  auto const refuse = [](std::string what, std::string why, std::string fix) {
-    throw SettingsError({.what = std::move(what),
-                         .where = "a batch with cached outputs",
-                         .why = std::move(why),
-                         .fix = std::move(fix)});
-  };
-  if (!lesson.layers.empty()) {
-    refuse("Distil compares layers, and a cache has none", "it has the teacher's logits alone",
-           "Remove Distil::hidden and Distil::attention, or train without the cache.");
-  }
-  if (!lesson.settings.teachers.empty() && lesson.identity != cached.identity) {
-    refuse("the cache is not of Distil's teachers",
-           "it is of " + cached.identity + ", and Distil has " + lesson.identity,
-           "Make the cache of these teachers.");
-  }
-  if (cached.top_k == 0) return;
-  if (temperature == 0) {
-    refuse("Distil<SquaredError> needs all outputs",
-           "the cache has the largest " + std::to_string(cached.top_k),
-           "Set TeacherCacheSettings::top_k to 0.");
-  }
-  if (temperature != cached.temperature) {
-    refuse("the cache is of another temperature",
-           "it is " + std::to_string(cached.temperature) + " there, and Distil's is " +
-               std::to_string(temperature),
-           "Make the cache for this Distil: what all other classes have together depends on it.");
-  }
-}
+void require_taught_by(TeacherOutputs const& cached, Lesson const& lesson, double temperature);
 
-[[noreturn]] FRUGAL_INLINE void refuse_no_output() {
-  throw ModuleError({.what = "the objective does not say what the student predicted",
-                     .where = "Distil",
-                     .why = "its Loss::output is undefined",
-                     .fix = "Return Loss{.value = loss, .output = logits}."});
-}
+[[noreturn]] void refuse_no_output();
 
-[[noreturn]] FRUGAL_INLINE void refuse_no_teacher() {
-  throw SettingsError({.what = "Distil has no teacher",
-                       .where = "Distil::teachers",
-                       .why = "the batch has no teacher's outputs, either",
-                       .fix = "Give Distil a Teacher, or train on a CachedTeacher's source."});
-}
+[[noreturn]] void refuse_no_teacher();
 
 }  // namespace detail
 
@@ -282,3 +240,7 @@ struct DistilObjective {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/distil/objective.ipp>
+#endif

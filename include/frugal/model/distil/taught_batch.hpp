@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
 #include <frugal/data/named_tensors.hpp>
 
 namespace frugal {

@@ -4,146 +4,57 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
-
-#include <frugal/core/run/objective.hpp>
-#include <frugal/data/shape_text.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 // The terms of a distillation loss. Each is computed in FP32 at least.
 namespace frugal::detail {
 
 /// The mean of values over the places at which a bool mask is true; all of them without a mask. The
 /// mask has the values' first dimensions. No host sync.
-FRUGAL_INLINE at::Tensor mean_where(at::Tensor const& values, at::Tensor const& mask) {
-  if (!mask.defined()) return values.mean();
-  at::Tensor whole = mask;
-  while (whole.dim() < values.dim()) whole = whole.unsqueeze(-1);
-  at::Tensor const count = mask.sum().clamp_min(1);
-  std::int64_t each = 1;
-  for (std::int64_t d = mask.dim(); d < values.dim(); ++d) each *= values.size(d);
-  return at::where(whole, values, at::Scalar(0)).sum() / (count * each);
-}
+at::Tensor mean_where(at::Tensor const& values, at::Tensor const& mask);
 
 /// Refuses logits of which a softmax would be meaningless, and a teacher's of another shape.
-FRUGAL_INLINE void require_logits(at::Tensor const& student, at::Tensor const& teacher) {
-  bool const classes = student.dim() >= 2 && student.size(1) >= 2;
-  if (classes && student.sizes() == teacher.sizes()) return;
-  throw ShapeError(
-      {.what = classes ? "the student's logits do not fit the teacher's" : "there are no classes",
-       .where = "Distil",
-       .why = "student " + shape_text(student) + ", teacher " + shape_text(teacher) +
-              "; classes are dimension 1, and there are two or more",
-       .fix = classes ? "Give both the same classes."
-                      : "Use Distil<SquaredError> for outputs that are no logits of classes."});
-}
+void require_logits(at::Tensor const& student, at::Tensor const& teacher);
 
 /// KL(teacher || student) [B, ...] of each position, at a temperature. `log_student` is the
 /// student's log-softmax at that temperature, [B, C, ...].
-FRUGAL_INLINE at::Tensor divergence(at::Tensor const& log_student, at::Tensor const& teacher,
-                                    double temperature) {
-  at::Tensor const target = at::softmax(at_least_float(teacher) / temperature, 1);
-  return at::kl_div(log_student, target, at::Reduction::None).sum(1);
-}
+at::Tensor divergence(at::Tensor const& log_student, at::Tensor const& teacher, double temperature);
 
 /// The same over K + 1 outcomes: K classes [B, K, ...], and all others as one. `kept`
 /// [B, K + 1, ...] are the teacher's log-probabilities at the student's temperature, that of the
 /// others last.
-FRUGAL_INLINE at::Tensor divergence_of_top(at::Tensor const& log_student, at::Tensor const& kept,
-                                           at::Tensor const& classes) {
-  at::Tensor const index = classes.to(at::kLong);
-  at::Tensor const others = log_student.scatter(1, index, -std::numeric_limits<double>::infinity())
-                                .logsumexp({1}, /*keepdim=*/true);
-  at::Tensor const outcomes = at::cat({log_student.gather(1, index), others}, 1);
-  // Sixteen bits have rounded them: the sum is 1 again.
-  at::Tensor const target = at::softmax(at_least_float(kept), 1);
-  return at::kl_div(outcomes, target, at::Reduction::None).sum(1);
-}
+at::Tensor divergence_of_top(at::Tensor const& log_student, at::Tensor const& kept,
+                             at::Tensor const& classes);
 
 /// The squared error [B, ...] of each position, for outputs that are no logits; of logits
 /// [B, C, ...] with a mask of positions, the mean over the classes.
-FRUGAL_INLINE at::Tensor squared_error(at::Tensor const& student, at::Tensor const& teacher) {
-  require_one_shape(student, teacher, "Distil");
-  return at::mse_loss(at_least_float(student), at_least_float(teacher), at::Reduction::None);
-}
+at::Tensor squared_error(at::Tensor const& student, at::Tensor const& teacher);
 
-[[noreturn]] FRUGAL_INLINE void refuse_states(char const* what, at::Tensor const& student,
-                                              at::Tensor const& teacher, std::string const& pair) {
-  throw ShapeError({.what = std::string("the ") + what + " of student and teacher do not fit",
-                    .where = "Distil, " + pair,
-                    .why = "student " + shape_text(student) + ", teacher " + shape_text(teacher),
-                    .fix = "Name two layers whose outputs differ in their width alone."});
-}
+[[noreturn]] void refuse_states(char const* what, at::Tensor const& student,
+                                at::Tensor const& teacher, std::string const& pair);
 
 /// The mean squared error of hidden states, the student's after a projection [teacher's width,
 /// student's width] if one is defined. `channels`: dimension 1 is the width, and not the last.
 /// `mask_BT` leaves out positions of states [B, T, ...].
-FRUGAL_INLINE at::Tensor hidden_term(at::Tensor student, at::Tensor teacher,
-                                     at::Tensor const& projection, bool channels,
-                                     at::Tensor const& mask_BT, std::string const& pair) {
-  if (channels) {
-    student = student.movedim(1, -1);
-    teacher = teacher.movedim(1, -1);
-  }
-  if (projection.defined()) student = at::linear(student.to(projection.scalar_type()), projection);
-  if (student.sizes() != teacher.sizes()) refuse_states("hidden states", student, teacher, pair);
-  bool const positions = mask_BT.defined() && !channels && student.dim() >= 3 &&
-                         student.size(0) == mask_BT.size(0) && student.size(1) == mask_BT.size(1);
-  at::Tensor const errors =
-      at::mse_loss(at_least_float(student), at_least_float(teacher), at::Reduction::None);
-  return mean_where(errors, positions ? mask_BT : at::Tensor());
-}
+at::Tensor hidden_term(at::Tensor student, at::Tensor teacher, at::Tensor const& projection,
+                       bool channels, at::Tensor const& mask_BT, std::string const& pair);
 
 /// Attention transfer between convolutions [B, C, H, W]: the mean squared difference of the maps
 /// [B, H W], each the mean over the channels of the squared outputs, of length 1.
-FRUGAL_INLINE at::Tensor spatial_attention_term(at::Tensor const& student,
-                                                at::Tensor const& teacher,
-                                                std::string const& pair) {
-  if (student.dim() != 4 || teacher.dim() != 4 ||
-      student.sizes().slice(2) != teacher.sizes().slice(2)) {
-    refuse_states("attention maps", student, teacher, pair);
-  }
-  auto const map = [](at::Tensor const& output) {
-    at::Tensor const flat = at_least_float(output).pow(2).mean(1).flatten(1);
-    return flat / flat.norm(2, {1}, /*keepdim=*/true).clamp_min(1e-12);
-  };
-  return (map(student) - map(teacher)).pow(2).mean();
-}
+at::Tensor spatial_attention_term(at::Tensor const& student, at::Tensor const& teacher,
+                                  std::string const& pair);
 
 /// Log-probabilities [B, A, T, T] of self-attention, from queries and keys [B, T, F].
-FRUGAL_INLINE at::Tensor attention_map(at::Tensor const& query, at::Tensor const& key,
-                                       std::int64_t heads, bool causal, at::Tensor const& mask_BT) {
-  auto const split = [&](at::Tensor const& rows) {
-    return at_least_float(rows)
-        .reshape({rows.size(0), rows.size(1), heads, rows.size(2) / heads})
-        .transpose(1, 2);
-  };
-  double const scale = std::sqrt(static_cast<double>(query.size(2) / heads));
-  at::Tensor scores = split(query).matmul(split(key).transpose(2, 3)) / scale;
-  // Not -infinity: a row without any key would be NaN, and so its gradient.
-  constexpr double none = -1e30;
-  if (mask_BT.defined()) {
-    scores = scores.masked_fill(mask_BT.logical_not().unsqueeze(1).unsqueeze(1), none);
-  }
-  if (causal) {
-    at::Tensor const later =
-        at::ones({query.size(1), key.size(1)}, scores.options().dtype(at::kBool)).triu(1);
-    scores = scores.masked_fill(later, none);
-  }
-  return at::log_softmax(scores, -1);
-}
+at::Tensor attention_map(at::Tensor const& query, at::Tensor const& key, std::int64_t heads,
+                         bool causal, at::Tensor const& mask_BT);
 
 /// KL(teacher || student) of the attention of each query in each head, its mean.
-FRUGAL_INLINE at::Tensor self_attention_term(at::Tensor const& student_BATT,
-                                             at::Tensor const& teacher_BATT,
-                                             at::Tensor const& mask_BT) {
-  at::Tensor const each_BAT =
-      at::kl_div(student_BATT, teacher_BATT, at::Reduction::None, /*log_target=*/true).sum(-1);
-  return mean_where(each_BAT.transpose(1, 2), mask_BT);
-}
+at::Tensor self_attention_term(at::Tensor const& student_BATT, at::Tensor const& teacher_BATT,
+                               at::Tensor const& mask_BT);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/distil/terms.ipp>
+#endif

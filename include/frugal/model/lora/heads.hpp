@@ -4,71 +4,33 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <frugal/base/name_pattern.hpp>
 #include <frugal/core/libtorch/tensor_map.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
 
 // Parameters that are trained as a whole beside an adapter (AlsoTrain): its head. There is one of
 // each, so two adapters cannot have their own.
 namespace frugal::detail {
 
 /// The name of the adapter that a tensor is the head of.
-FRUGAL_INLINE TensorMap<std::string>& heads() {
-  static auto* const made =
-      new TensorMap<std::string>;  // never destroyed: threads may outlive main()
-  return *made;
-}
+TensorMap<std::string>& heads();
 
 /// Whether a parameter is in the file of this adapter, besides its matrices.
-FRUGAL_INLINE bool is_head_of(at::Tensor const& tensor, std::string_view adapter) {
-  std::string const owner = heads().find(tensor);
-  return owner == adapter || (owner.empty() && tensor.requires_grad());
-}
+bool is_head_of(at::Tensor const& tensor, std::string_view adapter);
 
 /// The parameters that patterns select by one of their names, each once.
-FRUGAL_INLINE std::vector<at::Tensor> parameters_named(
-    torch::nn::Module const& module, std::vector<std::string_view> const& patterns) {
-  std::vector<at::Tensor> found;
-  for (auto const& item : module.named_parameters()) {
-    auto const selects = [&](std::string_view pattern) {
-      return matches_pattern(pattern, item.key());
-    };
-    auto const is_it = [&](at::Tensor const& each) { return each.is_same(item.value()); };
-    if (!item.value().defined() || std::ranges::none_of(patterns, selects)) continue;
-    if (std::ranges::none_of(found, is_it)) found.push_back(item.value());
-  }
-  return found;
-}
+std::vector<at::Tensor> parameters_named(torch::nn::Module const& module,
+                                         std::vector<std::string_view> const& patterns);
 
 /// SettingsError if one of these parameters is the head of another adapter of the module, which
 /// training or loading this one would overwrite.
-FRUGAL_INLINE void require_own_heads(torch::nn::Module& module,
-                                     std::vector<std::string_view> const& patterns,
-                                     std::string_view adapter) {
-  for (at::Tensor const& each : parameters_named(module, patterns)) {
-    std::string const owner = heads().find(each);
-    if (owner.empty() || owner == adapter || find_adapters(module, owner).empty()) continue;
-    std::string name;
-    for (auto const& item : module.named_parameters()) {
-      if (name.empty() && item.value().is_same(each)) name = item.key();
-    }
-    throw SettingsError(
-        {.what = "'" + name + "' is trained with the adapter '" + owner + "', and would be with '" +
-                 std::string(adapter) + "' too",
-         .where = "Lora",
-         .why =
-             "the module has one such parameter, and the second adapter would overwrite what the "
-             "first has learned",
-         .fix = "Keep the first with save_adapter and call remove_adapters, or give each adapter a "
-                "module. Adapters that are trained together name it in one AlsoTrain."});
-  }
-}
+void require_own_heads(torch::nn::Module& module, std::vector<std::string_view> const& patterns,
+                       std::string_view adapter);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/lora/heads.ipp>
+#endif

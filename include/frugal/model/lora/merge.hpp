@@ -9,7 +9,6 @@
 #include <ranges>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
@@ -19,101 +18,35 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
-#include <frugal/model/lora/nf4.hpp>
 
 namespace frugal {
 
 namespace detail {
 
-FRUGAL_INLINE std::vector<FoundAdapter> require_adapters(torch::nn::Module& module,
-                                                         std::string_view name, char const* where) {
-  std::vector<FoundAdapter> found = find_adapters(module, name);
-  if (!found.empty()) return found;
-  throw SettingsError(
-      {.what = name.empty() ? std::string("the module has no adapter")
-                            : "the module has no adapter '" + std::string(name) + "'",
-       .where = where,
-       .why = "adapt(module, Lora<...>{}) or a fit adds them",
-       .fix = "Adapt the module first, or give the name of an adapter that it has."});
-}
+std::vector<FoundAdapter> require_adapters(torch::nn::Module& module, std::string_view name,
+                                           char const* where);
 
-FRUGAL_INLINE void require_mergeable(torch::nn::Module const& root, FoundAdapter const& adapted,
-                                     std::vector<AdaptableLayer> const& layers) {
-  auto const refuse = [&](std::string why, std::string fix) {
-    throw SettingsError({.what = "the adapter of '" + adapted.layer.name + "' cannot be merged",
-                         .where = "merge",
-                         .why = std::move(why),
-                         .fix = std::move(fix)});
-  };
-  if (is_dropped(adapted.layer.weight)) {
-    bool const in_4_bits = adapted.layer.module->named_children().contains(packed_child);
-    refuse(in_4_bits ? "the layer's weight is packed in 4 bits (Base<NF4>)"
-                     : "the layer's weight is quantised",
-           "Save the adapter, and load and merge it on the base in floating point.");
-  }
-  for (AdaptableLayer const& other : layers) {
-    if (other.module == adapted.layer.module ||
-        !TensorPlaceCounts::overlap(other.weight, adapted.layer.weight)) {
-      continue;
-    }
-    refuse("'" + other.name + "' has the same weight, and would be changed",
-           "Use the module with its adapters, or give the layers a weight each.");
-  }
-  // Of modules that take no adapter, too.
-  auto const look = [&](std::string const& prefix, torch::nn::Module const& module) {
-    if (&module == adapted.layer.module.get()) return;
-    for (auto const& item : module.named_parameters(/*recurse=*/false)) {
-      if (!TensorPlaceCounts::overlap(item.value(), adapted.layer.weight)) continue;
-      refuse("'" + prefix + item.key() + "' is the same tensor, and would be changed",
-             "Use the module with its adapters, or give each a tensor of its own.");
-    }
-  };
-  look("", root);
-  for (auto const& item : root.named_modules("", /*include_self=*/false)) {
-    look(item.key() + ".", *item.value());
-  }
-}
+void require_mergeable(torch::nn::Module const& root, FoundAdapter const& adapted,
+                       std::vector<AdaptableLayer> const& layers);
 
 /// The adapter that keeps a layer's weight from before the first of its adapters was merged; null if
 /// none is.
-FRUGAL_INLINE std::shared_ptr<LoraAdapter> keeper_of(std::vector<FoundAdapter> const& all,
-                                                     AdaptableLayer const& layer) {
-  for (FoundAdapter const& each : all) {
-    if (each.layer.module == layer.module && each.adapter->kept().defined()) return each.adapter;
-  }
-  return nullptr;
-}
+std::shared_ptr<LoraAdapter> keeper_of(std::vector<FoundAdapter> const& all,
+                                       AdaptableLayer const& layer);
 
 /// StateError if a weight has other numbers than its merges made: what is kept is then of another base.
-FRUGAL_INLINE void require_merged(std::vector<FoundAdapter> const& all, char const* where) {
-  for (FoundAdapter const& each : all) {
-    if (!each.adapter->kept().defined() || is_dropped(each.layer.weight)) continue;
-    if (each.adapter->has_merged(each.layer.weight)) continue;
-    throw StateError(
-        {.what = "the weight of '" + each.layer.name + "' was changed after its adapter was merged",
-         .where = where,
-         .why = "the weight that was kept by merge is of the former one, and the adapter may be in "
-                "neither",
-         .fix = "Call remove_adapters(module), which leaves the weights as they are. Load the base "
-                "and the adapter again if it is to be used apart."});
-  }
-}
+void require_merged(std::vector<FoundAdapter> const& all, char const* where);
 
 /// One merge of a layer, and how it is undone.
 struct LayerMerge {
   std::shared_ptr<LoraAdapter> adapter, keeper;
   at::Tensor weight, before;  ///< `before`: only if other adapters were merged already
 
-  FRUGAL_INLINE void undo() const {
-    weight.copy_(before.defined() ? before : adapter->kept());
-    adapter->forget_merge();
-    if (before.defined()) keeper->note_merged(weight);
-  }
+  void undo() const;
 };
 
 }  // namespace detail
@@ -246,3 +179,7 @@ void remove_adapters(Module& module) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/lora/merge.ipp>
+#endif

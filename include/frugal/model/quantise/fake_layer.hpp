@@ -15,7 +15,6 @@
 #include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 
 namespace frugal::detail {
@@ -45,13 +44,7 @@ class FakeQuantised : public torch::nn::Module, public KeepsTypes {
 /// magnitude of the moment.
 class MovingRanges final : public FakeQuantised {
  public:
-  FRUGAL_INLINE explicit MovingRanges(double averaging)
-      : FakeQuantised("MovingRanges"),
-        averaging_(averaging),
-        least_(register_buffer("least", at::full({}, infinity))),
-        largest_(register_buffer("largest", at::full({}, -infinity))),
-        scale_(register_buffer("scale", at::ones({1}))),
-        zero_point_(register_buffer("zero_point", at::zeros({1}, at::kInt))) {}
+  explicit MovingRanges(double averaging);
 
   at::Tensor input(at::Tensor const& input) override {
     at::Tensor const yes = at::ones({1}, zero_point_.options().dtype(at::kLong));
@@ -95,14 +88,7 @@ class MovingRanges final : public FakeQuantised {
 /// Scales that the optimizer trains (LSQ): of each output of the weight, and of the input.
 class LearnedRanges final : public FakeQuantised {
  public:
-  FRUGAL_INLINE explicit LearnedRanges(at::Tensor const& weight)
-      : FakeQuantised("LearnedRanges"),
-        weight_scale_(register_parameter(
-            "weight_scale",
-            weight.detach().flatten(1).abs().amax(1).div_(127).clamp_min_(smallest))),
-        scale_(register_parameter("scale", at::ones({1}, weight.options()))),
-        zero_point_(register_parameter("zero_point", at::zeros({1}, weight.options()))),
-        begun_(register_buffer("begun", at::zeros({}, weight.options().dtype(at::kBool)))) {}
+  explicit LearnedRanges(at::Tensor const& weight);
 
   at::Tensor input(at::Tensor const& input) override {
     if (!ranged() && !(is_training() && begin(input))) return input;
@@ -146,18 +132,7 @@ class LearnedRanges final : public FakeQuantised {
     scale.variable_data().clamp_min_(smallest);
   }
   /// False for an input that has no range: the window is skipped, and what it began would stay.
-  FRUGAL_INLINE bool begin(at::Tensor const& input) {
-    if (input.numel() == 0) return false;
-    at::NoGradGuard const no_gradients;
-    auto const [least, largest] = at::aminmax(input.detach());
-    if (!std::isfinite(least.item<double>()) || !std::isfinite(largest.item<double>()))
-      return false;
-    InputGrid const grid = InputGrid::of({least.item<double>(), largest.item<double>()});
-    scale_.variable_data().fill_(grid.scale);
-    zero_point_.variable_data().fill_(static_cast<double>(grid.zero_point));
-    begun_.fill_(true);
-    return true;
-  }
+  bool begin(at::Tensor const& input);
 
   at::Tensor weight_scale_, scale_, zero_point_, begun_;
 };
@@ -184,3 +159,7 @@ class FakeLayer final : public LayerHook {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/quantise/fake_layer.ipp>
+#endif

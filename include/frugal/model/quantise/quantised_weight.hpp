@@ -6,20 +6,13 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <memory>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/model/quantise/patches.hpp>
 #include <frugal/model/quantise/ranges.hpp>
 #include <frugal/policy/precision/int8.hpp>
@@ -55,11 +48,7 @@ struct InputGrid {
   std::int64_t zero_point;
 
   /// As torch chooses it, in 0 to 255.
-  FRUGAL_INLINE static InputGrid of(Range range) {
-    auto const [scale, zero_point] = at::_choose_qparams_per_tensor(
-        at::tensor({range.low, range.high}, at::kFloat), /*reduce_range=*/false);
-    return {scale, zero_point};
-  }
+  static InputGrid of(Range range);
 };
 
 /// INT8, with a scale for each output. Its integers, and those of an input, are torch's. Products
@@ -68,15 +57,7 @@ struct InputGrid {
 class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
  public:
   /// Without a grid the scales of inputs follow their numbers.
-  FRUGAL_INLINE Int8Weight(at::Tensor const& values, at::Tensor const& scales,
-                           std::optional<InputGrid> grid)
-      : values_(register_buffer("values", values)), scales_(register_buffer("scales", scales)) {
-    if (!grid) return;
-    grid_ = register_buffer(
-        "input_grid",
-        at::tensor({grid->scale, static_cast<double>(grid->zero_point)}, at::kDouble));
-    sums_ = register_buffer("sums", values.flatten(1).sum(1, /*keepdim=*/false, at::kInt));
-  }
+  Int8Weight(at::Tensor const& values, at::Tensor const& scales, std::optional<InputGrid> grid);
 
   at::Tensor weight() const override {
     std::vector<std::int64_t> along(static_cast<std::size_t>(values_.dim()), 1);
@@ -138,27 +119,7 @@ class Int8Weight final : public QuantisedWeight, public ComputesUnseen {
   }
   at::Tensor offsets() const { return sums_.mul(input_grid().zero_point - 128); }
 
-  FRUGAL_INLINE at::Tensor convolved(LayerCall const& call) const {
-    at::Tensor const input = call.input.dim() == 3 ? call.input.unsqueeze(0) : call.input;
-    at::Tensor const images = input.reshape({input.size(0), -1}).contiguous();
-    Quantised const bytes = grid_.defined() ? on_grid(images) : Int8Format::rows(images);
-    auto const zero = static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);
-    PatchShape const shape = PatchShape::of(call, input.sizes(), values_.sizes());
-    at::Tensor const output = at::empty(
-        {input.size(0), values_.size(0), shape.out_height, shape.out_width}, images.options());
-    at::Tensor const patches = at::empty({shape.rows(), shape.positions()}, values_.options());
-    Quantised const factor{values_.flatten(1), scales_};
-    at::Tensor const less = grid_.defined() ? offsets() : at::Tensor();
-    for (std::int64_t i = 0; i < input.size(0); ++i) {
-      shape.gather(bytes.values[i].const_data_ptr<std::int8_t>(), zero,
-                   patches.data_ptr<std::int8_t>());
-      Int8Format::multiply_into(output[i].flatten(1), factor,
-                                {patches, bytes.scales[i].expand({shape.positions()}).contiguous()},
-                                {.rows = less, .columns = {}});
-    }
-    if (call.bias.defined()) output.add_(call.bias.view({-1, 1, 1}));
-    return call.input.dim() == 3 ? output.squeeze(0) : output;
-  }
+  at::Tensor convolved(LayerCall const& call) const;
 
   at::Tensor values_;  ///< [N, K], or [N, channels, height, width]
   at::Tensor scales_;  ///< [N]
@@ -178,17 +139,7 @@ class Int4Weight final : public QuantisedWeight {
   }
 
   /// As torchao's int4 weights: 16 steps from the least to the largest number of a group.
-  FRUGAL_INLINE explicit Int4Weight(at::Tensor const& weight_NK) {
-    at::Tensor const groups = weight_NK.reshape({weight_NK.size(0), -1, group});
-    at::Tensor const low = groups.amin(-1, /*keepdim=*/true);
-    at::Tensor const scale = groups.amax(-1, true).sub_(low).div_(15).clamp_min_(1e-6);
-    at::Tensor const zero = scale.mul(8).add_(low);
-    at::Tensor const steps = groups.sub(low).div_(scale).round_().clamp_(0, 15).to(at::kInt);
-    values_ = register_buffer("values", at::_convert_weight_to_int4pack_for_cpu(
-                                            steps.view(weight_NK.sizes()), /*innerKTiles=*/2));
-    scales_ = register_buffer(
-        "scales", at::cat({scale, zero}, -1).transpose(0, 1).contiguous().to(at::kBFloat16));
-  }
+  explicit Int4Weight(at::Tensor const& weight_NK);
 
   at::Tensor compute(LayerCall const& call) override {
     at::Tensor const input_MK = call.input.reshape({-1, call.input.size(-1)}).to(at::kBFloat16);
@@ -215,3 +166,7 @@ class Int4Weight final : public QuantisedWeight {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/quantise/quantised_weight.ipp>
+#endif

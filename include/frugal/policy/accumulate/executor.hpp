@@ -11,8 +11,8 @@
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run.hpp>
-#include <frugal/core/state/snapshot.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/policy/accumulate/trial.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -77,7 +77,7 @@ class SplitExecutor {
     std::int64_t found = 0;
     // The snapshot lies in host memory: a search for the device's memory must not fill it.
     std::int64_t const live = HostMeter::live();
-    Snapshot<RunState> before;
+    RunSnapshot before;
     before.take(run_, Part::tried);
     std::int64_t const held = HostMeter::live() - live;
     split.trying(true);
@@ -156,7 +156,7 @@ class SplitExecutor {
 
   Run<Context>& run_;
   Passes& passes_;
-  Snapshot<RunState> start_;
+  RunSnapshot start_;
 };
 
 }  // namespace frugal::detail

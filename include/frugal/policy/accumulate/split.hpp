@@ -9,10 +9,8 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/executor.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -32,19 +30,12 @@ struct Parts {
       : samples(batch), count(most <= 0 || batch <= most ? 1 : (batch + most - 1) / most) {}
 
   std::int64_t largest() const { return (samples + count - 1) / count; }
-  FRUGAL_INLINE std::int64_t begin(std::int64_t part) const {
-    std::int64_t const longer = samples % count;
-    return part * (samples / count) + (part < longer ? part : longer);
-  }
+  std::int64_t begin(std::int64_t part) const;
   std::int64_t size(std::int64_t part) const { return begin(part + 1) - begin(part); }
 };
 
 /// Whether a module has a BatchNorm layer that computes batch statistics. A frozen one does not.
-FRUGAL_INLINE bool trains_batch_norm(torch::nn::Module& module) {
-  bool found = false;
-  each_batch_norm(module, [&](auto& layer) { found = found || layer.is_training(); });
-  return found;
-}
+bool trains_batch_norm(torch::nn::Module& module);
 
 }  // namespace detail
 
@@ -89,7 +80,7 @@ struct Accumulate<Auto> {
   /// Largest micro-batch, in samples, at the end of the last fit; 0: batches were not split.
   std::int64_t micro_batch() const { return outcome.get() == nullptr ? samples : *outcome.get(); }
   /// One line for explain(); empty before a fit.
-  FRUGAL_INLINE std::string finding() const {
+  std::string finding() const {
     if (outcome.get() == nullptr) return {};
     if (*outcome.get() == 0) return "batches are not split";
     return "a micro-batch has at most " + std::to_string(*outcome.get()) + " samples";
@@ -187,3 +178,7 @@ class Accumulate<Auto>::State {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/accumulate/split.ipp>
+#endif

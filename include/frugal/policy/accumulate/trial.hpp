@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include <frugal/data/batch.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/labels.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
 

@@ -8,12 +8,10 @@
 
 #include <cstdint>
 #include <exception>
-#include <unordered_set>
 
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -22,21 +20,7 @@ struct ModuleBytes {
   std::int64_t all = 0;
   std::int64_t not_counted = 0;
 
-  FRUGAL_INLINE static ModuleBytes of(torch::nn::Module& module) {
-    ModuleBytes bytes;
-    std::unordered_set<c10::StorageImpl const*> seen;
-    auto const add = [&](at::Tensor const& tensor) {
-      if (!tensor.defined() || !tensor.has_storage()) return;
-      // Tied tensors, and parts of one buffer.
-      if (!seen.insert(tensor.storage().unsafeGetStorageImpl()).second) return;
-      auto const size = static_cast<std::int64_t>(tensor.storage().nbytes());
-      bytes.all += size;
-      if (!HostMeter::counts(tensor.storage().data_ptr())) bytes.not_counted += size;
-    };
-    for (at::Tensor const& tensor : module.parameters()) add(tensor);
-    for (at::Tensor const& tensor : module.buffers()) add(tensor);
-    return bytes;
-  }
+  static ModuleBytes of(torch::nn::Module& module);
 };
 
 /// Memory of the CPU's tensors, up to a limit: the module's, and allocations from here on.
@@ -97,3 +81,7 @@ bool fits(Memory& memory, double margin, Step&& step) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/auto_batch/memory.ipp>
+#endif

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,14 +13,12 @@
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/core/loop/measure.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/forward_batch.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/range.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/range.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/refused_source.hpp>
-#include <frugal/data/source.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -32,32 +29,14 @@ namespace detail {
 /// evaluation mode while the module is not, computes with those that it has.
 class [[nodiscard]] FreshStatistics {
  public:
-  FRUGAL_INLINE explicit FreshStatistics(torch::nn::Module& module) {
-    each_batch_norm(module, [&](auto& layer) {
-      if (!layer.running_mean.defined() || !layer.is_training()) return;
-      before_.push_back({&layer, layer.running_mean.clone(), layer.running_var.clone(),
-                         layer.num_batches_tracked.clone(), layer.options.momentum()});
-    });
-    each_layer([](auto& layer, Before const&) {
-      layer.reset_running_stats();
-      layer.options.momentum(std::nullopt);
-    });
-  }
+  explicit FreshStatistics(torch::nn::Module& module);
   FreshStatistics(FreshStatistics const&) = delete;
   FreshStatistics& operator=(FreshStatistics const&) = delete;
-  FRUGAL_INLINE ~FreshStatistics() {
-    each_layer([](auto& layer, Before const& each) { layer.options.momentum(each.momentum); });
-  }
+  ~FreshStatistics();
   /// Restores the previous statistics; may throw, because copying to a device may.
-  FRUGAL_INLINE void undo() {
-    each_layer([](auto& layer, Before const& each) { restore(layer, each); });
-  }
+  void undo();
   /// Restores those of layers that no pass has called: nothing is known of their inputs.
-  FRUGAL_INLINE void undo_unseen() {
-    each_layer([](auto& layer, Before const& each) {
-      if (layer.num_batches_tracked.template item<std::int64_t>() == 0) restore(layer, each);
-    });
-  }
+  void undo_unseen();
   bool empty() const { return before_.empty(); }
 
  private:
@@ -129,3 +108,7 @@ void update_batch_norm(Module& module, Data&& data, Pass&& pass = {}) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/average/batch_norm.ipp>
+#endif

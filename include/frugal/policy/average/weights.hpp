@@ -13,9 +13,7 @@
 
 #include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
 
 namespace frugal {
 
@@ -58,29 +56,15 @@ struct AveragedWeights {
   }
 
  private:
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::string why) {
-    throw StateError({.what = "the averaged weights do not fit the module",
-                      .where = "AveragedWeights::copy_into",
-                      .why = std::move(why),
-                      .fix = "Give a module with the layers of the trained one."});
-  }
+  [[noreturn]] static void refuse(std::string why);
 };
 
 namespace detail {
 
 /// The type in which a parameter is averaged; Undefined if it has no mean of its own type. In 16 bits
 /// what a step adds to an average is less than half of its last bit, and lost.
-FRUGAL_INLINE at::ScalarType type_of_average(at::Tensor const& parameter) {
-  at::ScalarType const type = parameter.scalar_type();
-  if (parameter.is_complex()) return type == at::kComplexHalf ? at::kComplexFloat : type;
-  if (!parameter.is_floating_point()) return at::ScalarType::Undefined;
-  return at::isReducedFloatingType(type) ? at::kFloat : type;
-}
-FRUGAL_INLINE std::uint64_t bytes_of_average(at::Tensor const& parameter) {
-  at::ScalarType const type = type_of_average(parameter);
-  if (type == at::ScalarType::Undefined) return 0;
-  return static_cast<std::uint64_t>(parameter.numel()) * c10::elementSize(type);
-}
+at::ScalarType type_of_average(at::Tensor const& parameter);
+std::uint64_t bytes_of_average(at::Tensor const& parameter);
 
 /// Swaps the memory of parameters with that of other tensors, and back, without copying. A graph
 /// that has saved the parameters still runs backward afterwards: neither their values nor their
@@ -97,12 +81,7 @@ class [[nodiscard]] Lent {
   }
 
   /// Separate from the constructor, so that a failure half-way is undone.
-  FRUGAL_INLINE void lend(std::vector<at::Tensor> const& others) {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      own_.push_back(parameters_[i].detach());
-      parameters_[i].set_data(others[i]);
-    }
-  }
+  void lend(std::vector<at::Tensor> const& others);
 
  private:
   std::vector<at::Tensor> const& parameters_;
@@ -111,3 +90,7 @@ class [[nodiscard]] Lent {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/average/weights.ipp>
+#endif

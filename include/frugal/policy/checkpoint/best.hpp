@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,7 +10,6 @@
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/state/state_reader.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -22,68 +20,22 @@ class BestSoFar {
   explicit BestSoFar(std::vector<BestBy> metrics) : metrics_(std::move(metrics)) {}
 
   /// Whether a metric is better than ever before. A NaN never is.
-  FRUGAL_INLINE bool look(Metrics const& measured) {
-    bool improved = false;
-    for (BestBy const& best : metrics_) {
-      double const value = measured[best.metric];
-      if (std::isnan(value)) continue;
-      auto const [known, first] = values_.try_emplace(best.metric, value);
-      bool const better = best.highest ? value > known->second : value < known->second;
-      if (!first && !better) continue;
-      known->second = value;
-      improved = improved_ = true;
-    }
-    return improved;
-  }
+  bool look(Metrics const& measured);
 
   /// Was one, and no save since?
   bool improved() const { return improved_; }
 
   /// A save of this moment begins, and has the weights of the last improvement.
-  FRUGAL_INLINE void begin_save() {
-    improved_ = false;
-    writing_ = values_;
-    is_writing_ = true;
-  }
+  void begin_save();
   /// That save is on disk.
-  FRUGAL_INLINE void saved() {
-    if (is_writing_) saved_ = std::exchange(writing_, {});
-    is_writing_ = false;
-  }
+  void saved();
   /// That save has failed: a value that no file has is no best one, since later validations that
   /// beat all files are to be saved.
-  FRUGAL_INLINE void not_saved() {
-    if (!is_writing_) return;
-    for (auto const& [metric, value] : writing_) {
-      auto const known = values_.find(metric);
-      if (known == values_.end() || known->second != value) continue;  // improved since
-      if (auto const on_disk = saved_.find(metric); on_disk != saved_.end()) {
-        known->second = on_disk->second;
-      } else {
-        values_.erase(known);
-      }
-    }
-    writing_.clear();
-    is_writing_ = false;
-  }
+  void not_saved();
 
   /// After a resume: the best values are those of the checkpoints on disk, given by their metrics. A
   /// fork has none of the run before it, and a run that has gone back may have lost its best one.
-  FRUGAL_INLINE void reset_to(std::vector<std::map<std::string, double>> const& on_disk) {
-    values_.clear();
-    for (BestBy const& best : metrics_) {
-      for (auto const& metrics : on_disk) {
-        auto const found = metrics.find(best.metric);
-        if (found == metrics.end() || std::isnan(found->second)) continue;
-        auto const [known, first] = values_.try_emplace(best.metric, found->second);
-        if (!first) {
-          known->second = best.highest ? std::max(known->second, found->second)
-                                       : std::min(known->second, found->second);
-        }
-      }
-    }
-    saved_ = values_;
-  }
+  void reset_to(std::vector<std::map<std::string, double>> const& on_disk);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -116,3 +68,7 @@ class BestSoFar {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/best.ipp>
+#endif

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/Parallel.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include <frugal/core/run/run_state.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -17,44 +14,13 @@ namespace frugal::detail {
 using Environment = std::map<std::string, std::uint64_t>;
 
 /// Call it in the training thread: OpenMP has a thread count for each.
-FRUGAL_INLINE Environment environment_of(RunState const& run) {
-  Environment all;
-  all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
-  all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
-  if (run.horizon.steps_per_epoch) all["steps_per_epoch"] = *run.horizon.steps_per_epoch;
-  if (run.horizon.samples_per_epoch) all["samples_per_epoch"] = *run.horizon.samples_per_epoch;
-  return all;
-}
+Environment environment_of(RunState const& run);
 
 /// Reports each difference that matters. A source may not know how long an epoch is.
-FRUGAL_INLINE void compare_environments(RunState& run, Environment const& saved) {
-  Environment const here = environment_of(run);
-  auto const differs = [&](char const* name) {
-    auto const there = saved.find(name);
-    auto const now = here.find(name);
-    return there != saved.end() && now != here.end() && there->second != now->second;
-  };
-  auto const both = [&](char const* name, std::string const& unit) {
-    return std::to_string(saved.at(name)) + unit + " and continues with " +
-           std::to_string(here.at(name));
-  };
-  if (differs("threads")) {
-    run.warn("the checkpoint was made with " + both("threads", " threads") +
-             ": sums over threads may differ in their last bits; at::set_num_threads or "
-             "OMP_NUM_THREADS gives it the former number");
-  }
-  if (differs("interop_threads")) {
-    run.warn("the checkpoint was made with " +
-             both("interop_threads", " threads between operators") +
-             ": parallel tasks of a module (at::launch) may end in another order");
-  }
-  if (differs("samples_per_epoch")) {
-    run.warn("the checkpoint was made with " + both("samples_per_epoch", " samples in an epoch") +
-             ": the training data has changed, and so has its order");
-  } else if (differs("steps_per_epoch")) {
-    run.warn("the checkpoint was made with " + both("steps_per_epoch", " steps in an epoch") +
-             ": its batches or the training data have changed, and so has their order");
-  }
-}
+void compare_environments(RunState& run, Environment const& saved);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/environment.ipp>
+#endif

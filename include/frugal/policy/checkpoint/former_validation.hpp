@@ -7,17 +7,10 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/mapped_file.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/core/compose/watching.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/changed_data.hpp>
-#include <frugal/policy/checkpoint/state_file.hpp>
-#include <frugal/policy/checkpoint/weights.hpp>
 
 // A metric on some validation data says nothing of one on others: they are not compared.
 namespace frugal::detail {
@@ -26,63 +19,25 @@ namespace frugal::detail {
 using ValidationTexts = std::map<std::string, std::string, std::less<>>;
 
 /// Those among the texts of DataIdentity.
-FRUGAL_INLINE ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
-  ValidationTexts all;
-  for (auto const& [name, text] : data) {
-    if (auto const source = validation_source(name)) all.emplace(*source, text);
-  }
-  return all;
-}
+ValidationTexts validation_texts(std::map<std::string, std::string> const& data);
 
 /// The sources that both have, with different data.
-FRUGAL_INLINE std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
-                                                                 ValidationTexts const& there) {
-  std::set<std::string, std::less<>> changed;
-  for (auto const& [source, text] : there) {
-    auto const now = here.find(source);
-    if (now != here.end() && now->second != text) changed.insert(source);
-  }
-  return changed;
-}
+std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
+                                                   ValidationTexts const& there);
 
 /// The validation data that a checkpoint has noted. None if its state cannot be read: a resume
 /// verifies it.
-FRUGAL_INLINE ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
-  if (!has_file(checkpoint, StateFile::file_name)) return {};
-  try {
-    auto const path = checkpoint.folder / StateFile::file_name;
-    MappedFile const file(path);
-    auto const bytes = file.bytes();
-    return validation_texts(
-        StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path).data);
-  } catch (StoreError const&) {
-    return {};
-  }
-}
+ValidationTexts validation_of(SavedCheckpoint const& checkpoint);
 
 /// Which metrics of a run's checkpoints were measured on other validation data than the run has now.
 class FormerValidation {
  public:
   FormerValidation() = default;
-  FRUGAL_INLINE FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
-                                 std::map<std::string, std::string> const& data) {
-    ValidationTexts const here = validation_texts(data);
-    if (here.empty()) return;
-    for (SavedCheckpoint const& each : checkpoints) {
-      if (each.manifest.metrics.empty()) continue;
-      auto changed = changed_sources(here, validation_of(each));
-      if (!changed.empty()) by_serial_.emplace(each.manifest.serial, std::move(changed));
-    }
-  }
+  FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
+                   std::map<std::string, std::string> const& data);
 
   /// Takes them from a checkpoint, which then does not count among the best.
-  FRUGAL_INLINE void take_from(SavedCheckpoint& checkpoint) const {
-    auto const found = by_serial_.find(checkpoint.manifest.serial);
-    if (found == by_serial_.end()) return;
-    std::erase_if(checkpoint.manifest.metrics, [&](auto const& metric) {
-      return found->second.contains(source_of(metric.first));
-    });
-  }
+  void take_from(SavedCheckpoint& checkpoint) const;
 
  private:
   std::map<std::uint64_t, std::set<std::string, std::less<>>> by_serial_;
@@ -90,18 +45,10 @@ class FormerValidation {
 
 /// Removes the checkpoints whose `metric` was measured on other data than that of the newest which
 /// has it. All have the metric; newest first.
-FRUGAL_INLINE void erase_former(std::vector<SavedCheckpoint>& checkpoints,
-                                std::string_view metric) {
-  if (checkpoints.size() < 2) return;
-  std::string const source(source_of(metric));
-  std::string newest;
-  std::erase_if(checkpoints, [&](SavedCheckpoint const& each) {
-    ValidationTexts const texts = validation_of(each);
-    auto const text = texts.find(source);
-    if (text == texts.end()) return false;
-    if (newest.empty()) newest = text->second;
-    return text->second != newest;
-  });
-}
+void erase_former(std::vector<SavedCheckpoint>& checkpoints, std::string_view metric);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/former_validation.ipp>
+#endif

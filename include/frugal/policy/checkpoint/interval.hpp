@@ -11,7 +11,6 @@
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/checkpoint/checkpoint_interval.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -25,13 +24,7 @@ struct SaveCost {
 ///
 /// Without a lifetime of the machine, as short as keeps the stalls under `share` of the time. A
 /// thread that writes gets at most a tenth of the time: it takes cores and the disk from the step.
-FRUGAL_INLINE double automatic_interval(SaveCost cost, double share,
-                                        std::optional<double> lifetime) {
-  double const least = std::max(cost.write * 10, 1.0);
-  double const wanted =
-      lifetime ? plan::daly_interval(cost.stall, *lifetime) : cost.stall * (1 - share) / share;
-  return std::max(wanted, least);
-}
+double automatic_interval(SaveCost cost, double share, std::optional<double> lifetime);
 
 /// When the next checkpoint is due, after an optimizer step or at the end of an epoch.
 ///
@@ -139,3 +132,7 @@ class Interval {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/interval.ipp>
+#endif

@@ -9,17 +9,12 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/formats.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
@@ -152,25 +147,8 @@ void add_to(Retention& retention) {
 }
 
 /// SettingsError for a Checkpoint that cannot work.
-FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, double share,
-                                               std::optional<double> machine_lifetime) {
-  auto const fail = [](std::string what, std::string where, std::string fix) {
-    throw SettingsError(
-        {.what = std::move(what), .where = std::move(where), .why = "", .fix = std::move(fix)});
-  };
-  if (settings.run_dir.empty()) {
-    fail("Checkpoint has nowhere to write", "Settings::run_dir",
-         "Set Settings::run_dir to a folder.");
-  }
-  if (!(share > 0 && share < 1)) {
-    fail("the fraction of time for checkpoints is " + detail::general(share, 6),
-         "Checkpoint::share", "Give a number between 0 and 1, such as 0.035.");
-  }
-  if (machine_lifetime && !(*machine_lifetime > 0)) {
-    fail("a machine's lifetime is " + std::to_string(*machine_lifetime),
-         "Checkpoint::machine_lifetime", "Give seconds, more than 0.");
-  }
-}
+void require_checkpoint_settings(Settings const& settings, double share,
+                                 std::optional<double> machine_lifetime);
 
 template <class O, class Sentence>
 struct watches_of_option {
@@ -234,3 +212,7 @@ struct CheckpointOptions {
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/options.ipp>
+#endif

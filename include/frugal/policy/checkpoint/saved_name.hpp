@@ -18,7 +18,6 @@
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -150,13 +149,7 @@ template <class P>
   requires(P::kind::slot)
 inline constexpr SlotName slot_name_of<P> = {P::kind::name, &saved_name<P>};
 
-FRUGAL_INLINE Slots slots_from(std::span<SlotName const> policies) {
-  Slots slots;
-  for (SlotName const& each : policies) {
-    if (each.name != nullptr) slots.emplace(each.kind, each.name());
-  }
-  return slots;
-}
+Slots slots_from(std::span<SlotName const> policies);
 
 /// Another policy in a slot makes another run; of observers only the persisted state is compared.
 template <class... Ps>
@@ -166,3 +159,7 @@ Slots slots_of(list<Ps...>) {
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/saved_name.ipp>
+#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -10,7 +9,6 @@
 #include <utility>
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -23,69 +21,22 @@ class BackgroundWriter {
   }
   BackgroundWriter(BackgroundWriter const&) = delete;
   BackgroundWriter& operator=(BackgroundWriter const&) = delete;
-  FRUGAL_INLINE ~BackgroundWriter() {
-    {
-      std::unique_lock lock(mutex_);
-      idle_.wait(lock, [&] { return !job_; });
-      ended_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
+  ~BackgroundWriter();
 
   /// Waits until the last job is done, then begins this one. Returns at once.
-  FRUGAL_INLINE void submit(std::function<void()> job) {
-    {
-      std::unique_lock lock(mutex_);
-      idle_.wait(lock, [&] { return !job_; });
-      job_ = std::move(job);
-    }
-    wake_.notify_one();
-  }
+  void submit(std::function<void()> job);
 
   /// Waits until the last job is done.
-  FRUGAL_INLINE void wait() {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return !job_; });
-  }
+  void wait();
 
   /// The exception of the last job, once; null without one.
-  FRUGAL_INLINE std::exception_ptr take_failure() {
-    std::scoped_lock const lock(mutex_);
-    return std::exchange(failure_, nullptr);
-  }
+  std::exception_ptr take_failure();
 
   /// Seconds that the last job took.
-  FRUGAL_INLINE double seconds() const {
-    std::scoped_lock const lock(mutex_);
-    return seconds_;
-  }
+  double seconds() const;
 
  private:
-  FRUGAL_INLINE void run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [&] { return job_ || ended_; });
-      if (!job_) return;
-      lock.unlock();
-      auto const start = std::chrono::steady_clock::now();
-      std::exception_ptr failure;
-      try {
-        job_();
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      std::chrono::duration<double> const spent = std::chrono::steady_clock::now() - start;
-      lock.lock();
-      job_ = nullptr;
-      seconds_ = spent.count();
-      if (failure) {
-        failure_ = std::move(failure);
-        on_failure_();
-      }
-      idle_.notify_all();
-    }
-  }
+  void run();
 
   std::function<void()> on_failure_;
   mutable std::mutex mutex_;
@@ -99,3 +50,7 @@ class BackgroundWriter {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/checkpoint/writer.ipp>
+#endif

@@ -5,7 +5,6 @@
 #include <ATen/core/DimVector.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,8 +14,9 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
@@ -25,12 +25,7 @@ namespace detail {
 
 /// L2 norms over the inputs of each output unit: over the rows of a matrix, the filters of a
 /// convolution, all of a scalar or vector. Shape [N, 1, ...] or [].
-FRUGAL_INLINE at::Tensor unit_norms(at::Tensor const& tensor) {
-  if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor, 2);
-  at::DimVector inputs;
-  for (std::int64_t d = 1; d < tensor.dim(); ++d) inputs.push_back(d);
-  return at::linalg_vector_norm(tensor, 2, at::IntArrayRef(inputs), /*keepdim=*/true);
-}
+at::Tensor unit_norms(at::Tensor const& tensor);
 
 }  // namespace detail
 
@@ -113,3 +108,7 @@ struct ClipAdaptive {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/clip/adaptive.ipp>
+#endif

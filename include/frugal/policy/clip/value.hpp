@@ -10,6 +10,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/rational.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

@@ -16,7 +16,7 @@
 #include <frugal/core/libtorch/staging.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/run_state.hpp>
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 
 namespace frugal::detail {
 

@@ -9,7 +9,7 @@
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
 

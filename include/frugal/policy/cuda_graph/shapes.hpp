@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 
 namespace frugal::detail {
 

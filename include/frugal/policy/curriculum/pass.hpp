@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <frugal/core/compose/diagnostic.hpp>
-#include <frugal/data/data_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/permutation.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 

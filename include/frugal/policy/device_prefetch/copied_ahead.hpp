@@ -13,9 +13,9 @@
 
 #include <frugal/core/libtorch/side_stream.hpp>
 #include <frugal/core/libtorch/staging.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/source.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/wrapped_source.hpp>
 
 namespace frugal {

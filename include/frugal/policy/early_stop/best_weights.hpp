@@ -7,12 +7,10 @@
 #include <cstdint>
 #include <string>
 
+#include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/core/state/snapshot.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -20,35 +18,20 @@ namespace frugal::detail {
 class BestWeights {
  public:
   /// Of a run whose processes have parts of the weights.
-  [[noreturn]] FRUGAL_INLINE static void refuse_parts() {
-    throw SettingsError(
-        {.what = "the best weights cannot be kept in memory",
-         .where = "EarlyStop",
-         .why = "each process has its part of the weights alone",
-         .fix = "Take Params out of Shard<States, Grads, Params>, or RestoreBest out of "
-                "EarlyStop: with Checkpoint<KeepBest<...>> the best are in a file."});
-  }
+  [[noreturn]] static void refuse_parts();
 
   bool empty() const { return empty_; }
   /// The watched metric of that validation.
   double value() const { return value_; }
 
   /// Copies the module's tensors. A second call reuses the memory.
-  FRUGAL_INLINE void take(RunState& run, double value) {
-    kept_.take(run, Part::module);
-    value_ = value;
-    step_ = run.counters.step;
-    empty_ = false;
-  }
+  void take(RunState& run, double value);
 
   /// They were the best on other validation data.
   void forget() { empty_ = true; }
 
   /// Restores them into the module, on its current device; the report names their step.
-  FRUGAL_INLINE void restore(RunState& run) {
-    kept_.restore(run, Part::module);
-    run.restored_step = step_;
-  }
+  void restore(RunState& run);
 
   /// By the names of parameters and buffers, in a scope that a recipe may lack. Not in a snapshot:
   /// after a Rollback the best validation is still the best. Not moved to another device: the copy
@@ -84,10 +67,14 @@ class BestWeights {
   }
 
  private:
-  Snapshot<RunState> kept_;
+  RunSnapshot kept_;
   double value_ = 0;
   std::uint64_t step_ = 0;
   bool empty_ = true;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/early_stop/best_weights.ipp>
+#endif

@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include <concepts>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -13,11 +12,9 @@
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/fields.hpp>
-#include <frugal/data/labels.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/labels.hpp>
 #include <frugal/policy/importance/pass.hpp>
 #include <frugal/policy/importance/table.hpp>
 
@@ -33,25 +30,9 @@ namespace detail {
 
 /// The means [B] of values [B, ...] over what each sample has of them; where `counts` [B, ...] is
 /// given, over those at which it is true. A sample without any has 0.
-FRUGAL_INLINE at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& counts = {}) {
-  if (values.dim() <= 1) return values;
-  if (!counts.defined()) return values.flatten(1).mean(1);
-  at::Tensor mask = counts;
-  while (mask.dim() < values.dim()) mask = mask.unsqueeze(-1);
-  mask = mask.expand_as(values).flatten(1);
-  at::Tensor const sums = at::where(mask, values.flatten(1), at::Scalar(0)).sum(1);
-  return sums / mask.sum(1).clamp_min(1);
-}
+at::Tensor means_of_samples(at::Tensor const& values, at::Tensor const& counts = {});
 
-[[noreturn]] FRUGAL_INLINE void refuse_class_weights() {
-  throw SettingsError({.what = "Importance cannot estimate a mean over class weights",
-                       .where = "CrossEntropy::class_weights",
-                       .why =
-                           "it weighs samples by how they were drawn, and such a mean divides by "
-                           "the weights of a batch's labels",
-                       .fix = "Remove the class weights, or write an objective with a member "
-                              "sample_losses that multiplies by them."});
-}
+[[noreturn]] void refuse_class_weights();
 
 }  // namespace detail
 
@@ -130,3 +111,7 @@ struct ImportanceObjective {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/importance/objective.ipp>
+#endif

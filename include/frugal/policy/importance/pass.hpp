@@ -8,18 +8,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
-#include <frugal/data/sample_set.hpp>
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/source.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/importance/table.hpp>
 #include <frugal/policy/kinds.hpp>
 
@@ -68,11 +65,7 @@ class ImportancePass {
     if (!table_->has_begun()) table_->begin(0);  // as for a cursor that was never set
   }
 
-  FRUGAL_INLINE void seek(Cursor const& cursor) {
-    pass_.seek(cursor);
-    cursor_ = cursor;
-    table_->begin(cursor.epoch);
-  }
+  void seek(Cursor const& cursor);
   Slice advance() { return pass_.advance(); }
 
   template <class Int>
@@ -89,16 +82,10 @@ class ImportancePass {
   std::uint64_t samples() const { return pass_.samples(); }
   std::uint64_t batches() const { return pass_.batches(); }
 
-  FRUGAL_INLINE void identify(DataIdentity& to) const {
-    pass_.identify(to, "ImportancePass", true);
-    to.add("uniform", detail::fixed(table_->uniform(), 6));
-  }
+  void identify(DataIdentity& to) const;
 
  private:
-  FRUGAL_INLINE static LoaderOptions unshuffled(LoaderOptions loading) {
-    loading.shuffle = false;
-    return loading;
-  }
+  static LoaderOptions unshuffled(LoaderOptions loading);
 
   Pass pass_;
   LoaderOptions loading_;
@@ -152,3 +139,7 @@ struct CollateByImportance {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/importance/pass.ipp>
+#endif

@@ -5,7 +5,6 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
@@ -48,7 +47,7 @@ struct Optimize<Adagrad> {
   static std::size_t moment_count() { return 1; }
   static std::string moment_name(std::size_t) { return "sum"; }
   double initial(std::size_t) const { return initial_accumulator; }
-  FRUGAL_INLINE void check() const {
+  void check() const {
     detail::require_learning_rate(lr, "Optimize<Adagrad>");
     detail::require_at_least_zero("lr_decay", lr_decay, "Optimize<Adagrad>");
     detail::require_at_least_zero("weight_decay", weight_decay, "Optimize<Adagrad>");

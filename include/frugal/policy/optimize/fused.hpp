@@ -3,16 +3,15 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/optimize/fused_bucket.hpp>
 #include <frugal/policy/optimize/group_settings.hpp>
 #include <frugal/policy/optimize/rate_schedules.hpp>
@@ -21,33 +20,12 @@ namespace frugal::detail {
 
 /// SettingsError for a parameter with gaps: the kernels would overwrite what lies between its
 /// elements.
-FRUGAL_INLINE void require_dense(std::string const& name, at::Tensor const& parameter) {
-  if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
-  throw SettingsError({.what = "parameter '" + name + "' is not contiguous in memory",
-                       .where = "Optimize",
-                       .why = "a fused kernel reads a parameter's memory from end to end",
-                       .fix = "Register a copy: parameter.contiguous(), or clone()."});
-}
+void require_dense(std::string const& name, at::Tensor const& parameter);
 
 /// Which parameters one kernel call updates: those of equal settings, on one device, of one dtype.
 /// In the order in which each list has its first.
-FRUGAL_INLINE std::vector<std::vector<std::size_t>> buckets_of(
-    Parameters const& parameters, std::vector<ParameterSettings> const& settings) {
-  std::vector<std::vector<std::size_t>> buckets;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    at::Tensor const& parameter = parameters.tensors[i];
-    require_dense(parameters.names[i], parameter);
-    auto const takes = [&](std::vector<std::size_t> const& bucket) {
-      at::Tensor const& first = parameters.tensors[bucket.front()];
-      return settings[i].same_update(settings[bucket.front()]) &&
-             parameter.device() == first.device() && parameter.scalar_type() == first.scalar_type();
-    };
-    auto bucket = std::find_if(buckets.begin(), buckets.end(), takes);
-    if (bucket == buckets.end()) bucket = buckets.emplace(bucket);
-    bucket->push_back(i);
-  }
-  return buckets;
-}
+std::vector<std::vector<std::size_t>> buckets_of(Parameters const& parameters,
+                                                 std::vector<ParameterSettings> const& settings);
 
 /// The settings of a policy that groups may change.
 template <class Rule>
@@ -189,3 +167,7 @@ class FusedState {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/optimize/fused.ipp>
+#endif

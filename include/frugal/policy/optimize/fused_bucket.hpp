@@ -13,8 +13,6 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/optimize/fused_step.hpp>
 #include <frugal/policy/optimize/step_counters.hpp>
 
@@ -26,18 +24,11 @@ namespace frugal::detail {
 /// same layout.
 class FusedBucket {
  public:
-  FRUGAL_INLINE FusedBucket(double lr, double weight_decay, std::size_t moments)
-      : lr_(lr), weight_decay_(weight_decay), moments_(moments) {}
+  FusedBucket(double lr, double weight_decay, std::size_t moments);
 
   /// `part`: of which parameter `parameter` is a part, unless it is whole.
-  FRUGAL_INLINE void add(std::string name, at::Tensor const& parameter,
-                         std::optional<TensorPart> part = std::nullopt) {
-    names_.push_back(std::move(name));
-    parameters_.push_back(parameter);
-    parts_.push_back(std::move(part));
-    counters_.add(parameter);
-    for (auto& moment : moments_) moment.emplace_back();
-  }
+  void add(std::string name, at::Tensor const& parameter,
+           std::optional<TensorPart> part = std::nullopt);
 
   /// One kernel call; two if only some parameters make their first step (SGD), or if only the
   /// device knows that. With a tensor as factor, no host number enters the call, so that the step
@@ -105,32 +96,12 @@ class FusedBucket {
   double scaled_rate(double factor) const { return lr_ * factor; }
   /// CUDA's kernels take a float rate, the CPU's a double. Writes to a persistent tensor: one
   /// kernel that multiplies and rounds.
-  FRUGAL_INLINE at::Tensor const& scaled_rate(at::Tensor const& factor) {
-    if (!rate_.defined()) {
-      rate_ = at::empty({}, factor.options().dtype(factor.is_cpu() ? at::kDouble : at::kFloat));
-    }
-    return at::mul_out(rate_, factor, at::scalar_tensor(lr_, at::kDouble));
-  }
+  at::Tensor const& scaled_rate(at::Tensor const& factor);
 
-  FRUGAL_INLINE static at::Tensor unfilled_like(at::Tensor const& parameter) {
-    return at::empty_like(parameter, at::TensorOptions().requires_grad(false),
-                          at::MemoryFormat::Preserve);
-  }
+  static at::Tensor unfilled_like(at::Tensor const& parameter);
 
   // Collects the gradients of parameters that have one, and detects whether these changed.
-  FRUGAL_INLINE void gather() {
-    gradients_.clear();
-    changed_ = false;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      at::Tensor const& gradient = parameters_[i].grad();
-      if (!gradient.defined()) continue;
-      changed_ = changed_ || at >= active_ || chosen_[at] != i;
-      ++at;
-      gradients_.push_back(gradient);
-    }
-    changed_ = changed_ || at != active_;
-  }
+  void gather();
 
   template <class Rule>
   std::vector<double> initial_values(Rule const& rule) const {
@@ -139,45 +110,10 @@ class FusedBucket {
     return values;
   }
 
-  FRUGAL_INLINE void regroup(std::vector<double> const& initial, bool whole) {
-    active_ = 0;  // until all of it is done: waiting for a device may throw
-    chosen_.clear();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (whole || parameters_[i].grad().defined()) chosen_.push_back(i);
-    }
-    moved_ = true;
-    counters_.choose(chosen_);
-    lists_ = {
-        .parameters = {}, .moments = {moments_.size(), std::vector<at::Tensor>{}}, .steps = {}};
-    for (std::size_t const i : chosen_) {
-      if (parameters_[i].grad().layout() != at::kStrided) refuse_sparse(i);
-      lists_.parameters.push_back(parameters_[i]);
-      lists_.steps.push_back(counters_[i]);
-      for (std::size_t m = 0; m < moments_.size(); ++m) {
-        if (!moments_[m][i].defined()) {
-          moments_[m][i] =
-              at::full_like(parameters_[i], initial[m], at::TensorOptions().requires_grad(false),
-                            at::MemoryFormat::Preserve);
-        }
-        lists_.moments[m].push_back(moments_[m][i]);
-      }
-    }
-    active_ = chosen_.size();
-  }
+  void regroup(std::vector<double> const& initial, bool whole);
 
   /// Gradients in their parameters' layout: unchanged if they have it, which autograd ensures.
-  FRUGAL_INLINE std::vector<at::Tensor> const& as_the_parameters(
-      std::vector<at::Tensor> const& gradients) {
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      at::Tensor const& like = lists_.parameters[i];
-      if (gradients[i].strides() == like.strides()) continue;
-      if (aligned_.empty()) aligned_ = gradients;
-      aligned_[i] =
-          at::empty_like(like, at::TensorOptions().requires_grad(false), at::MemoryFormat::Preserve)
-              .copy_(gradients[i]);
-    }
-    return aligned_.empty() ? gradients : aligned_;
-  }
+  std::vector<at::Tensor> const& as_the_parameters(std::vector<at::Tensor> const& gradients);
 
   /// Makes a step if an overflow may have undone one that the host counted as the first. Both
   /// kernels are called for each counter's parameters, and a flag on the device disables one of
@@ -213,13 +149,7 @@ class FusedBucket {
     rule.apply(FusedStep<Rate>{some, gradients, step.lr, weight_decay_, first, overflow});
   }
 
-  [[noreturn]] FRUGAL_INLINE void refuse_sparse(std::size_t i) const {
-    throw SettingsError({.what = "parameter '" + names_[i] + "' has a sparse gradient",
-                         .where = "Optimize",
-                         .why = "the fused kernels take dense gradients",
-                         .fix = "Build the embedding with sparse(false), or use Optimize<Any> "
-                                "with torch::optim::SGD or Adagrad."});
-  }
+  [[noreturn]] void refuse_sparse(std::size_t i) const;
 
   double lr_;
   double weight_decay_;
@@ -240,3 +170,7 @@ class FusedBucket {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/optimize/fused_bucket.ipp>
+#endif

@@ -1,52 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/ATen.h>
-
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/state/tensor_places.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal::detail {
 
-FRUGAL_INLINE void require_at_least_zero(char const* name, double value, std::string const& where) {
-  if (value >= 0) return;  // also refuses NaN
-  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
-                       .where = where,
-                       .why = "it cannot be negative or NaN",
-                       .fix = "Give 0 or more."});
-}
-FRUGAL_INLINE void require_learning_rate(double value, std::string const& where,
-                                         char const* name = "lr") {
-  if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
-  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
-                       .where = where,
-                       .why = "a learning rate must be finite and 0 or more",
-                       .fix = "Give a finite number, such as 1e-3."});
-}
-FRUGAL_INLINE void require_fraction(char const* name, double value, std::string const& where) {
-  if (value >= 0 && value < 1) return;
-  throw SettingsError({.what = std::string(name) + " is " + detail::general(value, 6),
-                       .where = where,
-                       .why = "it is a decay rate",
-                       .fix = "Give a number from 0 up to, but not including, 1."});
-}
+void require_at_least_zero(char const* name, double value, std::string const& where);
+void require_learning_rate(double value, std::string const& where, char const* name = "lr");
+void require_fraction(char const* name, double value, std::string const& where);
 
 /// The settings of one parameter; nothing: the optimizer has no such setting.
 struct ParameterSettings {
@@ -55,12 +27,7 @@ struct ParameterSettings {
   std::size_t rate = 0;                  ///< place in GroupSettings::rates
 
   /// Whether one kernel call can update both parameters.
-  FRUGAL_INLINE bool same_update(ParameterSettings const& other) const {
-    auto const all = [](ParameterSettings const& of) {
-      return std::tie(of.lr, of.weight_decay, of.beta1, of.beta2, of.momentum, of.schedules);
-    };
-    return all(*this) == all(other);
-  }
+  bool same_update(ParameterSettings const& other) const;
 };
 
 /// A setting of which a parameter can have one value.
@@ -88,35 +55,13 @@ struct GroupSettings {
 class GroupResolver {
  public:
   /// `usual` is what the optimizer gives a parameter that no group selects.
-  FRUGAL_INLINE GroupResolver(std::vector<ParameterGroup> const& groups,
-                              Parameters const& parameters, ParameterSettings usual)
-      : groups_(groups),
-        parameters_(parameters),
-        usual_(std::move(usual)),
-        own_(parameters.size()),
-        factors_(parameters.size()),
-        rate_rules_(parameters.size()) {
-    for (auto& each : value_from_) each.resize(parameters.size());
-  }
+  GroupResolver(std::vector<ParameterGroup> const& groups, Parameters const& parameters,
+                ParameterSettings usual);
 
   /// SettingsError for a group that selects nothing, which is usually a misspelt name, for two
   /// groups that give a parameter two values of a setting, and for settings that are out of range
   /// or that the optimizer does not have.
-  FRUGAL_INLINE GroupSettings resolve() {
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      require_in_range(g);
-      require_known(g);
-      apply(g);
-    }
-    for (std::size_t i = 0; i < own_.size(); ++i) {
-      for (OneValue const& each : one_values) {
-        if (!(own_[i].*each.to)) own_[i].*each.to = usual_.*each.to;
-      }
-      *own_[i].lr *= factors_[i].lr;
-      *own_[i].weight_decay *= factors_[i].weight_decay;
-    }
-    return with_rates();
-  }
+  GroupSettings resolve();
 
  private:
   /// The groups that change a parameter's rate, and what each calls it.
@@ -124,124 +69,23 @@ class GroupResolver {
 
   static std::string where(std::size_t g) { return "Optimize::groups[" + std::to_string(g) + "]"; }
 
-  FRUGAL_INLINE void require_in_range(std::size_t g) const {
-    ParameterGroup const& group = groups_[g];
-    std::string const at = where(g);
-    require_learning_rate(group.lr.value_or(0), at);
-    require_learning_rate(group.lr_factor.value_or(0), at, "lr_factor");
-    require_at_least_zero("weight_decay", group.weight_decay.value_or(0), at);
-    require_at_least_zero("weight_decay_factor", group.weight_decay_factor.value_or(0), at);
-    require_fraction("beta1", group.beta1.value_or(0), at);
-    require_fraction("beta2", group.beta2.value_or(0), at);
-    require_at_least_zero("momentum", group.momentum.value_or(0), at);
-  }
+  void require_in_range(std::size_t g) const;
 
-  FRUGAL_INLINE void require_known(std::size_t g) const {
-    for (OneValue const& each : one_values) {
-      if (!(groups_[g].*each.in) || usual_.*each.to) continue;
-      throw SettingsError({.what = "parameter group '" + groups_[g].name + "' sets " + each.name,
-                           .where = where(g),
-                           .why = "this optimizer has none",
-                           .fix = "Set beta1 and beta2 for Adam and AdamW, and momentum for SGD."});
-    }
-  }
+  void require_known(std::size_t g) const;
 
-  FRUGAL_INLINE void apply(std::size_t g) {
-    ParameterGroup const& group = groups_[g];
-    std::vector<NamedFactor> const factors = factors_of(g);
-    bool used = false;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      bool const all = !group.selects && group.lr_factors;
-      bool const some = group.selects && parameters_.any_name(i, [&](std::string const& name) {
-        return group.selects(name, parameters_.tensors[i]);
-      });
-      if (!all && !some) continue;
-      used = true;
-      for (std::size_t v = 0; v < one_values.size(); ++v) give(v, g, i);
-      factors_[i].lr *= group.lr_factor.value_or(1.0);
-      factors_[i].weight_decay *= group.weight_decay_factor.value_or(1.0);
-      if (group.schedule) own_[i].schedules.push_back(g);
-      if (group.lr || group.lr_factor || group.schedule) {
-        rate_rules_[i].emplace_back(g,
-                                    group.name.empty() ? "group_" + std::to_string(g) : group.name);
-      }
-      if (!group.lr_factors) continue;
-      factors_[i].lr *= factors[i].factor;
-      rate_rules_[i].emplace_back(g, factors[i].name);
-    }
-    if (!used) refuse_unused(g);
-  }
+  void apply(std::size_t g);
 
-  FRUGAL_INLINE std::vector<NamedFactor> factors_of(std::size_t g) const {
-    if (!groups_[g].lr_factors) return {};
-    std::vector<NamedFactor> factors = groups_[g].lr_factors(parameters_.names);
-    if (factors.size() != parameters_.size()) {
-      throw SettingsError({.what = "parameter group '" + groups_[g].name + "' gives " +
-                                   std::to_string(factors.size()) + " factors for " +
-                                   std::to_string(parameters_.size()) + " parameters",
-                           .where = where(g),
-                           .why = "lr_factors must return one for each name",
-                           .fix = "Return a factor of 1 where nothing is to change."});
-    }
-    for (NamedFactor const& each : factors) {
-      require_learning_rate(each.factor, where(g), "a factor of lr_factors");
-    }
-    return factors;
-  }
+  std::vector<NamedFactor> factors_of(std::size_t g) const;
 
-  FRUGAL_INLINE void give(std::size_t v, std::size_t g, std::size_t i) {
-    std::optional<double> const& value = groups_[g].*one_values[v].in;
-    std::optional<double>& to = own_[i].*one_values[v].to;
-    if (!value) return;
-    if (to && *to != *value) refuse_two(v, i, value_from_[v][i], *to, g, *value);
-    to = value;
-    value_from_[v][i] = g;
-  }
+  void give(std::size_t v, std::size_t g, std::size_t i);
 
   /// One rate for each combination of rules that change it, with a name made of theirs.
-  FRUGAL_INLINE GroupSettings with_rates() {
-    GroupSettings all;
-    std::map<std::pair<RateRules, double>, std::size_t> known;
-    std::map<std::string, int> times;
-    for (std::size_t i = 0; i < own_.size(); ++i) {
-      auto const [entry, is_new] =
-          known.emplace(std::pair(rate_rules_[i], *own_[i].lr), all.rates.size());
-      own_[i].rate = entry->second;
-      if (!is_new) continue;
-      std::string name;
-      for (auto const& rule : rate_rules_[i]) name += (name.empty() ? "" : "+") + rule.second;
-      if (name.empty()) name = "default";
-      int const count = ++times[name];
-      if (count > 1) name += "_" + std::to_string(count);
-      all.rates.push_back({name, *own_[i].lr});
-      all.schedules.push_back(own_[i].schedules);
-    }
-    for (ParameterSettings const& each : own_) {
-      auto const is_same = [&](ParameterSettings const& other) { return each.same_update(other); };
-      if (std::ranges::none_of(all.distinct, is_same)) all.distinct.push_back(each);
-    }
-    all.parameters = std::move(own_);
-    return all;
-  }
+  GroupSettings with_rates();
 
-  [[noreturn]] FRUGAL_INLINE void refuse_two(std::size_t v, std::size_t i, std::size_t first,
-                                             double one, std::size_t second, double other) const {
-    throw SettingsError({.what = "parameter groups '" + groups_[first].name + "' and '" +
-                                 groups_[second].name + "' both give '" + parameters_.names[i] +
-                                 "' its " + one_values[v].name,
-                         .where = "Optimize::groups",
-                         .why = "they are " + general(one, 6) + " and " + general(other, 6),
-                         .fix = "Let only one of them select it, or set it in one of them alone."});
-  }
+  [[noreturn]] void refuse_two(std::size_t v, std::size_t i, std::size_t first, double one,
+                               std::size_t second, double other) const;
 
-  [[noreturn]] FRUGAL_INLINE void refuse_unused(std::size_t g) const {
-    std::string known;
-    for (std::string const& name : parameters_.names) known += " " + name;
-    throw SettingsError({.what = "parameter group '" + groups_[g].name + "' selects nothing",
-                         .where = where(g),
-                         .why = "the module's parameters are:" + known,
-                         .fix = "Fix its `selects`, or remove the group."});
-  }
+  [[noreturn]] void refuse_unused(std::size_t g) const;
 
   std::vector<ParameterGroup> const& groups_;
   Parameters const& parameters_;
@@ -257,38 +101,11 @@ class GroupResolver {
 
 /// The settings of each parameter of this process, from rules over the names and shapes of all that the
 /// processes of a run have (`places`). A rule gets those of other processes without values.
-FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups,
-                                           Parameters const& own, ParameterSettings usual,
-                                           TensorPlaces const& places) {
-  if (places.empty()) return GroupResolver(groups, own, std::move(usual)).resolve();
-  std::map<std::string, std::size_t> mine;
-  for (std::size_t i = 0; i < own.size(); ++i) mine.emplace(own.names[i], i);
-  Parameters all;
-  std::vector<std::size_t> at(own.size());  // in `all`
-  auto const add = [&](std::string const& name, at::Tensor const& tensor) {
-    all.names.push_back(name);
-    all.tensors.push_back(tensor);
-  };
-  for (std::string const& name : places.order) {
-    PlacedTensor const& placed = places.tensors.find(name)->second;
-    if (auto const here = mine.extract(name)) {
-      at[here.mapped()] = all.size();
-      add(name, own.tensors[here.mapped()]);
-    } else if (placed.place == PlacedTensor::Place::elsewhere) {
-      auto const type = static_cast<at::ScalarType>(placed.type);
-      add(name, at::empty(placed.sizes, at::TensorOptions(type).device(at::kMeta))
-                    .requires_grad_(placed.trained));
-    }
-  }
-  for (auto const& [name, i] : mine) {  // a policy's own
-    at[i] = all.size();
-    add(name, own.tensors[i]);
-  }
-  GroupSettings settings = GroupResolver(groups, all, std::move(usual)).resolve();
-  std::vector<ParameterSettings> of_own;
-  for (std::size_t const i : at) of_own.push_back(settings.parameters[i]);
-  settings.parameters = std::move(of_own);
-  return settings;
-}
+GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups, Parameters const& own,
+                             ParameterSettings usual, TensorPlaces const& places);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/optimize/group_settings.ipp>
+#endif

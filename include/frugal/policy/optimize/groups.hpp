@@ -7,11 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/name_pattern.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/optimize/group_schedule.hpp>
 
 namespace frugal {
@@ -45,43 +42,25 @@ struct ParameterGroup {
 
 /// Biases and normalisation weights: parameters with at most one dimension. Weight decay on these
 /// only costs accuracy. A factor, so that it composes with rules that set a decay.
-FRUGAL_INLINE ParameterGroup no_decay_for_biases_and_norms() {
-  return {
-      .name = "biases and norms",
-      .selects = [](std::string_view, at::Tensor const& parameter) { return parameter.dim() <= 1; },
-      .weight_decay_factor = 0.0};
-}
+ParameterGroup no_decay_for_biases_and_norms();
 
 namespace detail {
 
-FRUGAL_INLINE ParameterGroup named_unless(ParameterGroup group, std::string const& name) {
-  if (group.name.empty()) group.name = name;
-  return group;
-}
+ParameterGroup named_unless(ParameterGroup group, std::string const& name);
 
 }  // namespace detail
 
 /// The parameters whose names match a pattern (NamePattern), with these settings:
 ///
 ///     group_by_pattern("*.lora.*.B", {.lr_factor = 16})
-FRUGAL_INLINE ParameterGroup group_by_pattern(std::string const& pattern,
-                                              ParameterGroup settings = {}) {
-  settings.selects = [names = NamePattern(pattern)](std::string_view name, at::Tensor const&) {
-    return names.matches(name);
-  };
-  return detail::named_unless(std::move(settings), pattern);
-}
+ParameterGroup group_by_pattern(std::string const& pattern, ParameterGroup settings = {});
 
 /// The parameters of a submodule, such as "head", or one parameter, "head.weight". Names match by
 /// whole components: "1" selects "1.weight", and not "10.weight".
-FRUGAL_INLINE ParameterGroup group_by_prefix(std::string const& prefix,
-                                             ParameterGroup settings = {}) {
-  settings.selects = [prefix](std::string_view name, at::Tensor const&) {
-    if (!name.starts_with(prefix)) return false;
-    return prefix.empty() || prefix.ends_with('.') || name.size() == prefix.size() ||
-           name[prefix.size()] == '.';
-  };
-  return detail::named_unless(std::move(settings), prefix);
-}
+ParameterGroup group_by_prefix(std::string const& prefix, ParameterGroup settings = {});
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/optimize/groups.ipp>
+#endif

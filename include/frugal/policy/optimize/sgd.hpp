@@ -6,7 +6,6 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
@@ -50,7 +49,7 @@ struct Optimize<SGD> {
   std::size_t moment_count() const { return momentum != 0 ? 1 : 0; }
   static std::string moment_name(std::size_t) { return "momentum_buffer"; }
   static double initial(std::size_t) { return 0.0; }
-  FRUGAL_INLINE void check() const {
+  void check() const {
     detail::require_learning_rate(lr, "Optimize<SGD>");
     detail::require_at_least_zero("momentum", momentum, "Optimize<SGD>");
     detail::require_at_least_zero("dampening", dampening, "Optimize<SGD>");

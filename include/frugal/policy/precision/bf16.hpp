@@ -8,7 +8,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/autocast.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
@@ -36,7 +36,7 @@ struct Precision<BF16> {
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
   static constexpr bool capturable = true;
 
-  FRUGAL_INLINE static std::string caution() {
+  static std::string caution() {
     if (detail::cpu_has_bf16()) return {};
     return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
            "Precision<FP32> is faster on it";

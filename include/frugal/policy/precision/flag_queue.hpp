@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <frugal/core/run/loss_accumulator.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -27,18 +26,7 @@ class FlagQueue {
 
   /// Enqueues this window's flag, and returns the one from `lag` windows ago: false if there is
   /// none.
-  FRUGAL_INLINE bool next(at::Tensor const& flag) {
-    if (flag.is_cpu() && lag_ == 0) return host_scalar(flag) != 0;
-    if (flag.is_cpu()) {
-      waiting_.push_back({.known = host_scalar(flag) != 0});
-    } else {
-      waiting_.push_back({.slot = begin_reading(flag)});
-    }
-    if (waiting_.size() <= lag_) return false;
-    bool const set = value(waiting_.front());
-    waiting_.pop_front();
-    return set;
-  }
+  bool next(at::Tensor const& flag);
 
   /// Waits for flags still in flight.
   template <class Archive>
@@ -65,27 +53,9 @@ class FlagQueue {
     c10::Event copied;
   };
 
-  FRUGAL_INLINE std::size_t begin_reading(at::Tensor const& flag) {
-    if (slots_.size() <= lag_) {
-      turn_ = slots_.size();
-      slots_.push_back({at::empty({}, flag.options().device(at::kCPU).pinned_memory(true)),
-                        c10::Event(flag.device().type())});
-    } else {
-      turn_ = (turn_ + 1) % slots_.size();
-    }
-    Slot& slot = slots_[turn_];
-    slot.host.copy_(flag, /*non_blocking=*/true);
-    c10::impl::VirtualGuardImpl const device(flag.device().type());
-    slot.copied.record(device.getStream(flag.device()));
-    return turn_;
-  }
+  std::size_t begin_reading(at::Tensor const& flag);
 
-  FRUGAL_INLINE bool value(Waiting const& waiting) const {
-    if (waiting.known) return *waiting.known;
-    Slot const& slot = slots_[waiting.slot];
-    slot.copied.synchronize();
-    return host_scalar(slot.host) != 0;
-  }
+  bool value(Waiting const& waiting) const;
 
   std::size_t lag_;
   std::deque<Waiting> waiting_;
@@ -94,3 +64,7 @@ class FlagQueue {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/precision/flag_queue.ipp>
+#endif

@@ -14,8 +14,9 @@
 #include <frugal/core/libtorch/autocast.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
@@ -58,7 +59,7 @@ struct Precision<FP16> {
 
   LossScaling scaling{};
 
-  FRUGAL_INLINE static std::string caution() {
+  static std::string caution() {
     if (detail::cpu_has_fp16()) return {};
     return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
            "Precision<FP32> is faster on it";

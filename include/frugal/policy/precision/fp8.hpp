@@ -11,8 +11,9 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/precision/fp32.hpp>
 #include <frugal/policy/precision/hardware.hpp>
@@ -57,8 +58,7 @@ struct Fp8Format {
     return quantise(matrix, 0, of_gradient);
   }
 
-  FRUGAL_INLINE static at::Tensor multiply(Quantised const& a, Quantised const& b,
-                                           at::IntArrayRef sizes) {
+  static at::Tensor multiply(Quantised const& a, Quantised const& b, at::IntArrayRef sizes) {
     // Kernels of GPUs take the first factor by rows and the second by columns. Those with a scale
     // for each row round the result to BF16, so rows are scaled afterwards.
     at::Tensor const one = by_row ? at::ones({}, a.scales.options()) : at::Tensor();
@@ -105,12 +105,12 @@ struct Precision<FP8> {
 
   Scales scales = Scales::per_tensor;
 
-  FRUGAL_INLINE static std::string caution() {
+  static std::string caution() {
     return "Precision<FP8> gains nothing on a CPU, where it computes what a GPU would; "
            "Precision<FP32> is faster on it";
   }
 
-  FRUGAL_INLINE static std::string gpu_caution() {
+  static std::string gpu_caution() {
     return "Precision<FP8> took 1.4 times as long as FP32 on the one GPU that has run it "
            "(docs/gpu.md); use Precision<BF16>, or compare times with it";
   }

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <limits>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 // Quantising by LibTorch's operators takes five passes over memory, longer than the products. These

@@ -4,15 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/state/state_reader.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -42,14 +37,7 @@ class LossScale {
   explicit LossScale(LossScaling const& settings, bool by_operators = false)
       : settings_(settings), by_operators_(by_operators) {}
 
-  FRUGAL_INLINE void begin(c10::Device device) {
-    check();
-    auto const number = at::TensorOptions().device(device).dtype(at::kFloat);
-    scale_ = at::full({}, settings_.initial, number);
-    good_steps_ = at::zeros({}, number.dtype(at::kInt));
-    overflow_ = at::zeros({}, number);
-    if (in_numbers()) inverse_ = at::empty({}, number);
-  }
+  void begin(c10::Device device);
 
   /// The scaled seed of a backward pass.
   at::Tensor scaled(at::Tensor const& seed) const { return seed * scaled_one(seed.scalar_type()); }
@@ -59,16 +47,7 @@ class LossScale {
   }
 
   /// Divides the gradients by the scale, and records whether any is not finite.
-  FRUGAL_INLINE void unscale(std::vector<at::Tensor> const& gradients) {
-    at::NoGradGuard const no_gradients;
-    if (in_numbers()) {
-      *overflow_.data_ptr<float>() = 0;
-    } else {
-      overflow_.zero_();
-    }
-    if (gradients.empty()) return;
-    at::_amp_foreach_non_finite_check_and_unscale_(gradients, overflow_, inverse());
-  }
+  void unscale(std::vector<at::Tensor> const& gradients);
 
   /// Replaces this process's flag by the result of `reduce`.
   template <class Reduce>
@@ -77,11 +56,7 @@ class LossScale {
   }
 
   /// Computes the scale of the next window.
-  FRUGAL_INLINE void update() {
-    at::NoGradGuard const no_gradients;
-    at::_amp_update_scale_(scale_, good_steps_, overflow_, settings_.growth, settings_.backoff,
-                           settings_.growth_interval);
-  }
+  void update();
 
   /// 1 if a gradient of this window is not finite.
   at::Tensor const& overflow() const { return overflow_; }
@@ -105,39 +80,9 @@ class LossScale {
   /// Whether these are plain numbers in host memory, which need no operators.
   bool in_numbers() const { return !by_operators_ && scale_.is_cpu(); }
 
-  FRUGAL_INLINE at::Tensor inverse() const {
-    if (!in_numbers()) return scale_.to(at::kDouble).reciprocal_().to(at::kFloat);
-    *inverse_.data_ptr<float>() =
-        static_cast<float>(1 / static_cast<double>(*scale_.data_ptr<float>()));
-    return inverse_;
-  }
+  at::Tensor inverse() const;
 
-  FRUGAL_INLINE void check() const {
-    auto const refuse = [](std::string what, std::string why, std::string fix) {
-      throw SettingsError({.what = std::move(what),
-                           .where = "Precision<FP16>::scaling",
-                           .why = std::move(why),
-                           .fix = std::move(fix)});
-    };
-    if (!(settings_.initial > 0) || !std::isfinite(settings_.initial)) {
-      refuse("the initial scale is " + detail::general(settings_.initial, 6),
-             "the loss is multiplied by it", "Set a number above 0, such as 65536.");
-    }
-    if (!(settings_.growth > 1) || !std::isfinite(settings_.growth)) {
-      refuse("the growth factor is " + detail::general(settings_.growth, 6),
-             "the scale grows by it", "Set a number above 1, such as 2.");
-    }
-    if (!(settings_.backoff > 0 && settings_.backoff < 1)) {
-      refuse("the backoff factor is " + detail::general(settings_.backoff, 6),
-             "the scale shrinks by it after an overflow",
-             "Set a number between 0 and 1, such as 0.5.");
-    }
-    if (settings_.growth_interval < 1 || settings_.most_skips < 1) {
-      refuse("growth_interval is " + std::to_string(settings_.growth_interval) +
-                 ", and most_skips is " + std::to_string(settings_.most_skips),
-             "they count steps", "Set 1 or more, such as 2000 and 100.");
-    }
-  }
+  void check() const;
 
   LossScaling settings_;
   at::Tensor scale_;       // float scalar
@@ -150,3 +95,7 @@ class LossScale {
 }  // namespace detail
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/precision/loss_scale.ipp>
+#endif

@@ -8,8 +8,6 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,8 +17,6 @@
 
 #include <frugal/core/libtorch/acting.hpp>
 #include <frugal/core/libtorch/interception.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -30,13 +26,7 @@ struct Quantised {
   Quantised t() const { return {values.t(), scales.dim() == 2 ? scales.t() : scales}; }
 };
 
-FRUGAL_INLINE void refuse_second_derivative(char const* format) {
-  if (!at::GradMode::is_enabled()) return;
-  throw ModuleError({.what = "the backward pass of a quantised layer is to be differentiated",
-                     .where = "Precision<" + std::string(format) + ">",
-                     .why = "rounding has no derivative, so the second one would be wrong",
-                     .fix = "Call backward without create_graph, or use Precision<BF16>."});
-}
+void refuse_second_derivative(char const* format);
 
 /// The product of a linear layer, and those of its two gradients, in a format of few bits with
 /// scales that follow the numbers of the moment. A format has
@@ -127,26 +117,9 @@ class ScaledLayer final : public LayerHook {
 };
 
 /// The linear layers of a module whose sides are multiples of a number; a shared weight once.
-FRUGAL_INLINE std::vector<at::Tensor> linear_weights(torch::nn::Module& module,
-                                                     std::int64_t multiple) {
-  std::vector<at::Tensor> found;
-  module.apply([&](torch::nn::Module& part) {
-    auto const* const linear = part.as<torch::nn::LinearImpl>();
-    if (linear == nullptr || !linear->weight.defined()) return;
-    at::Tensor const& weight = linear->weight;
-    bool const known =
-        std::ranges::any_of(found, [&](at::Tensor const& other) { return other.is_same(weight); });
-    bool const fits = weight.size(0) % multiple == 0 && weight.size(1) % multiple == 0;
-    if (fits && !known) found.push_back(weight);
-  });
-  return found;
-}
+std::vector<at::Tensor> linear_weights(torch::nn::Module& module, std::int64_t multiple);
 
-FRUGAL_INLINE std::string no_scaled_layers(char const* format, std::int64_t multiple) {
-  return "Precision<" + std::string(format) +
-         "> does nothing: it computes linear layers whose inputs and outputs are multiples of " +
-         std::to_string(multiple) + ", and this module has none";
-}
+std::string no_scaled_layers(char const* format, std::int64_t multiple);
 
 /// The layers of a module that compute in a format, while this lives and acts.
 class ScaledLayers {
@@ -172,3 +145,7 @@ class ScaledLayers {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/precision/scaled_linear.ipp>
+#endif

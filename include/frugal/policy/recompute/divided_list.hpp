@@ -7,9 +7,6 @@
 #include <functional>
 #include <memory>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// The stand-in for the members of a ModuleList that several processes divide. each() gives it the
@@ -20,12 +17,10 @@ struct DividedMember : torch::nn::Module {
   virtual at::Tensor call_all(at::Tensor input, Call const& call) = 0;
 };
 
-[[noreturn]] FRUGAL_INLINE void refuse_divided() {
-  throw ModuleError({.what = "frugal::each passes on a tuple or vector, and several processes have "
-                             "the members of its list",
-                     .where = "frugal::each",
-                     .why = "one tensor travels from a stage to the next one",
-                     .fix = "Pass one tensor from member to member, for example with at::cat."});
-}
+[[noreturn]] void refuse_divided();
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/recompute/divided_list.ipp>
+#endif

@@ -12,7 +12,6 @@
 #include <unordered_set>
 
 #include <frugal/core/run/counters.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -30,7 +29,7 @@ struct Segments {
 };
 template <>
 struct Segments<Auto> {
-  FRUGAL_INLINE static std::size_t of(std::size_t length) {
+  static std::size_t of(std::size_t length) {
     auto const longest = static_cast<std::size_t>(std::sqrt(static_cast<double>(length)));
     return longest == 0 ? 0 : (length + longest - 1) / longest;
   }

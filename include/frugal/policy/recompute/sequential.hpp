@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <frugal/core/libtorch/recompute/chain.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/recompute/each.hpp>
 
 namespace frugal::detail {
@@ -32,41 +31,9 @@ class SegmentedSequential {
   SegmentedSequential& operator=(SegmentedSequential const&) = delete;
 
   /// Swaps the stand-ins in, or the members back.
-  FRUGAL_INLINE void swap() {
-    open_ = {};
-    std::size_t index = 0;
-    for (AnyModule& member : *sequential_) {
-      if (index == others_.size()) break;
-      if (segments_[index]) std::swap(member, others_[index]);
-      ++index;
-    }
-  }
+  void swap();
 
-  FRUGAL_INLINE AnyValue call(std::size_t index, Arguments arguments) {
-    SegmentedPass* const pass = segmented_pass_here();
-    AnyModule& member = others_[index];
-    if (!pass) return call_any(member, std::move(arguments));
-    bool const goes_on = continues(index, arguments);
-    std::shared_ptr<ChainFrame> frame = goes_on ? open_.frame : nullptr;
-    if (!goes_on && pass->recomputes()) {
-      frame = std::make_shared<ChainFrame>(arguments);
-    }
-    open_ = {};
-    if (!frame) {
-      // The kept part is one segment as well.
-      AnyValue result = [&] {
-        Inside const inside;
-        return call_any(member, std::move(arguments));
-      }();
-      leave_open(index, nullptr, result);
-      return result;
-    }
-    Arguments inputs = goes_on ? Arguments{} : arguments;
-    AnyValue result = frame->add(member, std::move(arguments));
-    if (!goes_on) frame->require_unchanged(inputs, "'" + member.ptr()->name() + "'");
-    leave_open(index, std::move(frame), result);
-    return result;
-  }
+  AnyValue call(std::size_t index, Arguments arguments);
 
  private:
   /// The chain that the next member may continue, identified by the tensor that would be its input.
@@ -77,19 +44,9 @@ class SegmentedSequential {
     std::int64_t version = 0;
   };
 
-  FRUGAL_INLINE bool continues(std::size_t index, Arguments& arguments) const {
-    if (!open_.last.defined() || open_.next != index || arguments.size() != 1) return false;
-    at::Tensor const* const given = arguments.front().try_get<at::Tensor>();
-    return given && given->is_same(open_.last) && given->_version() == open_.version;
-  }
+  bool continues(std::size_t index, Arguments& arguments) const;
 
-  FRUGAL_INLINE void leave_open(std::size_t index, std::shared_ptr<ChainFrame> frame,
-                                AnyValue& result) {
-    bool const more = index + 1 < segments_.size() && segments_[index + 1] == segments_[index];
-    at::Tensor const* const last = result.try_get<at::Tensor>();
-    if (!more || !last || !last->defined()) return;
-    open_ = {index + 1, std::move(frame), *last, last->_version()};
-  }
+  void leave_open(std::size_t index, std::shared_ptr<ChainFrame> frame, AnyValue& result);
 
   torch::nn::SequentialImpl* sequential_;
   Members members_;
@@ -138,22 +95,6 @@ struct torch::nn::AnyModuleHolder<frugal::detail::SegmentMember, Inputs...>
 
 namespace frugal::detail {
 
-FRUGAL_INLINE SegmentedSequential::SegmentedSequential(torch::nn::SequentialImpl& sequential,
-                                                       Plan const& plan)
-    : sequential_(&sequential) {
-  for (AnyModule const& member : sequential) members_.push_back(member.ptr().get());
-  segments_ = plan.assign(members_);
-  others_.resize(members_.size());
-  for (std::size_t index = 0; index < members_.size(); ++index) {
-    if (!segments_[index]) continue;
-    auto stand_in = std::make_shared<SegmentMember>();
-    stand_in->owner = this;
-    stand_in->index = index;
-    stand_in->original = sequential[index];
-    others_[index] = AnyModule(std::move(stand_in));
-  }
-}
-
 /// The Sequentials of a module for which a plan has segments; of nested ones the outermost, unless
 /// their members were named one by one.
 class SegmentedModule {
@@ -179,17 +120,13 @@ class SegmentedModule {
   };
 
  private:
-  FRUGAL_INLINE void visit(torch::nn::Module& module, Plan const& plan, bool outermost) {
-    auto* const sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
-    if (sequential && !sequential->is_empty()) {
-      sequentials_.push_back(std::make_unique<SegmentedSequential>(*sequential, plan));
-    }
-    bool const list = dynamic_cast<torch::nn::ModuleListImpl*>(&module) != nullptr;
-    if (outermost && (sequential || list)) return;
-    for (auto const& child : module.children()) visit(*child, plan, outermost);
-  }
+  void visit(torch::nn::Module& module, Plan const& plan, bool outermost);
 
   std::vector<std::unique_ptr<SegmentedSequential>> sequentials_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/recompute/sequential.ipp>
+#endif

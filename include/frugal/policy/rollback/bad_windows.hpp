@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -17,33 +16,17 @@ namespace frugal::detail {
 /// window of the fault is passed over meanwhile, as a suspect.
 class BadWindows {
  public:
-  FRUGAL_INLINE bool has(std::uint64_t epoch, std::uint64_t position) const {
-    Place const here{epoch, position};
-    return std::find(places_.begin(), places_.end(), here) != places_.end() || suspect_ == here;
-  }
+  bool has(std::uint64_t epoch, std::uint64_t position) const;
 
   void add(std::uint64_t epoch, std::uint64_t position) { places_.push_back({epoch, position}); }
 
   bool searching() const { return until_ != nothing; }
   /// `at`: where the fault was seen; it is the suspect, if its position is known. `until`: step.
-  FRUGAL_INLINE void search(LossError::Window const& at, std::uint64_t until) {
-    until_ = until;
-    bool const known = at.position != LossError::Window::elsewhere;
-    suspect_ = known ? Place{at.epoch, at.position} : nobody;
-  }
+  void search(LossError::Window const& at, std::uint64_t until);
   /// It was this window, and the suspect is innocent.
-  FRUGAL_INLINE void found(LossError::Window const& at) {
-    suspect_ = nobody;
-    until_ = nothing;
-    add(at.epoch, at.position);
-  }
+  void found(LossError::Window const& at);
   /// Nothing was wrong after this step. At the last one the suspect is the only window left.
-  FRUGAL_INLINE void cleared(std::uint64_t step) {
-    if (step < until_) return;
-    if (suspect_ != nobody) places_.push_back(suspect_);
-    suspect_ = nobody;
-    until_ = nothing;
-  }
+  void cleared(std::uint64_t step);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -89,3 +72,7 @@ class BadWindows {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/rollback/bad_windows.ipp>
+#endif

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -13,12 +9,7 @@ namespace frugal::detail {
 /// above which there is a jump.
 class LossMean {
  public:
-  FRUGAL_INLINE void add(double loss) {
-    ++count_;
-    double const share = std::max(0.02, 1.0 / static_cast<double>(count_));
-    value_ += (loss - value_) * share;
-    magnitude_ += (std::abs(loss) - magnitude_) * share;
-  }
+  void add(double loss);
 
   double value() const { return value_; }
   /// Whether a loss exceeds `times` the mean. A multiple of a negative mean says nothing, so the
@@ -42,3 +33,7 @@ class LossMean {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/rollback/loss_mean.ipp>
+#endif

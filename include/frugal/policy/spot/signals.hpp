@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <string>
 
 #include <frugal/base/signal_handlers.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -21,14 +18,7 @@ namespace frugal::detail {
 class [[nodiscard]] PreemptionSignals {
  public:
   /// `dry`: what an earlier fit has left stays, see next_ends().
-  FRUGAL_INLINE explicit PreemptionSignals(bool dry = false) : dry_(dry) {
-    handlers().join([](SignalHandlers& all) {
-      flag().store(0);
-      all.take(SIGTERM, on_signal);
-      // sbatch --signal=B:USR1@120 asks for it; elsewhere SIGUSR1 is the program's own.
-      if (std::getenv("SLURM_JOB_ID") != nullptr) all.take(SIGUSR1, on_signal);
-    });
-  }
+  explicit PreemptionSignals(bool dry = false);
   PreemptionSignals(PreemptionSignals const&) = delete;
   PreemptionSignals& operator=(PreemptionSignals const&) = delete;
   ~PreemptionSignals() {
@@ -77,3 +67,7 @@ class [[nodiscard]] PreemptionSignals {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/spot/signals.ipp>
+#endif

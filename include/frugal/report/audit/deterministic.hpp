@@ -3,13 +3,8 @@
 
 #include <ATen/Context.h>
 
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
-
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -86,14 +81,10 @@ class [[nodiscard]] Deterministic {
 
 /// cuBLAS is deterministic only with a fixed workspace size, which it reads from the environment
 /// (nullptr if unset) at its first use.
-FRUGAL_INLINE void require_workspace(char const* config) {
-  std::string_view const value = config == nullptr ? "" : config;
-  if (value == ":4096:8" || value == ":16:8") return;
-  throw SettingsError({.what = "cuBLAS is not deterministic with this workspace setting",
-                       .where = "Audit<BitExact>",
-                       .why = "the environment's CUBLAS_WORKSPACE_CONFIG is " +
-                              (value.empty() ? "not set" : "'" + std::string(value) + "'"),
-                       .fix = "Start the program with CUBLAS_WORKSPACE_CONFIG=:4096:8."});
-}
+void require_workspace(char const* config);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/audit/deterministic.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -40,16 +39,7 @@ class Levels {
 
   /// The highest level that is reached now and was not reported; of several, only that one is
   /// reported.
-  FRUGAL_INLINE std::optional<double> look(double share) {
-    while (told_ > 0 && share < told_ - hysteresis_) told_ = below(told_);
-    double highest = 0;
-    for (double const level : levels_) {
-      if (share >= level) highest = level;
-    }
-    if (!(highest > told_)) return {};
-    told_ = highest;
-    return highest;
-  }
+  std::optional<double> look(double share);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -57,13 +47,7 @@ class Levels {
   }
 
  private:
-  FRUGAL_INLINE double below(double level) const {
-    double found = 0;
-    for (double const each : levels_) {
-      if (each < level) found = each;
-    }
-    return found;
-  }
+  double below(double level) const;
 
   std::vector<double> levels_;
   double hysteresis_ = 0;
@@ -71,3 +55,7 @@ class Levels {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/budget/levels.ipp>
+#endif

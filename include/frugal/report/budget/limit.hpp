@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/durations.hpp>
-#include <frugal/inline.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -115,13 +111,11 @@ struct stop {
 
 /// "16.5 USD", "20000 USD", "0.00002 USD": never with an exponent that a reader of a bill would
 /// have to undo.
-FRUGAL_INLINE std::string amount_text(double amount, std::string_view unit) {
-  // Four significant digits below 1000.
-  int const digits = amount > 0 && amount < 1000
-                         ? std::clamp(3 - static_cast<int>(std::floor(std::log10(amount))), 0, 300)
-                         : 0;
-  return fixed_short(amount, digits) + " " + std::string(unit);
-}
+std::string amount_text(double amount, std::string_view unit);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/budget/limit.ipp>
+#endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
-
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -16,16 +14,7 @@ class SlidingRate {
 
   /// The mean rate over the window, or up to a 32nd longer; nothing before it is full. Both values
   /// must not fall.
-  FRUGAL_INLINE std::optional<double> look(double hours, double amount) {
-    if (count_ == 0 || hours - at(count_ - 1).hours >= window_ / 32) {
-      if (count_ == samples_.size()) drop();
-      samples_[(first_ + count_++) % samples_.size()] = {hours, amount};
-    }
-    while (count_ > 1 && hours - at(1).hours >= window_) drop();
-    double const span = hours - at(0).hours;
-    if (span < window_ || !(span > 0)) return {};
-    return (amount - at(0).amount) / span;
-  }
+  std::optional<double> look(double hours, double amount);
 
  private:
   struct Sample {
@@ -33,10 +22,7 @@ class SlidingRate {
     double amount = 0;
   };
   Sample const& at(std::size_t i) const { return samples_[(first_ + i) % samples_.size()]; }
-  FRUGAL_INLINE void drop() {
-    first_ = (first_ + 1) % samples_.size();
-    --count_;
-  }
+  void drop();
 
   double window_;
   std::array<Sample, 64> samples_{};
@@ -45,3 +31,7 @@ class SlidingRate {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/budget/sliding_rate.ipp>
+#endif

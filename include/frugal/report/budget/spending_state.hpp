@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/budget/alerts.hpp>

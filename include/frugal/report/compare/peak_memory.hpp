@@ -10,9 +10,7 @@
 
 #include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
 #include <frugal/core/libtorch/host_meter.hpp>
-#include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -33,26 +31,10 @@ class PeakMemory {
   }
 
   /// Call before fit, with the device that it trains on.
-  FRUGAL_INLINE void begin(c10::Device device, [[maybe_unused]] torch::nn::Module const& module) {
-    device_ = device;
-#ifdef FRUGAL_CUDA
-    if (!device.is_cuda()) return;
-    std::int64_t own = 0;  // made on the device already
-    for (at::Tensor const& tensor : each_once(module.parameters())) own += bytes_there(tensor);
-    for (at::Tensor const& tensor : each_once(module.buffers())) own += bytes_there(tensor);
-    c10::cuda::CUDACachingAllocator::resetPeakStats(index());
-    live_ = stats().current - own;
-#endif
-  }
+  void begin(c10::Device device, [[maybe_unused]] torch::nn::Module const& module);
 
   /// Nothing where no allocator counts.
-  FRUGAL_INLINE std::optional<std::int64_t> above_start() const {
-    if (device_.is_cpu()) return host_ ? std::optional(HostMeter::peak() - live_) : std::nullopt;
-#ifdef FRUGAL_CUDA
-    if (device_.is_cuda()) return stats().peak - live_;
-#endif
-    return std::nullopt;
-  }
+  std::optional<std::int64_t> above_start() const;
 
  private:
 #ifdef FRUGAL_CUDA
@@ -75,3 +57,7 @@ class PeakMemory {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/peak_memory.ipp>
+#endif

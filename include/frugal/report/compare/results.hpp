@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/compare/spread.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
@@ -46,26 +45,18 @@ struct ComparisonResults {
 
   /// Seconds that a row is paid for: to the target, or of the whole run without one. Nothing if a
   /// trial failed, or did not reach the target.
-  FRUGAL_INLINE std::optional<Spread> paid_seconds(ComparedRecipe const& row) const {
-    if (row.failed() || row.trials.empty()) return std::nullopt;
-    if (!target.given()) return row.spread(ComparedRecipe::of_fit);
-    return row.reached() == row.trials.size() ? row.seconds_to_target() : std::nullopt;
-  }
+  std::optional<Spread> paid_seconds(ComparedRecipe const& row) const;
   /// The paid time in dollars; nothing without a price.
-  FRUGAL_INLINE std::optional<Spread> dollars(ComparedRecipe const& row) const {
-    auto const seconds = paid_seconds(row);
-    if (!seconds || !dollars_per_hour) return std::nullopt;
-    return seconds->times(*dollars_per_hour / 3600);
-  }
+  std::optional<Spread> dollars(ComparedRecipe const& row) const;
   /// Ratios to the baseline of the same repeat: of a step's time, and of the time that is paid for.
   std::optional<Spread> step_ratio(ComparedRecipe const& row) const {
     return row.ratio(baseline(), ComparedRecipe::of_step);
   }
-  FRUGAL_INLINE std::optional<Spread> paid_ratio(ComparedRecipe const& row) const {
-    if (!paid_seconds(row)) return std::nullopt;
-    return target.given() ? row.ratio(baseline(), ComparedRecipe::of_target)
-                          : row.ratio(baseline(), ComparedRecipe::of_fit);
-  }
+  std::optional<Spread> paid_ratio(ComparedRecipe const& row) const;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/results.ipp>
+#endif

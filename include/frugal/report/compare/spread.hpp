@@ -6,8 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 /// The median of some repeats, the least and the greatest of them.
@@ -18,14 +16,7 @@ struct Spread {
   std::size_t count = 0;  ///< repeats that it is of
 
   /// Nothing for no values. The median of an even number is the mean of the two in the middle.
-  FRUGAL_INLINE static std::optional<Spread> of(std::vector<double> values) {
-    if (values.empty()) return std::nullopt;
-    std::sort(values.begin(), values.end());
-    std::size_t const half = values.size() / 2;
-    double const median =
-        values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-    return Spread{median, values.front(), values.back(), values.size()};
-  }
+  static std::optional<Spread> of(std::vector<double> values);
 
   /// The spread of the values times a factor above 0, such as a price.
   Spread times(double factor) const {
@@ -34,3 +25,7 @@ struct Spread {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/spread.ipp>
+#endif

@@ -1,160 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/base/columns.hpp>
-#include <frugal/base/number_text.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/compare/results.hpp>
 
 namespace frugal::detail {
 
 /// A figure with about four digits, never in the exponent's form below a million.
-FRUGAL_INLINE std::string figure_text(double value) {
-  double const size = std::abs(value);
-  int digits = 0;
-  if (size > 0 && size < 1000) {
-    // 0.000123 needs seven digits after the point to show three.
-    digits = std::min(10, static_cast<int>(std::ceil(3 - std::log10(size))));
-  }
-  return fixed(value, std::max(0, digits));
-}
+std::string figure_text(double value);
 
 /// "12.3 (11.9 to 13.0)"; the median alone if there is no spread.
-FRUGAL_INLINE std::string spread_text(std::optional<Spread> const& spread, double unit = 1) {
-  if (!spread) return "-";
-  std::string const median = figure_text(spread->median / unit);
-  if (spread->count == 1 || spread->least == spread->most) return median;
-  return median + " (" + figure_text(spread->least / unit) + " to " +
-         figure_text(spread->most / unit) + ")";
-}
+std::string spread_text(std::optional<Spread> const& spread, double unit = 1);
 
 /// Names of the metrics of any trial, in their first order.
-FRUGAL_INLINE std::vector<std::string> metric_names_of(ComparisonResults const& of) {
-  std::vector<std::string> names;
-  for (ComparedRecipe const& row : of.rows) {
-    for (Trial const& trial : row.trials) {
-      for (auto const& [name, value] : trial.metrics) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      }
-    }
-  }
-  return names;
-}
+std::vector<std::string> metric_names_of(ComparisonResults const& of);
 
 class ComparisonTable {
  public:
   explicit ComparisonTable(ComparisonResults const& of) : of_(of) {}
 
-  FRUGAL_INLINE std::string text() const {
-    std::vector<std::vector<std::string>> rows{head()};
-    for (ComparedRecipe const& row : of_.rows) {
-      if (!row.trials.empty()) rows.push_back(cells(row));
-    }
-    std::string out = watch::columns(
-        rows,
-        std::vector<std::size_t>(rows.front().size(), std::numeric_limits<std::size_t>::max()));
-    return out + notes();
-  }
+  std::string text() const;
 
  private:
-  FRUGAL_INLINE std::vector<std::string> head() const {
-    std::vector<std::string> cells{"recipe", "ms/step", "of baseline", "peak MiB"};
-    if (of_.target.given()) {
-      cells.insert(cells.end(),
-                   {"samples to " + of_.target.text(), "seconds to it", "of baseline"});
-    } else {
-      cells.insert(cells.end(), {"seconds", "of baseline"});
-    }
-    if (of_.dollars_per_hour) cells.emplace_back("USD");
-    for (std::string const& name : metric_names_of(of_)) cells.push_back(name);
-    return cells;
-  }
+  std::vector<std::string> head() const;
 
-  FRUGAL_INLINE std::vector<std::string> cells(ComparedRecipe const& row) const {
-    bool const first = &row == &of_.rows.front();
-    auto const ratio = [&](std::optional<Spread> const& spread) {
-      return first ? std::string("1") : spread_text(spread);
-    };
-    std::vector<std::string> cells{row.name, spread_text(row.step_seconds(), 1e-3),
-                                   ratio(of_.step_ratio(row)),
-                                   spread_text(row.peak_bytes(), 1024.0 * 1024.0)};
-    if (of_.target.given()) {
-      bool const all = row.reached() == row.trials.size();
-      std::string const missed = "reached in " + std::to_string(row.reached()) + " of " +
-                                 std::to_string(row.trials.size());
-      cells.push_back(all ? spread_text(row.samples_to_target()) : missed);
-    }
-    cells.push_back(spread_text(of_.paid_seconds(row)));
-    cells.push_back(ratio(of_.paid_ratio(row)));
-    if (of_.dollars_per_hour) cells.push_back(spread_text(of_.dollars(row)));
-    for (std::string const& name : metric_names_of(of_))
-      cells.push_back(spread_text(row.metric(name)));
-    return cells;
-  }
+  std::vector<std::string> cells(ComparedRecipe const& row) const;
 
-  FRUGAL_INLINE std::string notes() const {
-    std::string out;
-    if (of_.repeats > 1) {
-      out += "\nMedian (least to greatest) of " + std::to_string(of_.repeats) +
-             " repeats. Ratios are of runs of the same repeat; where their range includes 1, no "
-             "difference is seen.\n";
-    } else {
-      out += "\nOne run each: no spread is known, so a difference may be chance.\n";
-    }
-    for (std::size_t i = 1; i < of_.rows.size(); ++i) {
-      if (of_.rows[i].same_weights(of_.rows[0])) {
-        out += "'" + of_.rows[i].name + "' ends in the same weights as the baseline, to the bit.\n";
-      }
-    }
-    for (ComparedRecipe const& row : of_.rows) {
-      if (row.failed()) out += "'" + row.name + "' failed: " + row.error + '\n';
-    }
-    out += losses_note() + warnings();
-    for (ComparisonResults::Dropped const& each : of_.dropped) {
-      out += "'" + each.name + "' is not possible. " + each.fault + '\n';
-    }
-    if (of_.interrupted) out += "The comparison was interrupted: later runs are missing.\n";
-    return out;
-  }
+  std::string notes() const;
 
   /// Where tune() has given rows objectives of their own.
-  FRUGAL_INLINE std::string losses_note() const {
-    std::string const* first = nullptr;
-    for (ComparedRecipe const& row : of_.rows) {
-      for (Trial const& trial : row.trials) {
-        if (first == nullptr) first = &trial.objective;
-        if (trial.objective == *first) continue;
-        return "The objectives of '" + row.name +
-               "' and of the rows above it have other members: "
-               "their losses are not comparable, compare metrics.\n";
-      }
-    }
-    return {};
-  }
+  std::string losses_note() const;
   /// Of each row, each once.
-  FRUGAL_INLINE std::string warnings() const {
-    std::string out;
-    for (ComparedRecipe const& row : of_.rows) {
-      std::vector<std::string> told;
-      for (Trial const& trial : row.trials) {
-        for (std::string const& each : trial.warnings) {
-          if (std::find(told.begin(), told.end(), each) != told.end()) continue;
-          told.push_back(each);
-          out += "Warning of '" + row.name + "': " + each + '\n';
-        }
-      }
-    }
-    return out;
-  }
+  std::string warnings() const;
 
   ComparisonResults const& of_;
 };
@@ -162,3 +42,7 @@ class ComparisonTable {
 inline std::string table_of(ComparisonResults const& of) { return ComparisonTable(of).text(); }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/table.ipp>
+#endif

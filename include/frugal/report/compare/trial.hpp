@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
 #include <frugal/report/compare/spread.hpp>
 
 namespace frugal {
@@ -40,12 +39,7 @@ struct Trial {
   std::vector<std::string> warnings{};  ///< of the run, each once
   std::string objective{};  ///< its members as a text: a loss is compared with losses of the same
 
-  FRUGAL_INLINE std::optional<double> metric(std::string_view name) const {
-    for (auto const& [key, value] : metrics) {
-      if (key == name) return value;
-    }
-    return std::nullopt;
-  }
+  std::optional<double> metric(std::string_view name) const;
 };
 
 /// A row of a comparison: a recipe and its trials.
@@ -56,13 +50,7 @@ struct ComparedRecipe {
 
   bool failed() const { return !error.empty(); }
   /// Whether every trial ended in the bits of the other row's trial of the same seed.
-  FRUGAL_INLINE bool same_weights(ComparedRecipe const& other) const {
-    if (trials.empty() || trials.size() != other.trials.size()) return false;
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      if (trials[i].weights != other.trials[i].weights) return false;
-    }
-    return true;
-  }
+  bool same_weights(ComparedRecipe const& other) const;
 
   /// The spread of a figure over the trials that have it: `figure(trial)` returns an optional.
   template <class Figure>
@@ -99,11 +87,7 @@ struct ComparedRecipe {
   /// Samples to the target, over the trials that reached it.
   std::optional<Spread> samples_to_target() const { return spread(of_samples); }
   std::optional<Spread> seconds_to_target() const { return spread(of_target); }
-  FRUGAL_INLINE std::size_t reached() const {
-    std::size_t count = 0;
-    for (Trial const& trial : trials) count += trial.reached ? 1U : 0U;
-    return count;
-  }
+  std::size_t reached() const;
 
   // The figures, for spread() and ratio().
   static std::optional<double> of_step(Trial const& trial) { return trial.step_seconds; }
@@ -118,3 +102,7 @@ struct ComparedRecipe {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/trial.ipp>
+#endif

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <sys/resource.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -12,7 +10,6 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_state.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
@@ -24,19 +21,8 @@ struct Clocks {
   double wall = 0;
   double processor = 0;
 
-  FRUGAL_INLINE static Clocks now() {
-    std::chrono::duration<double> const wall = std::chrono::steady_clock::now().time_since_epoch();
-    rusage used{};
-    getrusage(RUSAGE_SELF, &used);
-    auto const seconds = [](timeval const& time) {
-      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    };
-    return {wall.count(), seconds(used.ru_utime) + seconds(used.ru_stime)};
-  }
-  FRUGAL_INLINE void add(Clocks const& from, Clocks const& to) {
-    wall += to.wall - from.wall;
-    processor += to.processor - from.processor;
-  }
+  static Clocks now();
+  void add(Clocks const& from, Clocks const& to);
 };
 
 /// Times the steps of a trial, and notes when the target is reached. compare() adds it to every
@@ -128,3 +114,7 @@ struct CompareWatch {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/compare/watch.ipp>
+#endif

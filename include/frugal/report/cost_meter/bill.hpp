@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/number_text.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 
 #include <cstdint>
@@ -56,13 +55,7 @@ struct Bill {
   std::uint64_t resumes = 0;
 
   /// Time that is billed at a price, if that is known. Returns what it costs.
-  FRUGAL_INLINE double add(double more_seconds, std::optional<double> at) {
-    seconds += more_seconds;
-    if (!at) unpriced_seconds += more_seconds;
-    double const costs = more_seconds / 3600 * at.value_or(0);
-    amount += costs;
-    return costs;
-  }
+  double add(double more_seconds, std::optional<double> at);
 
   /// The price of the last process, if it is known.
   std::optional<double> price() const {
@@ -74,20 +67,10 @@ struct Bill {
   void lose(double more_seconds) { mark_lost(more_seconds, add(more_seconds, price())); }
 
   /// Marks a part of what is in the bill as lost.
-  FRUGAL_INLINE void mark_lost(double more_seconds, double cost) {
-    lost_seconds += more_seconds;
-    lost_amount += cost;
-    if (!price()) lost_unpriced_seconds += more_seconds;
-  }
+  void mark_lost(double more_seconds, double cost);
 
   /// Time without a price gets this one. Returns that time.
-  FRUGAL_INLINE double price_the_rest(double at) {
-    double const rest = unpriced_seconds;
-    amount += rest / 3600 * at;
-    lost_amount += lost_unpriced_seconds / 3600 * at;
-    unpriced_seconds = lost_unpriced_seconds = 0;
-    return rest;
-  }
+  double price_the_rest(double at);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -104,21 +87,11 @@ struct Bill {
 };
 
 /// `metered`: whether energy is counted. `grid`: kg of CO2 per kilowatt-hour.
-FRUGAL_INLINE Cost cost_of(Bill const& bill, bool metered, std::optional<double> grid) {
-  Cost cost{.hours = bill.seconds / 3600,
-            .per_hour = bill.price(),
-            .lost_seconds = bill.lost_seconds,
-            .resumes = bill.resumes};
-  if (bill.unpriced_seconds == 0 && bill.price()) {
-    cost.amount = bill.amount;
-    cost.lost_amount = bill.lost_amount;
-  }
-  if (bill.joules > 0 || metered) {
-    cost.kilowatt_hours = bill.joules / 3.6e6;
-    if (grid) cost.kg_co2 = *cost.kilowatt_hours * *grid;
-  }
-  return cost;
-}
+Cost cost_of(Bill const& bill, bool metered, std::optional<double> grid);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/cost_meter/bill.ipp>
+#endif

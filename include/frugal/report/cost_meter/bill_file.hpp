@@ -4,22 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
 
 #include <frugal/base/descriptor.hpp>
 #include <frugal/checkpoint/run_file.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
 
 namespace frugal::detail {
@@ -42,31 +37,10 @@ class BillFile {
   /// If not, errno says why, after the construction.
   bool open() const { return static_cast<bool>(descriptor_); }
 
-  FRUGAL_INLINE void write(Entry entry) const noexcept {
-    if (!descriptor_) return;
-    std::array<char, heading.size() + fields * width + 1> text;
-    text.fill(' ');
-    char* at = std::copy(heading.begin(), heading.end(), text.data());
-    each(entry, [&](auto const& value) {
-      std::to_chars(at + 1, at + width, value);
-      at += width;
-    });
-    *at = '\n';
-    // One write of one length at one place: a reader sees the last or the one before it.
-    if (::pwrite(descriptor_.get(), text.data(), text.size(), 0) < 0) return;
-  }
+  void write(Entry entry) const noexcept;
 
   /// Nothing where there is none, or none that write() could have written.
-  FRUGAL_INLINE static std::optional<Entry> read(std::filesystem::path const& path) {
-    std::string const all = read_run_file(path, 512);
-    std::string_view text(all);
-    if (!text.starts_with(heading)) return std::nullopt;
-    text.remove_prefix(heading.size());
-    Entry entry;
-    bool whole = true;
-    each(entry, [&](auto& value) { whole = whole && take(text, value); });
-    return whole && text == "\n" ? std::optional(entry) : std::nullopt;
-  }
+  static std::optional<Entry> read(std::filesystem::path const& path);
 
  private:
   static constexpr std::string_view heading = "frugal bill 1";
@@ -100,3 +74,7 @@ class BillFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/cost_meter/bill_file.ipp>
+#endif

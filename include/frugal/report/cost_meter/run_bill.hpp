@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
-#include <frugal/base/io_error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
 #include <frugal/report/cost_meter/bill_file.hpp>
 #include <frugal/report/energy/meter.hpp>
@@ -28,20 +23,10 @@ class RunBill {
   };
 
   /// The process is paid for from now on.
-  FRUGAL_INLINE void start(Terms const& terms, double now) {
-    terms_ = terms;
-    begin_ = now;
-  }
+  void start(Terms const& terms, double now);
 
   /// The bill of all processes of the run, including this one.
-  FRUGAL_INLINE Bill total(double now, double joules) const {
-    Bill bill = before_;
-    bill.add(now - begin_ + terms_.idle, terms_.per_hour);
-    bill.per_hour = price();
-    bill.joules += joules;
-    bill.amount += money_of(joules);
-    return bill;
-  }
+  Bill total(double now, double joules) const;
   double joules_before() const { return before_.joules; }
   double money_of(double joules) const {
     return joules / energy::joules_per_kilowatt_hour * terms_.per_kilowatt_hour;
@@ -50,43 +35,11 @@ class RunBill {
   /// The run continues from a checkpoint, and was paid for until its process ended. `lost`: what a
   /// heartbeat says of it, for a run whose file is gone. `unmetered`: seconds of training before
   /// there was a meter. Returns the seconds that had no price and get that of now.
-  FRUGAL_INLINE double take_over(std::filesystem::path const& folder, double lost,
-                                 double unmetered) {
-    auto const paid = BillFile::read(folder / name);
-    if (!known_) before_.add(unmetered, std::nullopt);
-    if (!known_ && paid && paid->bill.seconds < unmetered) {
-      // A meter counted, and processes without one have trained since.
-      before_ = paid->bill;
-      before_.add(unmetered - before_.seconds, std::nullopt);
-      before_.per_hour = -1;
-      before_.lose(lost);
-    } else if (paid && paid->bill.seconds >= before_.seconds) {
-      Bill const saved = std::exchange(before_, paid->bill);
-      // The loss of earlier processes is in it.
-      before_.mark_lost(before_.seconds - std::max(saved.seconds, paid->safe_seconds),
-                        before_.amount - std::max(saved.amount, paid->safe_amount));
-    } else {
-      before_.lose(lost);
-    }
-    // Each resume boots a machine once more.
-    before_.per_hour = price();
-    before_.mark_lost(terms_.idle, terms_.idle / 3600 * terms_.per_hour.value_or(0));
-    ++before_.resumes;
-    return terms_.per_hour ? before_.price_the_rest(*terms_.per_hour) : 0;
-  }
+  double take_over(std::filesystem::path const& folder, double lost, double unmetered);
 
   /// Training begins: from here on the file in this folder is kept, if there is a folder.
   /// Returns why it cannot be written, or an empty text.
-  FRUGAL_INLINE std::string begin(std::filesystem::path const& folder) {
-    begun_ = true;
-    // The boot of a resumed process is marked as lost already.
-    safe_ = before_;
-    safe_.add(terms_.idle, terms_.per_hour);
-    if (folder.empty()) return {};
-    file_.emplace(folder / name);
-    return file_->open() ? std::string()
-                         : (folder / name).string() + ": " + why_of(folder / name, errno);
-  }
+  std::string begin(std::filesystem::path const& folder);
   bool begun() const { return begun_; }
   /// `now` and `joules` are functions: of two threads the later one writes the later sum.
   template <class Now, class Joules>
@@ -98,10 +51,7 @@ class RunBill {
                   .safe_amount = safe_.amount});
   }
   /// The last checkpoint is on disk: a process that dies from here on loses no work.
-  FRUGAL_INLINE void end(double now, double joules) {
-    std::scoped_lock const lock(mutex_);
-    safe_ = total(now, joules);
-  }
+  void end(double now, double joules);
 
   template <class Archive>
   void persist(Archive& archive, double now, double joules) {
@@ -133,3 +83,7 @@ class RunBill {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/cost_meter/run_bill.ipp>
+#endif

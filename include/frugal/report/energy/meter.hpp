@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/periodic_thread.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/energy/nvml.hpp>
 #include <frugal/report/energy/rapl.hpp>
 
@@ -40,20 +39,10 @@ class EnergyMeter {
   /// Whether there is a counter that this user may not read.
   bool denied() const { return rapl_ && rapl_->denied(); }
   /// Why a counter is not read, one text each.
-  FRUGAL_INLINE std::vector<std::string> problems() const {
-    std::vector<std::string> texts;
-    if (rapl_ && !rapl_->problem().empty()) texts.push_back(rapl_->problem());
-    if (nvml_ && !nvml_->problem().empty()) texts.push_back(nvml_->problem());
-    return texts;
-  }
+  std::vector<std::string> problems() const;
 
   /// Why counters that were read are not read any more, one text each.
-  FRUGAL_INLINE std::vector<std::string> failures() const {
-    std::vector<std::string> texts;
-    if (rapl_ && !rapl_->failure().empty()) texts.push_back(rapl_->failure());
-    if (nvml_ && !nvml_->failure().empty()) texts.push_back(nvml_->failure());
-    return texts;
-  }
+  std::vector<std::string> failures() const;
 
   /// Since this object was made.
   double joules() { return (rapl_ ? rapl_->joules() : 0) + (nvml_ ? nvml_->joules() : 0); }
@@ -90,18 +79,10 @@ class EnergySampler {
   std::vector<std::string> const& problems() const { return problems_; }
 
   /// Ends the thread, and reads for the last time. Returns what has failed meanwhile.
-  FRUGAL_INLINE std::vector<std::string> stop() {
-    if (!thread_) return {};
-    thread_.reset();
-    sample();
-    return meter_.failures();
-  }
+  std::vector<std::string> stop();
 
  private:
-  FRUGAL_INLINE void sample() {
-    joules_ = meter_.joules();
-    if (!meter_.failures().empty()) failing_ = true;
-  }
+  void sample();
 
   EnergyMeter meter_;
   std::vector<std::string> problems_;
@@ -113,3 +94,7 @@ class EnergySampler {
 };
 
 }  // namespace frugal::energy
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/energy/meter.ipp>
+#endif

@@ -2,20 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
-
-#include <frugal/inline.hpp>
 
 namespace frugal::energy {
 
@@ -57,25 +49,7 @@ class Rapl {
 
   /// Joules since this object was made. Call it more often than the counters wrap: at 300 W a
   /// range of 262 kJ lasts 14 minutes.
-  FRUGAL_INLINE double joules() {
-    for (std::size_t i = 0; i < zones_.size();) {
-      Zone& zone = zones_[i];
-      auto const now = number_in(zone.counter);
-      if (!now) {
-        failure_ = report(zone.counter, errno);
-        zones_.erase(zones_.begin() + static_cast<std::ptrdiff_t>(i));
-        continue;
-      }
-      // The counter wraps to 0 at the end of its range.
-      std::uint64_t const more =
-          *now >= zone.last ? *now - zone.last
-                            : (zone.range >= zone.last ? zone.range - zone.last + *now : *now);
-      joules_ += static_cast<double>(more) * 1e-6;
-      zone.last = *now;
-      ++i;
-    }
-    return joules_;
-  }
+  double joules();
 
  private:
   struct Zone {
@@ -84,57 +58,14 @@ class Rapl {
     std::uint64_t last;   ///< microjoules
   };
 
-  FRUGAL_INLINE void add(std::filesystem::path const& folder) {
-    std::string const name = text_of(folder / "name").value_or("");
-    if (!name.starts_with("package") && name != "dram") return;
-    std::filesystem::path const counter = folder / "energy_uj";
-    auto const now = number_in(counter);
-    if (!now) {
-      report(counter, errno);
-      return;
-    }
-    zones_.push_back({counter, number_in(folder / "max_energy_range_uj").value_or(0), *now});
-  }
+  void add(std::filesystem::path const& folder);
 
-  FRUGAL_INLINE std::string report(std::filesystem::path const& counter, int reason) {
-    std::string text = "the RAPL counter " + counter.string() + " cannot be read: " +
-                       (reason == 0 ? "it has no number" : std::generic_category().message(reason));
-    bool const denied = reason == EACCES || reason == EPERM;
-    if (denied) {
-      text += "; since Linux 5.10 only root may read it: chmod a+r the file, or run as root";
-    }
-    if (problem_.empty()) {
-      problem_ = text;
-      denied_ = denied;
-    }
-    return text;
-  }
+  std::string report(std::filesystem::path const& counter, int reason);
 
   /// The first line. Sets errno to 0, or to the reason of a failure.
-  FRUGAL_INLINE static std::optional<std::string> text_of(std::filesystem::path const& path) {
-    errno = 0;
-    std::FILE* const file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return {};
-    char text[64] = {};
-    errno = 0;
-    std::size_t const size = std::fread(text, 1, sizeof text - 1, file);
-    int const reason = std::ferror(file) != 0 ? errno : 0;
-    std::fclose(file);
-    errno = reason;
-    if (reason != 0) return {};
-    std::string_view const line(text, size);
-    return std::string(line.substr(0, line.find('\n')));
-  }
+  static std::optional<std::string> text_of(std::filesystem::path const& path);
 
-  FRUGAL_INLINE static std::optional<std::uint64_t> number_in(std::filesystem::path const& path) {
-    auto const text = text_of(path);
-    if (!text) return {};
-    std::uint64_t number = 0;
-    auto const [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-    errno = 0;
-    if (error != std::errc() || end != text->data() + text->size()) return {};
-    return number;
-  }
+  static std::optional<std::uint64_t> number_in(std::filesystem::path const& path);
 
   std::vector<Zone> zones_;
   std::string problem_;
@@ -144,3 +75,7 @@ class Rapl {
 };
 
 }  // namespace frugal::energy
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/energy/rapl.ipp>
+#endif

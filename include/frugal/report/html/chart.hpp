@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/series.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,22 +49,10 @@ struct Chart {
 };
 
 /// The lowest and the highest value; infinite if there is none.
-FRUGAL_INLINE std::pair<double, double> range_of(Chart const& chart) {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (ChartLine const& line : chart.lines) {
-    for (Point const& point : line.points) {
-      low = std::min(low, point.value);
-      high = std::max(high, point.value);
-    }
-  }
-  return {low, high};
-}
+std::pair<double, double> range_of(Chart const& chart);
 
 /// Whether the vertical axis is logarithmic.
-FRUGAL_INLINE bool is_logarithmic(Chart const& chart) {
-  auto const [low, high] = range_of(chart);
-  return chart.may_be_logarithmic && low > 0 && high / low > 30;
-}
+bool is_logarithmic(Chart const& chart);
 
 /// The classes of a line in the page's style.
 inline std::string class_of(ChartLine const& line) {
@@ -74,3 +60,7 @@ inline std::string class_of(ChartLine const& line) {
 }
 
 }  // namespace frugal::html
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/html/chart.ipp>
+#endif

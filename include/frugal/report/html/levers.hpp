@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/html/page.hpp>
-#include <frugal/report/html/quantity.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace frugal::html {
@@ -35,118 +25,26 @@ struct Levers {
 };
 
 /// Reads levers.json, version 1. DataError with the byte offset for a text that is none.
-FRUGAL_INLINE Levers parse_levers(std::string const& text, std::string const& where) {
-  auto const refuse = [&](std::string why) -> DataError {
-    return DataError({.what = "the table of levers cannot be read",
-                      .where = where,
-                      .why = std::move(why),
-                      .fix = "Write it again, with frugal_plan or ./dev bench course."});
-  };
-  detail::JsonError error;
-  auto const all = detail::Json::parse(text, &error);
-  if (!all) throw refuse("at byte " + std::to_string(error.at) + ": " + error.why);
-  auto const at = [](detail::Json const& value) {
-    return " at byte " + std::to_string(value.at());
-  };
-  detail::Json const* const written = all->find("version");
-  if (written == nullptr || written->as_unsigned() != std::uint64_t{1}) {
-    throw refuse("its \"version\" is not 1");
-  }
-  auto const text_of = [](detail::Json const& parent, std::string_view name) {
-    detail::Json const* const found = parent.find(name);
-    return found != nullptr && found->is(detail::Json::Kind::text) ? found->text() : std::string();
-  };
-  Levers levers{.title = text_of(*all, "title")};
-  for (char const* name : {"currency", "unit"}) {
-    if (auto said = text_of(*all, name); !said.empty()) levers.unit = std::move(said);
-  }
-  detail::Json const* const steps = all->find("steps");
-  if (steps == nullptr || !steps->is(detail::Json::Kind::array)) {
-    throw refuse("it has no \"steps\"");
-  }
-  constexpr std::size_t most = 100;
-  if (steps->items().size() > most) throw refuse("it has more than 100 steps");
-  for (detail::Json const& each : steps->items()) {
-    Levers::Step step{.name = text_of(each, "name")};
-    detail::Json const* const value = each.find("value");
-    if (step.name.empty()) throw refuse("a step has no \"name\"," + at(each));
-    auto const number = value == nullptr ? std::nullopt : value->as_double();
-    if (!number || !(*number >= 0) || *number > 1e15) {
-      throw refuse("the \"value\" of a step is no amount from 0 to 1e15," + at(each));
-    }
-    step.value = *number;
-    if (detail::Json const* const hours = each.find("hours")) step.hours = hours->as_double();
-    step.note = text_of(each, "note");
-    levers.steps.push_back(std::move(step));
-  }
-  if (levers.steps.empty()) throw refuse("its \"steps\" are empty");
-  return levers;
-}
+Levers parse_levers(std::string const& text, std::string const& where);
 
 /// As HTML: a unit is a text of the file.
-FRUGAL_INLINE std::string amount_text(double value, std::string const& unit) {
-  if (unit == "hours") return time_text(3600 * value);
-  if (unit == "seconds") return time_text(value);
-  return Page::escaped(money_text(value, unit));
-}
+std::string amount_text(double value, std::string const& unit);
 
 namespace parts {
 
-FRUGAL_INLINE std::string share_text(double part, double of) {
-  if (!(of > 0)) return no_value;
-  double const percent = 100 * part / of;
-  std::string const digits = detail::fixed(std::abs(percent), std::abs(percent) < 9.95 ? 1 : 0);
-  return (percent < 0 ? minus : "") + digits + "%";
-}
+std::string share_text(double part, double of);
 
 /// A horizontal bar from one share of the width to another.
-FRUGAL_INLINE std::string bar(double from, double to, std::string_view kind) {
-  auto const percent = [](double share) {
-    return detail::fixed(std::clamp(100 * share, 0.0, 100.0), 2) + "%";
-  };
-  double const low = std::min(from, to), high = std::max(from, to);
-  return "<svg aria-hidden=\"true\" focusable=\"false\"><rect class=\"rail\" width=\"100%\" "
-         "height=\"14\" rx=\"2\"/><rect class=\"" +
-         std::string(kind) + "\" x=\"" + percent(low) + "\" width=\"" +
-         percent(std::max(high - low, 0.003)) + "\" height=\"14\" rx=\"2\"/></svg>";
-}
+std::string bar(double from, double to, std::string_view kind);
 
 }  // namespace parts
 
 /// The waterfall: the first total, what each lever takes off it or adds, and what remains. Texts
 /// carry all numbers; the bars only draw them.
-FRUGAL_INLINE void write_waterfall(Page& page, Levers const& levers) {
-  double most = 0;
-  for (Levers::Step const& step : levers.steps) most = std::max(most, step.value);
-  double const scale = most > 0 ? most : 1;
-  double const first = levers.steps.front().value, last = levers.steps.back().value;
-  auto const row = [&](std::string const& name, std::string const& value, std::string const& bar,
-                       std::string const& note) {
-    page.raw("<li><div class=\"row\"><span>" + Page::escaped(name) + "</span><b>" + value +
-             "</b></div>" + bar);
-    if (!note.empty()) page.raw("<p class=\"note\">" + Page::escaped(note) + "</p>");
-    page.raw("</li>\n");
-  };
-  page.raw("<div class=\"card\"><ol class=\"bars\">\n");
-  row(levers.steps.front().name, amount_text(first, levers.unit),
-      parts::bar(0, first / scale, "total"), levers.steps.front().note);
-  for (std::size_t i = 1; i < levers.steps.size(); ++i) {
-    double const before = levers.steps[i - 1].value, after = levers.steps[i].value;
-    bool const saves = after <= before;
-    std::string const change = (saves ? minus : "+") +
-                               amount_text(std::abs(before - after), levers.unit) + " (" +
-                               (saves ? "" : "+") + parts::share_text(after - before, before) + ")";
-    row(levers.steps[i].name,
-        std::string("<span class=\"") + (saves ? "good" : "bad") + "\">" + change + "</span>",
-        parts::bar(before / scale, after / scale, saves ? "saved" : "more"), levers.steps[i].note);
-  }
-  if (levers.steps.size() > 1) {
-    std::string value = amount_text(last, levers.unit);
-    if (last > 0 && first > last)
-      value += ", 1/" + short_number(std::round(10 * first / last) / 10);
-    row("Result", value, parts::bar(0, last / scale, "total"), "");
-  }
-  page.raw("</ol></div>\n");
-}
+void write_waterfall(Page& page, Levers const& levers);
 
 }  // namespace frugal::html
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/html/levers.ipp>
+#endif

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <frugal/base/html_text.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/report/html/script.hpp>
-#include <frugal/report/html/style.hpp>
 
 #include <cstddef>
 #include <string>
@@ -23,72 +20,25 @@ class Page {
 
   void raw(std::string_view html) { body_ += html; }
   std::string& text() { return body_; }
-  FRUGAL_INLINE void paragraph(std::string_view text, std::string_view kind = "") {
-    body_ += kind.empty() ? "<p>" : "<p class=\"" + std::string(kind) + "\">";
-    body_ += escaped(text) + "</p>\n";
-  }
+  void paragraph(std::string_view text, std::string_view kind = "");
 
   /// A landmark with its heading, until the next one or the end.
-  FRUGAL_INLINE void section(std::string_view id, std::string_view heading) {
-    end_section();
-    std::string const name(id);
-    body_ += "<section id=\"" + name + "\" aria-labelledby=\"" + name + "-h\">\n<h2 id=\"" + name +
-             "-h\">" + escaped(heading) + "</h2>\n";
-    open_ = true;
-  }
+  void section(std::string_view id, std::string_view heading);
   void end_section() {
     if (std::exchange(open_, false)) body_ += "</section>\n";
   }
 
   /// A table that scrolls by itself where it is wider than the page. Numbers are right of texts:
   /// the first `texts` columns are texts.
-  FRUGAL_INLINE void table(std::string_view caption, std::vector<std::string> const& head,
-                           std::vector<Row> const& rows, std::size_t texts = 1) {
-    body_ += "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
-             escaped(caption) + "\"><table class=\"t" + std::to_string(texts) + "\"><thead><tr>";
-    for (std::string const& each : head) body_ += "<th scope=\"col\">" + escaped(each) + "</th>";
-    body_ += "</tr></thead><tbody>\n";
-    for (Row const& row : rows) {
-      body_ += "<tr>";
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        body_ += i == 0 ? "<th scope=\"row\">" + row[i] + "</th>" : "<td>" + row[i] + "</td>";
-      }
-      body_ += "</tr>\n";
-    }
-    body_ += "</tbody></table></div>\n";
-  }
+  void table(std::string_view caption, std::vector<std::string> const& head,
+             std::vector<Row> const& rows, std::size_t texts = 1);
 
   /// Name and value, large: what a reader wants to know first.
-  FRUGAL_INLINE void figures(std::vector<std::pair<std::string, std::string>> const& all) {
-    body_ += "<dl class=\"figures\">\n";
-    for (auto const& [name, value] : all) {
-      body_ += "<div><dt>" + escaped(name) + "</dt><dd>" + value + "</dd></div>\n";
-    }
-    body_ += "</dl>\n";
-  }
+  void figures(std::vector<std::pair<std::string, std::string>> const& all);
 
   /// The whole document. Nothing is fetched, and no script runs but the page's own, which the
   /// policy names by its hash: a name that were not escaped could not run one either.
-  FRUGAL_INLINE std::string html(std::string_view title, std::string_view subtitle) && {
-    end_section();
-    return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-           "'unsafe-inline'; script-src '" +
-           std::string(script_hash) +
-           "'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
-
-           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-           "<meta name=\"color-scheme\" content=\"light dark\">\n"
-           "<link rel=\"icon\" href=\"data:,\">\n<title>" +
-           escaped(title) + "</title>\n<style>" + std::string(style) +
-           "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
-           "<header><p class=\"brand\">frugal</p><h1>" +
-           escaped(title) + "</h1>\n<p class=\"sub\">" + escaped(subtitle) +
-           "</p></header>\n<main id=\"main\">\n" + std::move(body_) +
-           "</main>\n<footer><p>Written by frugal. One file: it loads nothing from "
-           "elsewhere.</p></footer>\n<script>" +
-           std::string(script) + "</script>\n</body>\n</html>\n";
-  }
+  std::string html(std::string_view title, std::string_view subtitle) &&;
 
  private:
   std::string body_;
@@ -96,3 +46,7 @@ class Page {
 };
 
 }  // namespace frugal::html
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/html/page.ipp>
+#endif

@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
 #include <frugal/report/html/run_log.hpp>
 
 #include <cmath>
 #include <cstddef>
 #include <optional>
-#include <string>
 
 namespace frugal::html {
 
 /// Dollars per second of training, if the run knows its price in dollars: that of all its devices.
-FRUGAL_INLINE std::optional<double> dollars_per_second(RunLog const& log) {
-  LogLine const* const price = log.event("price");
-  std::string const currency = price == nullptr ? "" : price->text("currency");
-  if (!currency.empty() && currency != "USD") return std::nullopt;
-  auto const hour = price == nullptr ? std::nullopt : price->number("per_hour");
-  if (!hour || !(*hour > 0)) return std::nullopt;
-  return *hour / 3600;
-}
+std::optional<double> dollars_per_second(RunLog const& log);
 
 /// The cost of the run: that of its last "cost" line, or else the last value of the gauge.
-FRUGAL_INLINE std::optional<double> dollars_of(RunLog const& log) {
-  if (LogLine const* const cost = log.event("cost")) {
-    if (auto const dollars = cost->number("dollars"); dollars && std::isfinite(*dollars))
-      return dollars;
-  }
-  Series const* const gauge = log.find("dollars");
-  if (gauge != nullptr) return gauge->last().value;
-  return std::nullopt;
-}
+std::optional<double> dollars_of(RunLog const& log);
 
 /// Seconds that the run took, with those that it repeated, if its log has them.
-FRUGAL_INLINE double paid_seconds(RunLog const& log) {
-  LogLine const* const cost = log.event("cost");
-  auto const hours = cost == nullptr ? std::nullopt : cost->number("hours");
-  return hours && std::isfinite(*hours) ? 3600 * *hours : log.seconds;
-}
+double paid_seconds(RunLog const& log);
 
 /// Training that was repeated because a process had died.
 struct Lost {
@@ -45,13 +24,10 @@ struct Lost {
   double seconds = 0;
   std::optional<double> dollars{};
 };
-FRUGAL_INLINE Lost lost_by(RunLog const& log) {
-  Lost lost{.times = log.resumes, .seconds = log.seconds_lost};
-  LogLine const* const cost = log.event("cost");
-  if (cost != nullptr) lost.dollars = cost->number("lost_dollars");
-  auto const rate = dollars_per_second(log);
-  if (!lost.dollars && rate) lost.dollars = *rate * lost.seconds;
-  return lost;
-}
+Lost lost_by(RunLog const& log);
 
 }  // namespace frugal::html
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/html/run_cost.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,16 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include <frugal/base/descriptor.hpp>
-#include <frugal/base/hash.hpp>
-#include <frugal/base/sigpipe_guard.hpp>
 #include <frugal/checkpoint/run_file.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -61,32 +55,16 @@ class LogFile {
   };
 
   /// Opens or makes the file. Where it is not open() then, errno says why.
-  FRUGAL_INLINE explicit LogFile(std::filesystem::path const& path, Links links = Links::follow) {
-    struct stat status{};
-    // To read what stands before a mark. A pipe that were open for reading as well would never
-    // break, and would block when it is full.
-    bool const readable = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
-    constexpr int flags = O_CREAT | O_APPEND;
-    if (readable) descriptor_ = Descriptor(open_run_file(path, flags | O_RDWR, links));
-    if (!descriptor_) descriptor_ = Descriptor(open_run_file(path, flags | O_WRONLY, links));
-    regular_ = open() && ::fstat(descriptor_.get(), &status) == 0 && S_ISREG(status.st_mode);
-  }
+  explicit LogFile(std::filesystem::path const& path, Links links = Links::follow);
 
   bool open() const { return static_cast<bool>(descriptor_); }
   /// Whether it is a regular file, which keeps what is written and can be cut.
   bool regular() const { return regular_; }
 
   /// Whether it was deleted. What is written after that is lost when it is closed.
-  FRUGAL_INLINE bool removed() const {
-    struct stat status{};
-    return regular_ && ::fstat(descriptor_.get(), &status) == 0 && status.st_nlink == 0;
-  }
+  bool removed() const;
   /// In bytes; 0 of a pipe.
-  FRUGAL_INLINE std::uint64_t size() const {
-    struct stat status{};
-    if (!regular_ || ::fstat(descriptor_.get(), &status) != 0) return 0;
-    return static_cast<std::uint64_t>(status.st_size);
-  }
+  std::uint64_t size() const;
 
   /// The mark of the file's end; that of a pipe cuts nothing.
   Mark mark() const { return mark_at(size()); }
@@ -98,34 +76,11 @@ class LogFile {
     return mark.tail != 0 && tail_before(mark.size) == mark.tail;
   }
   /// Its end, for a run that can return to `base` meanwhile.
-  FRUGAL_INLINE Place place(Mark const& base) const {
-    Place here{.mark = mark()};
-    if (base.size > here.mark.size || !fits(base)) return here;
-    here.base = base;
-    here.since = read(base.size, here.mark.size - base.size);
-    return here;
-  }
+  Place place(Mark const& base) const;
 
   /// All of the lines, or none of them where the file is a regular one; false with the reason in
   /// errno.
-  FRUGAL_INLINE bool append(std::string_view lines) {
-    std::optional<SigpipeGuard> quiet;
-    if (!regular_) quiet.emplace();
-    std::uint64_t const before = size();
-    while (!lines.empty()) {
-      ssize_t const written = ::write(descriptor_.get(), lines.data(), lines.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        int const why = errno;
-        // The next line would otherwise begin after half of one.
-        if (regular_ && size() > before) truncate(before);
-        errno = why;
-        return false;
-      }
-      lines.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
-  }
+  bool append(std::string_view lines);
 
   /// Cuts off what is beyond the place, but for those lines of which `keep(line)` is true. Where
   /// another branch of the run stands at the place, its own lines replace that. False with the
@@ -159,38 +114,11 @@ class LogFile {
  private:
   static constexpr std::uint64_t tail_size = 256;  // a line or two, with the time in them
 
-  FRUGAL_INLINE std::string read(std::uint64_t from, std::uint64_t count) const {
-    std::string bytes(count, '\0');
-    std::size_t got = 0;
-    while (got < bytes.size()) {
-      ssize_t const read = ::pread(descriptor_.get(), bytes.data() + got, bytes.size() - got,
-                                   static_cast<off_t>(from + got));
-      if (read < 0 && errno == EINTR) continue;
-      if (read <= 0) break;
-      got += static_cast<std::size_t>(read);
-    }
-    bytes.resize(got);
-    return bytes;
-  }
+  std::string read(std::uint64_t from, std::uint64_t count) const;
 
-  FRUGAL_INLINE std::uint64_t tail_before(std::uint64_t size) const {
-    std::uint64_t const count = std::min(size, tail_size);
-    std::string const bytes = regular_ ? read(size - count, count) : std::string();
-    if (count == 0 || bytes.size() != count) return 0;
-    return Hash::of(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  }
+  std::uint64_t tail_before(std::uint64_t size) const;
 
-  FRUGAL_INLINE bool put(std::string_view bytes, std::uint64_t at) const {
-    while (!bytes.empty()) {
-      ssize_t const written =
-          ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-      at += static_cast<std::uint64_t>(written);
-    }
-    return true;
-  }
+  bool put(std::string_view bytes, std::uint64_t at) const;
 
   bool truncate(std::uint64_t size) const {
     return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)) == 0;
@@ -201,3 +129,7 @@ class LogFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/log/file.ipp>
+#endif

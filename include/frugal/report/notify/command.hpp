@@ -2,8 +2,6 @@
 #pragma once
 
 #include <frugal/base/command.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/notify/alert.hpp>
 
 #include <chrono>
@@ -23,21 +21,7 @@ struct NotifyCommand {
       .attempts = 1, .first_wait{}, .at_end = std::chrono::milliseconds(30000)};
 
   /// SettingsError for settings with which no program could be run.
-  FRUGAL_INLINE void require_valid(std::string const& owner) const {
-    if (words.empty() || words[0].empty()) {
-      throw SettingsError({.what = "there is no program to run",
-                           .where = owner + "::command.words",
-                           .why = "it is empty",
-                           .fix = R"(Set it, as in {"notify-send", "{text}"}.)"});
-    }
-    if (patience <= std::chrono::seconds(0)) {
-      throw SettingsError({.what = "the program has " + std::to_string(patience.count()) + " s",
-                           .where = owner + "::command.patience",
-                           .why = "it would be killed before it begins",
-                           .fix = "Give more than 0 s; 30 s is the default."});
-    }
-    delivery.require_valid(owner + "::command");
-  }
+  void require_valid(std::string const& owner) const;
 
   std::string name() const { return "the command " + words.front(); }
 
@@ -63,3 +47,7 @@ class NotifyCommand::Sender {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/notify/command.ipp>
+#endif

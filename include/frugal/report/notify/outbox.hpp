@@ -2,16 +2,12 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/notify/alert.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -49,106 +45,26 @@ class Outbox {
   /// After an exception the run does not wait for an endpoint.
   ~Outbox() { end({}); }
 
-  FRUGAL_INLINE void post(Alert alert) {
-    {
-      std::scoped_lock const lock(mutex_);
-      if (waiting_.size() >= delivery_.most_waiting) {
-        ++status_.dropped;
-        return;
-      }
-      waiting_.push_back(std::move(alert));
-    }
-    changed_.notify_all();
-  }
+  void post(Alert alert);
 
-  FRUGAL_INLINE Status status() const {
-    std::scoped_lock const lock(mutex_);
-    return status_;
-  }
+  Status status() const;
 
   /// Nothing more will be posted: what waits has Delivery::at_end from now on. Does not wait.
-  FRUGAL_INLINE void close() {
-    std::scoped_lock const lock(mutex_);
-    if (std::exchange(closing_, true)) return;
-    deadline_ = std::chrono::steady_clock::now() + delivery_.at_end;
-    changed_.notify_all();
-  }
+  void close();
 
   /// Waits for what waits, until that time is over, and ends the thread.
-  FRUGAL_INLINE Status finish() {
-    close();
-    end(deadline_);
-    return status();
-  }
+  Status finish();
 
  private:
-  FRUGAL_INLINE static void wait(std::chrono::milliseconds time, std::stop_token const& stop) {
-    std::mutex mutex;
-    std::condition_variable_any wake;
-    std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, time, [] { return false; });
-  }
+  static void wait(std::chrono::milliseconds time, std::stop_token const& stop);
 
-  FRUGAL_INLINE void end(std::chrono::steady_clock::time_point deadline) {
-    if (!thread_.joinable()) return;
-    {
-      std::unique_lock lock(mutex_);
-      closing_ = true;
-      changed_.notify_all();
-      changed_.wait_until(lock, deadline, [this] { return done_; });
-    }
-    stop_.request_stop();
-    thread_.join();
-  }
+  void end(std::chrono::steady_clock::time_point deadline);
 
-  FRUGAL_INLINE void work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
-      if (waiting_.empty()) break;
-      if (stop_.stop_requested()) {
-        status_.dropped += waiting_.size();
-        break;
-      }
-      Alert const alert = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      Attempt const last = deliver(alert);
-      lock.lock();
-      if (last.result == Attempt::Result::sent) {
-        ++status_.sent;
-      } else {
-        ++status_.failed;
-        if (status_.first_failure.empty()) status_.first_failure = last.why;
-      }
-    }
-    waiting_.clear();
-    done_ = true;
-    changed_.notify_all();
-  }
+  void work();
 
-  FRUGAL_INLINE Attempt deliver(Alert const& alert) {
-    std::stop_token const stop = stop_.get_token();
-    std::chrono::milliseconds pause = delivery_.first_wait;
-    for (int made = 1;; ++made) {
-      Attempt attempt = once(alert, stop);
-      if (attempt.result != Attempt::Result::again || made >= delivery_.attempts ||
-          stop.stop_requested()) {
-        return attempt;
-      }
-      pause_(std::max(pause, std::min(attempt.wait, longest_asked)), stop);
-      if (stop.stop_requested()) return attempt;
-      pause = std::min(2 * pause, delivery_.longest_wait);
-    }
-  }
+  Attempt deliver(Alert const& alert);
 
-  FRUGAL_INLINE Attempt once(Alert const& alert, std::stop_token const& stop) {
-    try {
-      return send_(alert, stop);
-    } catch (std::exception const& error) {
-      return {Attempt::Result::again, error.what()};
-    }
-  }
+  Attempt once(Alert const& alert, std::stop_token const& stop);
 
   /// A server that asks for more is asked again after this: one request an hour is no burden.
   static constexpr std::chrono::milliseconds longest_asked = std::chrono::hours(1);
@@ -168,3 +84,7 @@ class Outbox {
 };
 
 }  // namespace frugal::notify
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/notify/outbox.ipp>
+#endif

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/number_text.hpp>
-#include <frugal/inline.hpp>
-
-#include <cmath>
-#include <cstddef>
 #include <string>
 
 namespace frugal::plan {
 
 /// An amount of money, whatever the locale: cents from 1 on, and six digits below, because a short
 /// run costs less than a cent.
-FRUGAL_INLINE std::string amount_text(double amount) {
-  return std::abs(amount) < 1 ? frugal::detail::general(amount, 6)
-                              : frugal::detail::fixed(amount, 2);
-}
+std::string amount_text(double amount);
 
 /// "$37,748.00", "-$0.25"
-FRUGAL_INLINE std::string dollars_text(double amount) {
-  std::string text = amount_text(std::abs(amount));
-  std::size_t const point = text.find('.');
-  for (std::size_t at = point; at != std::string::npos && at > 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return (amount < 0 ? "-$" : "$") + text;
-}
+std::string dollars_text(double amount);
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/amount_text.ipp>
+#endif

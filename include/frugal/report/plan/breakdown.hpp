@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_writer.hpp>
 #include <frugal/base/whole_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
-#include <frugal/report/plan/require.hpp>
 #include <frugal/report/plan/run_cost.hpp>
 
 #include <filesystem>
@@ -57,27 +53,7 @@ class Breakdown {
   }
 
   /// Throws SettingsError for a factor that is negative or not finite.
-  FRUGAL_INLINE Breakdown& add(Lever const& lever) {
-    detail::require_not_negative("factor of " + lever.name, lever.factor);
-    RunCost cost = steps_.back().cost;
-    switch (lever.term) {
-      case Term::price:
-        cost.price = cost.price * lever.factor;
-        break;
-      case Term::hours:
-        cost.hours *= lever.factor;
-        break;
-      case Term::runs:
-        cost.runs *= lever.factor;
-        break;
-    }
-    std::string note(name_of(lever.term));
-    note += ", " + std::string(name_of(lever.evidence));
-    if (!lever.note.empty()) note += ": " + lever.note;
-    Usd const saved = steps_.back().cost.total() - cost.total();
-    steps_.push_back({.name = "+ " + lever.name, .cost = cost, .saved = saved, .note = note});
-    return *this;
-  }
+  Breakdown& add(Lever const& lever);
 
   std::string const& title() const { return title_; }
   std::vector<BreakdownStep> const& steps() const { return steps_; }
@@ -88,16 +64,7 @@ class Breakdown {
   double saved_share() const { return before().total() > Usd(0) ? saved() / before().total() : 0; }
 
   /// The waterfall that report.html draws (levers.json).
-  FRUGAL_INLINE std::string json() const {
-    frugal::detail::JsonWriter out;
-    out.object().add("version", 1).add("currency", "USD").add("title", title_);
-    out.add("unit", "USD").key("steps").array();
-    for (BreakdownStep const& step : steps_) {
-      out.on_line(0).object().add("name", step.name).add("value", step.cost.total().value());
-      out.add("hours", step.cost.hours * step.cost.runs).add("note", step.note).end();
-    }
-    return out.on_line(0).str("\n");
-  }
+  std::string json() const;
 
   /// Replaces the file as a whole. Throws StoreError.
   void write(std::filesystem::path const& path) const {
@@ -110,3 +77,7 @@ class Breakdown {
 };
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/breakdown.ipp>
+#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/require.hpp>
-
-#include <cmath>
 
 namespace frugal::plan {
 
@@ -36,19 +33,10 @@ struct ScalingFit {
 
 /// With the default coefficients 2.65 times as expensive as the budget (see ScalingFit); compare
 /// Allocation::flops with it.
-FRUGAL_INLINE Allocation compute_optimal(double flops, ScalingFit const& fit = {}) {
-  detail::require_positive("compute", flops);
-  return {.parameters = fit.a * std::pow(flops, fit.alpha),
-          .tokens = fit.b * std::pow(flops, fit.beta)};
-}
+Allocation compute_optimal(double flops, ScalingFit const& fit = {});
 
 /// The common rule: 20 tokens per parameter, and C = 6ND.
-FRUGAL_INLINE Allocation by_tokens_per_parameter(double flops, double ratio = 20) {
-  detail::require_positive("compute", flops);
-  detail::require_positive("tokens per parameter", ratio);
-  double const parameters = std::sqrt(flops / (6 * ratio));
-  return {.parameters = parameters, .tokens = ratio * parameters};
-}
+Allocation by_tokens_per_parameter(double flops, double ratio = 20);
 
 /// Both allocations of one budget, and how far they are from each other.
 struct OptimalPlan {
@@ -62,12 +50,7 @@ struct OptimalPlan {
   double tokens_ratio() const { return fit.tokens / rule.tokens; }
 };
 
-FRUGAL_INLINE OptimalPlan optimal_plan(double flops, ScalingFit const& fit = {},
-                                       double ratio = 20) {
-  return {.flops = flops,
-          .fit = compute_optimal(flops, fit),
-          .rule = by_tokens_per_parameter(flops, ratio)};
-}
+OptimalPlan optimal_plan(double flops, ScalingFit const& fit = {}, double ratio = 20);
 
 /// What a device really does: its peak, in FLOP/s, times the share of it that training reaches.
 struct Speed {
@@ -97,3 +80,7 @@ constexpr double flops_for(Usd money, PricePerDevice price, Speed const& speed) 
 }
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/compute_optimal.ipp>
+#endif

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/plan/money.hpp>
-#include <frugal/report/plan/near_names.hpp>
 #include <frugal/report/plan/peak.hpp>
 
 #include <algorithm>
@@ -27,16 +24,7 @@ struct Device {
   GigabytesPerSecond bandwidth{};  ///< of its memory
 
   /// Throws SettingsError if the device has no such format, and lists those it has.
-  FRUGAL_INLINE double peak(std::string_view format) const {
-    if (auto const found = peaks.find(format); found != peaks.end()) return found->second;
-    std::string known;
-    for (auto const& each : peaks) known += (known.empty() ? "" : ", ") + each.first;
-    throw SettingsError(
-        {.what = "no peak of format \"" + std::string(format) + "\" is known",
-         .where = name,
-         .why = known.empty() ? "the table has no peak of this device" : "known are " + known,
-         .fix = "Name one of these, or give \"tflops\" in a price file."});
-  }
+  double peak(std::string_view format) const;
 };
 
 namespace detail {
@@ -77,65 +65,22 @@ class DeviceTable {
   DeviceTable() = default;
   explicit DeviceTable(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
-  FRUGAL_INLINE static DeviceTable built_in() {
-    DeviceTable table;
-    for (detail::MemoryFacts const& facts : detail::memory_facts) {
-      Device device{.name = std::string(facts.name),
-                    .memory = Gigabytes(facts.gigabytes),
-                    .bandwidth = GigabytesPerSecond(facts.gigabytes_per_second)};
-      for (std::string_view const format : watch::peak_formats) {
-        auto const peak = watch::peak_flops(facts.name, format);
-        if (peak) device.peaks[std::string(format)] = *peak;
-      }
-      table.devices_.push_back(std::move(device));
-    }
-    return table;
-  }
+  static DeviceTable built_in();
 
   std::vector<Device> const& devices() const { return devices_; }
 
   /// Replaces the device of that name, or adds one that is found before all others.
-  FRUGAL_INLINE void put(Device device) {
-    for (Device& each : devices_) {
-      if (detail::lower(each.name) == detail::lower(device.name)) {
-        each = std::move(device);
-        return;
-      }
-    }
-    devices_.insert(devices_.begin(), std::move(device));
-  }
+  void put(Device device);
 
   /// The device of that name; otherwise the first whose words are all in `model`, so that what a
   /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none. A part of a
   /// device ("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is not the device.
-  FRUGAL_INLINE Device const* find(std::string_view model) const {
-    for (Device const& each : devices_) {
-      if (detail::lower(each.name) == detail::lower(model)) return &each;
-    }
-    std::vector<std::string> const words = detail::words_of(model);
-    for (Device const& each : devices_) {
-      std::vector<std::string> const own = detail::words_of(each.name);
-      bool const all = std::all_of(own.begin(), own.end(),
-                                   [&](std::string const& word) { return has(words, word); });
-      if (all && !own.empty() && has(words, "mig") == has(own, "mig")) return &each;
-    }
-    return nullptr;
-  }
+  Device const* find(std::string_view model) const;
 
   /// Throws SettingsError for an unknown device, and names those that are near.
-  FRUGAL_INLINE Device const& at(std::string_view model) const {
-    if (Device const* const found = find(model)) return *found;
-    throw SettingsError({.what = "the device is not in the table",
-                         .where = std::string(model),
-                         .why = detail::near_names(model, names()),
-                         .fix = "Name one of these, or describe the device in a price file."});
-  }
+  Device const& at(std::string_view model) const;
 
-  FRUGAL_INLINE std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (Device const& each : devices_) names.push_back(each.name);
-    return names;
-  }
+  std::vector<std::string> names() const;
 
  private:
   static bool has(std::vector<std::string> const& words, std::string_view word) {
@@ -146,3 +91,7 @@ class DeviceTable {
 };
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/device_table.ipp>
+#endif

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/report/plan/near_names.hpp>
 #include <frugal/report/plan/require.hpp>
 
 #include <array>
-#include <cmath>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace frugal::plan {
 
@@ -46,17 +39,7 @@ inline constexpr std::array optimizer_states{
 };
 
 /// Throws SettingsError for an unknown optimizer, and names those that are near.
-FRUGAL_INLINE double optimizer_bytes(std::string_view name) {
-  std::vector<std::string> names;
-  for (OptimizerState const& each : optimizer_states) {
-    if (detail::lower(each.name) == detail::lower(name)) return each.bytes;
-    names.emplace_back(each.name);
-  }
-  throw SettingsError({.what = "the state of this optimizer is not known",
-                       .where = std::string(name),
-                       .why = detail::near_names(name, names),
-                       .fix = "Name one of these, or give the bytes for each parameter."});
-}
+double optimizer_bytes(std::string_view name);
 
 constexpr BytesPerParameter bytes_per_parameter(Keeping keeping, double optimizer) {
   if (keeping == Keeping::half_and_master) {
@@ -115,3 +98,7 @@ constexpr MemoryEstimate estimate(MemoryInputs const& in) {
 }
 
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/memory.ipp>
+#endif

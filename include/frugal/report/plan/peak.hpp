@@ -2,15 +2,10 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
-
-#include <frugal/inline.hpp>
 
 /// Peak performance of devices, without tensors.
 namespace frugal::watch {
@@ -51,36 +46,14 @@ inline constexpr std::array<std::string_view, 6> peak_formats{"FP32", "BF16", "F
 
 /// Nothing for a device that is not in the table or does not support the format, and for a part of
 /// a device (MIG).
-FRUGAL_INLINE std::optional<double> peak_flops(std::string_view model, std::string_view format) {
-  if (model.find("MIG ") != std::string_view::npos) return std::nullopt;
-  for (Peak const& peak : peaks) {
-    if (model.find(peak.model) == std::string_view::npos) continue;
-    std::array const flops{peak.fp32, peak.bf16, peak.fp16, peak.tf32, peak.fp8, peak.int8};
-    for (std::size_t at = 0; at < peak_formats.size(); ++at) {
-      if (peak_formats[at] == format && flops[at] > 0) return flops[at];
-    }
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
+std::optional<double> peak_flops(std::string_view model, std::string_view format);
 
 /// The model of the machine's NVIDIA GPUs, from their driver; empty if there are none, or several
 /// models. Read from a file, to avoid linking CUDA.
-FRUGAL_INLINE std::string gpu_model(
-    std::filesystem::path const& driver = "/proc/driver/nvidia/gpus") {
-  std::string model;
-  std::error_code error;
-  for (auto const& gpu : std::filesystem::directory_iterator(driver, error)) {
-    std::ifstream file(gpu.path() / "information");
-    for (std::string line; std::getline(file, line);) {
-      if (line.rfind("Model:", 0) != 0) continue;
-      std::size_t const begin = line.find_first_not_of(" \t", 6);
-      std::string const found = begin == std::string::npos ? "" : line.substr(begin);
-      if (!model.empty() && model != found) return "";
-      model = found;
-    }
-  }
-  return model;
-}
+std::string gpu_model(std::filesystem::path const& driver = "/proc/driver/nvidia/gpus");
 
 }  // namespace frugal::watch
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/peak.ipp>
+#endif

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/number_text.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-
 #include <cmath>
 #include <limits>
-#include <string>
 #include <string_view>
 
 namespace frugal::plan::detail {
 
-[[noreturn]] FRUGAL_INLINE void refuse(std::string_view input, double value,
-                                       std::string_view rule) {
-  throw SettingsError(
-      {.what = "an input of the plan is out of range",
-       .where = std::string(input),
-       .why = "it is " + frugal::detail::general(value, 6) + ", and must be " + std::string(rule),
-       .fix = "Correct the input."});
-}
+[[noreturn]] void refuse(std::string_view input, double value, std::string_view rule);
 
 /// Inputs of a formula. NaN fails each of these, and so does infinity.
 inline constexpr double largest = std::numeric_limits<double>::max();
@@ -46,3 +34,7 @@ constexpr void require_fraction(std::string_view input, double value) {
 }
 
 }  // namespace frugal::plan::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/require.ipp>
+#endif

@@ -1,52 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/json.hpp>
-#include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/profile/window_profile.hpp>
 
 namespace frugal::detail {
 
-FRUGAL_INLINE std::string json_of(WindowProfile const& window) {
-  JsonWriter out;
-  auto const spots = [&](std::string_view name, std::vector<watch::HotSpot> const& all) {
-    out.key(name).array();
-    for (watch::HotSpot const& spot : all) {
-      out.object().add("name", spot.name).add("share", spot.share);
-      out.add("calls", spot.calls).add("microseconds", spot.microseconds).end();
-    }
-    out.end();
-  };
-  out.object().add("step", window.step).add("steps", window.steps);
-  out.add("seconds", window.seconds).add("step_seconds", window.step_seconds);
-  out.add("device_idle", window.device_idle).add("bound", watch::name_of(window.bound));
-  out.add("advice", window.advice).add("overhead_seconds", window.overhead_seconds);
-  out.add("trace", window.trace);
-  spots("hot_spots", window.hot_spots);
-  spots("ranges", window.ranges);
-  out.add("peak_bytes", window.peak.bytes).add("peak_seconds", window.peak.seconds);
-  out.key("memory").array();
-  for (watch::MemoryPoint const& point : window.memory) {
-    out.object().add("seconds", point.seconds).add("bytes", point.bytes).end();
-  }
-  return out.str();
-}
+std::string json_of(WindowProfile const& window);
 
 /// `hot_spots.json`: the last windows of a run, one per line.
 class HotSpotsFile {
@@ -58,26 +24,7 @@ class HotSpotsFile {
 
   /// Keeps the windows of an earlier process up to its checkpoint: the later ones are made again.
   /// What is not a file of this kind is replaced.
-  FRUGAL_INLINE void resume_at(std::uint64_t step) {
-    windows_.clear();
-    std::ifstream in(path_);
-    std::string const text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    auto const file = Json::parse(text);
-    Json const* const windows = file ? file->find("windows") : nullptr;
-    if (windows == nullptr || !windows->is(Json::Kind::array)) return;
-    std::vector<Json> const& items = windows->items();
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      Json const* const at = items[i].find("step");
-      auto const made_at = at == nullptr ? std::nullopt : at->as_unsigned();
-      if (!made_at || *made_at > step) continue;
-      // Kept as written. The last one ends before the array does.
-      std::size_t const end = i + 1 < items.size() ? items[i + 1].at() : text.rfind(']');
-      std::string window = text.substr(items[i].at(), end - items[i].at());
-      window.resize(window.find_last_of('}') + 1);
-      if (Json::parse(window)) windows_.push_back(std::move(window));
-    }
-    keep(most_windows);
-  }
+  void resume_at(std::uint64_t step);
 
   /// Adds a window, and replaces the file as a whole, so that a reader never sees half of it. False
   /// if that failed. The window's `overhead_seconds` become those that `overhead()` returns after
@@ -94,28 +41,16 @@ class HotSpotsFile {
   }
 
  private:
-  FRUGAL_INLINE bool write() const {
-    std::error_code ignored;  // what fails here fails below too
-    // Only a trace that is kept has made the folder.
-    std::filesystem::create_directories(path_.parent_path(), ignored);
-    JsonWriter file;
-    file.object().add("version", 1).key("windows").array();
-    for (std::string const& each : windows_) file.on_line(0).raw(each);
-    try {
-      write_whole_file(path_, file.on_line(0).str("\n"), Durable::no);
-      return true;
-    } catch (StoreError const&) {
-      return false;
-    }
-  }
+  bool write() const;
 
-  FRUGAL_INLINE void keep(std::size_t most) {
-    std::size_t const more = windows_.size() - std::min(windows_.size(), most);
-    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(more));
-  }
+  void keep(std::size_t most);
 
   std::filesystem::path path_;
   std::vector<std::string> windows_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/hot_spots_file.ipp>
+#endif

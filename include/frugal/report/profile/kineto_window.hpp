@@ -5,19 +5,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/profile/trace.hpp>
 
 namespace frugal::detail {
@@ -35,22 +29,7 @@ inline bool is_of_run(c10::Device run, c10::DeviceType type, int index) {
 class KinetoWindow {
  public:
   /// Null if another profiler is active in this process. Throws what LibTorch throws.
-  FRUGAL_INLINE static std::unique_ptr<KinetoWindow> open(c10::Device device, bool memory) {
-    namespace kineto = torch::autograd::profiler;
-    if (taken().exchange(true)) return nullptr;
-    std::unique_ptr<KinetoWindow> window(new KinetoWindow(device));
-    if (kineto::profilerEnabled() || kineto::isProfilerEnabledInMainThread()) return nullptr;
-    std::set<kineto::ActivityType> activities{kineto::ActivityType::CPU};
-    if (device.is_cuda()) activities.insert(kineto::ActivityType::CUDA);
-    if (device.is_xpu()) activities.insert(kineto::ActivityType::XPU);
-    kineto::ProfilerConfig const config(kineto::ProfilerState::KINETO,
-                                        /*report_input_shapes=*/false, memory);
-    window->drain();
-    kineto::prepareProfiler(config, activities);
-    kineto::enableProfiler(config, activities);
-    window->recording_ = true;
-    return window;
-  }
+  static std::unique_ptr<KinetoWindow> open(c10::Device device, bool memory);
 
   KinetoWindow(KinetoWindow const&) = delete;
   KinetoWindow& operator=(KinetoWindow const&) = delete;
@@ -61,24 +40,10 @@ class KinetoWindow {
   }
 
   /// Waits for the work that the host has submitted, so that it is in the window that launched it.
-  FRUGAL_INLINE void drain() const {
-    if (device_.is_cpu()) return;
-    c10::impl::VirtualGuardImpl const guard(device_.type());
-    guard.getStream(device_).synchronize();
-  }
+  void drain() const;
 
   /// Ends the recording. The window is that of its ranges, which fill it.
-  FRUGAL_INLINE watch::Trace close() {
-    recording_ = false;
-    result_ = torch::autograd::profiler::disableProfiler();
-    watch::Trace trace{.span = {std::numeric_limits<std::uint64_t>::max(), 0}};
-    for (torch::autograd::profiler::KinetoEvent const& each : result_->events()) add(each, trace);
-    if (trace.span.end == 0) trace.span = {};
-    for (watch::TracedEvent const& each : trace.events) {
-      if (each.where == watch::TracedEvent::Where::device) trace.on_accelerator = true;
-    }
-    return trace;
-  }
+  watch::Trace close();
   /// Writes Kineto's own trace file. It reports no failure: look whether the file is there.
   void save(std::filesystem::path const& file) { result_->save(file.string()); }
 
@@ -86,53 +51,14 @@ class KinetoWindow {
   explicit KinetoWindow(c10::Device device) : device_(with_index(device)) {}
 
   /// Events have an index; "cuda" is the current device.
-  FRUGAL_INLINE static c10::Device with_index(c10::Device device) {
-    if (device.is_cpu() || device.has_index()) return device;
-    return c10::impl::VirtualGuardImpl(device.type()).getDevice();
-  }
+  static c10::Device with_index(c10::Device device);
 
   static std::atomic<bool>& taken() {
     static std::atomic<bool> is_taken{false};
     return is_taken;
   }
 
-  FRUGAL_INLINE void add(torch::autograd::profiler::KinetoEvent const& event,
-                         watch::Trace& trace) const {
-    using Where = watch::TracedEvent::Where;
-    // Values of libkineto's ActivityType: ranges as the host saw them, and as the device did.
-    constexpr std::uint8_t annotation = 1;
-    constexpr std::uint8_t gpu_annotation = 2;
-    std::string name = event.name();
-    if (name == "[memory]") {
-      if (is_of_run(device_, event.deviceType(), event.deviceIndex())) {
-        trace.memory.push_back({event.startNs(), event.nBytes()});
-      }
-      return;
-    }
-    std::uint8_t const activity = event.activityType();
-    bool const on_host = event.deviceType() == c10::DeviceType::CPU;
-    if (activity == gpu_annotation || (!on_host && event.durationNs() == 0)) return;
-    // Kineto records all devices of the process: another run may use the next one.
-    if (!on_host && !is_of_run(device_, event.deviceType(), event.deviceIndex())) return;
-    watch::TracedEvent found{.name = std::move(name),
-                             .span = {event.startNs(), event.endNs()},
-                             .thread = event.startThreadId(),
-                             .id = event.correlationId(),
-                             .launched_by = event.linkedCorrelationId()};
-    if (!on_host) {
-      found.where = Where::device;
-    } else if (activity == annotation ||
-               event.scope() == static_cast<std::uint8_t>(at::RecordScope::USER_SCOPE)) {
-      found.where = Where::range;
-      if (found.name.starts_with("frugal::")) {
-        trace.span.begin = std::min(trace.span.begin, found.span.begin);
-        trace.span.end = std::max(trace.span.end, found.span.end);
-      }
-    } else if (activity != cpu_op) {
-      return;  // the driver's and the runtime's own calls: the operator around them has their time
-    }
-    trace.events.push_back(std::move(found));
-  }
+  void add(torch::autograd::profiler::KinetoEvent const& event, watch::Trace& trace) const;
   static constexpr std::uint8_t cpu_op = 0;
 
   c10::Device device_;
@@ -141,3 +67,7 @@ class KinetoWindow {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/kineto_window.ipp>
+#endif

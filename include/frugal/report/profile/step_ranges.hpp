@@ -7,8 +7,6 @@
 #include <optional>
 #include <string_view>
 
-#include <frugal/inline.hpp>
-
 namespace frugal::detail {
 
 /// The part of the step that is running, as a record_function range and, if wanted, as an NVTX
@@ -24,23 +22,10 @@ class StepRanges {
   static bool has_nvtx() { return torch::profiler::impl::cudaStubs()->enabled(); }
 
   bool open() const { return range_.has_value(); }
-  FRUGAL_INLINE void begin(bool nvtx, std::string_view part) {
-    nvtx_ = nvtx && has_nvtx();
-    enter(part, /*first=*/true);
-  }
+  void begin(bool nvtx, std::string_view part);
   /// Does nothing outside of a window. `part` is a literal.
-  FRUGAL_INLINE void enter(std::string_view part, bool first = false) {
-    if (!first && !range_) return;
-    leave();
-    range_.emplace(at::RecordScope::USER_SCOPE);
-    if (range_->isActive()) range_->before(part.data());
-    if (nvtx_) torch::profiler::impl::cudaStubs()->rangePush(part.data());
-  }
-  FRUGAL_INLINE void leave() {
-    if (!range_) return;
-    if (nvtx_) torch::profiler::impl::cudaStubs()->rangePop();
-    range_.reset();
-  }
+  void enter(std::string_view part, bool first = false);
+  void leave();
 
   /// A range inside the current part.
   class [[nodiscard]] Nested {
@@ -68,3 +53,7 @@ class StepRanges {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/step_ranges.ipp>
+#endif

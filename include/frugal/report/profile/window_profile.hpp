@@ -5,10 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
 #include <frugal/report/profile/bound.hpp>
 #include <frugal/report/profile/hot_spots.hpp>
 #include <frugal/report/profile/memory_line.hpp>
@@ -36,49 +34,16 @@ struct WindowProfile {
 namespace watch {
 
 /// Drops the events of validations, and cuts the rest to the window.
-FRUGAL_INLINE void keep_training(Trace& trace, Spans const& training) {
-  std::erase_if(trace.events,
-                [&](TracedEvent const& each) { return !holds(training, each.span.begin); });
-  for (TracedEvent& each : trace.events) each.span.end = std::min(each.span.end, trace.span.end);
-}
+void keep_training(Trace& trace, Spans const& training);
 
 /// Self time in nanoseconds below which an operator costs more to call than to compute.
 inline constexpr std::uint64_t short_call = 5000;
 
 /// Share of the operators' self time that is in operators whose calls are short on average.
-FRUGAL_INLINE double short_calls(Trace const& trace) {
-  tallying::Tallies tallies;
-  std::vector<TracedEvent const*> operators;
-  for (TracedEvent const& each : trace.events) {
-    if (each.where == TracedEvent::Where::op) operators.push_back(&each);
-  }
-  tallying::add_self_times(std::move(operators), tallies);
-  std::uint64_t all = 0;
-  std::uint64_t in_short = 0;
-  for (auto const& [name, tally] : tallies) {
-    all += tally.nanoseconds;
-    if (tally.nanoseconds < short_call * tally.calls) in_short += tally.nanoseconds;
-  }
-  return all == 0 ? 0 : static_cast<double>(in_short) / static_cast<double>(all);
-}
+double short_calls(Trace const& trace);
 
 /// Analyses a window. The caller adds steps, files and overhead.
-FRUGAL_INLINE WindowProfile analyse(Trace trace, std::size_t memory_points = 200) {
-  WindowProfile found{.seconds = static_cast<double>(trace.span.length()) / 1e9};
-  std::vector<MemoryPoint> const line = memory_line(trace);
-  found.peak = peak_of(line);
-  found.memory = thinned(line, memory_points);
-  found.ranges = ranges(trace, trace.span.length());
-  Spans const training = training_of(trace);
-  keep_training(trace, training);
-  Division division = divide(trace, training);
-  division.short_calls = short_calls(trace);
-  found.device_idle = division.step_time == 0 ? 0 : division.idle();
-  found.bound = judge(division, trace.on_accelerator);
-  found.advice = advice_for(found.bound, division, trace.on_accelerator);
-  found.hot_spots = hot_spots(trace, division.step_time);
-  return found;
-}
+WindowProfile analyse(Trace trace, std::size_t memory_points = 200);
 
 /// Whether the device works a smaller share of the time than `least`.
 inline bool hardly_works(WindowProfile const& found, double least) {
@@ -91,3 +56,7 @@ inline std::string text_of(HotSpot const& spot) { return spot.name + " " + perce
 }  // namespace watch
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/window_profile.ipp>
+#endif

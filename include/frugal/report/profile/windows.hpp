@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 #include <frugal/core/run/run_state.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/profile/hot_spots_file.hpp>
 #include <frugal/report/profile/kineto_window.hpp>
 #include <frugal/report/profile/step_ranges.hpp>
-#include <frugal/report/profile/trace_file.hpp>
 #include <frugal/report/profile/window_profile.hpp>
 
 namespace frugal::detail {
@@ -57,149 +48,32 @@ class ProfileWindows {
   std::vector<WindowProfile> const& found() const { return found_; }
 
   /// Training goes on from here. Files are written if the run has a folder.
-  FRUGAL_INLINE void begin(RunState& run) {
-    // Kineto does so only if it is told to. Setting the variable would race with other threads.
-    if (plan_.graph && run.device.is_cuda() && tears_cupti_down()) {
-      give_up(run,
-              "TEARDOWN_CUPTI is 1. After CUPTI has been torn down, setting it up again fails next "
-              "to CUDA graphs. Unset it, or remove CudaGraph or Profile.");
-    }
-    if (run.settings.run_dir.empty()) return;
-    folder_ = run.settings.run_dir / "profile";
-    remove_parts(folder_);
-    file_.emplace(folder_ / "hot_spots.json");
-    if (run.counters.step != 0) file_->resume_at(run.counters.step);
-  }
+  void begin(RunState& run);
 
   /// `step_seconds`: of a step without profiler, 0 if unknown.
-  FRUGAL_INLINE void start(RunState& run, double step_seconds, std::optional<double> waited) {
-    auto const before = Clock::now();
-    try {
-      window_ = KinetoWindow::open(run.device, plan_.memory);
-    } catch (std::exception const& error) {
-      return give_up(run, std::string("LibTorch's profiler does not start: ") + error.what());
-    }
-    if (!window_) {
-      return give_up(run,
-                     "another profiler is active in this process, and Kineto records one at a "
-                     "time. Remove the other one, or Profile.");
-    }
-    if (plan_.nvtx && !StepRanges::has_nvtx()) {
-      run.warn(
-          "Profile<Nvtx>: this program has no LibTorch with CUDA, so there are no NVTX "
-          "ranges; the trace has the same ranges");
-    }
-    step_seconds_ = step_seconds;
-    waited_ = waited.value_or(0);
-    steps_ = 0;
-    ranges_.begin(plan_.nvtx, watch::range::policies);
-    began_ = Clock::now();
-    opening_ = began_ - before;
-  }
+  void start(RunState& run, double step_seconds, std::optional<double> waited);
 
   /// A step of the window is complete. True if the window is.
-  FRUGAL_INLINE bool is_full() {
-    ++steps_;
-    return steps_ >= plan_.steps || Clock::now() - began_ >= plan_.length;
-  }
+  bool is_full();
 
   /// Ends the window and analyses it; null if that failed.
-  FRUGAL_INLINE WindowProfile const* finish(RunState& run, std::optional<double> waited) {
-    auto const before = Clock::now();
-    try {
-      window_->drain();
-      ranges_.leave();
-      watch::Trace trace = window_->close();
-      if (plan_.graph && waited) trace.waited_seconds = std::max(0.0, *waited - waited_);
-      if (!run.device.is_cpu() && !trace.on_accelerator) {
-        give_up(run, "the profiler recorded no work of " + run.device.str() +
-                         ". CUPTI may be missing or in use by another tool, such as Nsight.");
-        return nullptr;
-      }
-      std::uint64_t const began = trace.span.begin;
-      std::vector<watch::MemoryPoint> const memory = watch::memory_line(trace);
-      WindowProfile found = watch::analyse(std::move(trace));
-      found.step = run.counters.step;
-      found.steps = steps_;
-      found.step_seconds =
-          training_seconds(found) / static_cast<double>(std::max<std::uint64_t>(steps_, 1));
-      keep_trace(run, found, memory, began);
-      window_.reset();
-      double const slower = step_seconds_ > 0
-                                ? (found.step_seconds - step_seconds_) * static_cast<double>(steps_)
-                                : 0;
-      auto const overhead = [&] {
-        std::chrono::duration<double> const around = opening_ + (Clock::now() - before);
-        return around.count() + std::max(0.0, slower);
-      };
-      if (file_) {
-        if (!file_->add(found, overhead)) advise_of_folder(run);
-      } else {
-        found.overhead_seconds = overhead();
-      }
-      if (found_.size() == HotSpotsFile::most_windows) found_.erase(found_.begin());
-      found_.push_back(std::move(found));
-      return &found_.back();
-    } catch (std::exception const& error) {
-      give_up(run, std::string("a window could not be read: ") + error.what());
-      return nullptr;
-    }
-  }
+  WindowProfile const* finish(RunState& run, std::optional<double> waited);
 
   void stop() { over_ = true; }
   /// Drops the window: its run is being left.
-  FRUGAL_INLINE void discard() {
-    ranges_.leave();
-    window_.reset();
-  }
+  void discard();
 
  private:
-  FRUGAL_INLINE static bool tears_cupti_down() {
-    char const* const value = std::getenv("TEARDOWN_CUPTI");
-    return value != nullptr && std::string_view(value) == "1";
-  }
-  FRUGAL_INLINE static double range_seconds(WindowProfile const& found, std::string_view name) {
-    for (watch::HotSpot const& each : found.ranges) {
-      if (each.name == name) return each.microseconds / 1e6;
-    }
-    return 0;
-  }
+  static bool tears_cupti_down();
+  static double range_seconds(WindowProfile const& found, std::string_view name);
   /// A save or a validation that happens to be in the window is no overhead of the profiler.
-  FRUGAL_INLINE static double training_seconds(WindowProfile const& found) {
-    return std::max(0.0, found.seconds - range_seconds(found, watch::range::validation) -
-                             range_seconds(found, watch::range::checkpoint));
-  }
+  static double training_seconds(WindowProfile const& found);
 
-  FRUGAL_INLINE void keep_trace(RunState& run, WindowProfile& found,
-                                std::vector<watch::MemoryPoint> const& memory,
-                                std::uint64_t began) {
-    if (folder_.empty() || kept_ >= plan_.traces) return;
-    std::string const name = "step-" + std::to_string(found.step) + ".trace.json";
-    std::filesystem::path const raw = folder_ / (name + ".kineto.part");
-    std::error_code failure;
-    std::filesystem::create_directories(folder_, failure);
-    // Kineto reports a file that it cannot write on the terminal only.
-    bool const writable = !failure && std::ofstream(raw).is_open();
-    if (writable) window_->save(raw);
-    bool const whole = writable && copy_with_counter(raw, folder_ / name,
-                                                     watch::thinned(memory, most_counters), began);
-    if (writable) std::filesystem::remove(raw, failure);
-    if (!whole) return advise_of_folder(run);
-    ++kept_;
-    found.trace = "profile/" + name;
-  }
+  void keep_trace(RunState& run, WindowProfile& found,
+                  std::vector<watch::MemoryPoint> const& memory, std::uint64_t began);
 
-  FRUGAL_INLINE void advise_of_folder(RunState& run) const {
-    run.warn("Profile: " + folder_.string() +
-             " cannot be written. The windows are analysed, and their files are missing. Check "
-             "its permissions and the free space.");
-  }
-  FRUGAL_INLINE void give_up(RunState& run, std::string const& why) {
-    // LibTorch's errors carry a stack trace from the second line on.
-    run.warn("Profile: " + why.substr(0, why.find('\n')) + " There are no further windows.");
-    over_ = true;
-    discard();
-  }
+  void advise_of_folder(RunState& run) const;
+  void give_up(RunState& run, std::string const& why);
 
   static constexpr std::size_t most_counters = 5000;
 
@@ -219,3 +93,7 @@ class ProfileWindows {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/windows.ipp>
+#endif

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_texts.hpp>
-#include <frugal/base/text_width.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/progress/display.hpp>
-#include <frugal/report/progress/gauge_texts.hpp>
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.
 namespace frugal::watch {
@@ -25,10 +19,7 @@ struct Share {
   std::uint64_t done = 0;
   std::optional<std::uint64_t> of{};
 
-  FRUGAL_INLINE std::optional<double> fraction() const {
-    if (!of || *of == 0) return {};
-    return std::min(1.0, static_cast<double>(done) / static_cast<double>(*of));
-  }
+  std::optional<double> fraction() const;
 };
 
 /// The contents of one redraw.
@@ -60,142 +51,38 @@ inline std::string percent_text(double fraction) {
 }
 
 /// Speed and loss: what changes from step to step.
-FRUGAL_INLINE std::vector<std::string> step_figures(BarLine const& line) {
-  std::vector<std::string> texts{rate_text(line.samples_per_second) + " samples/s"};
-  if (line.utilisation) texts.push_back(short_number(100 * *line.utilisation) + "% of peak");
-  if (line.seconds_left) texts.push_back(duration_text(*line.seconds_left) + " left");
-  texts.push_back((line.mean ? "mean loss " : "loss ") + short_number(line.loss));
-  return texts;
-}
+std::vector<std::string> step_figures(BarLine const& line);
 
-FRUGAL_INLINE void add_metric(std::vector<std::string>& texts, BarLine const& line) {
-  if (line.best) {
-    texts.push_back("best " + printable(line.metric) + " " + short_number(*line.best));
-  }
-  if (line.last) texts.push_back("last " + short_number(*line.last));
-}
+void add_metric(std::vector<std::string>& texts, BarLine const& line);
 
-FRUGAL_INLINE void add_more(std::vector<std::string>& texts, BarLine const& line) {
-  for (auto const& [name, value] : line.more) {
-    texts.push_back(printable(name) + " " + short_number(value));
-  }
-}
+void add_more(std::vector<std::string>& texts, BarLine const& line);
 
-FRUGAL_INLINE void add_resources(std::vector<std::string>& texts, BarLine const& line) {
-  if (line.data_wait) texts.push_back("data wait " + percent_text(*line.data_wait));
-  if (line.memory_bytes) {
-    texts.push_back(frugal::detail::bytes_text(static_cast<double>(*line.memory_bytes)));
-  }
-}
+void add_resources(std::vector<std::string>& texts, BarLine const& line);
 
 /// All figures, for one line.
-FRUGAL_INLINE std::vector<std::string> figures(BarLine const& line) {
-  std::vector<std::string> texts = step_figures(line);
-  add_metric(texts, line);
-  add_more(texts, line);
-  add_resources(texts, line);
-  for (std::string& text : gauge_texts(line.gauges)) texts.push_back(std::move(text));
-  return texts;
-}
+std::vector<std::string> figures(BarLine const& line);
 
-FRUGAL_INLINE std::string head(BarLine const& line) {
-  if (!line.epochs) return "epoch " + std::to_string(line.epoch + 1);
-  return "epoch " + std::to_string(std::min(line.epoch + 1, *line.epochs)) + "/" +
-         std::to_string(*line.epochs);
-}
+std::string head(BarLine const& line);
 
 /// A head, a bar if the length is known, and the figures that fit, the first ones first. Takes
 /// less than `columns`: some terminals wrap when the last one is written.
-FRUGAL_INLINE DisplayLine bar_line(std::string const& head, Share const& share,
-                                   std::vector<std::string> const& figures, std::size_t columns) {
-  constexpr std::size_t widest = 30;
-  constexpr std::size_t narrowest = 5;
-  std::size_t const room = columns > 0 ? columns - 1 : 0;
-  std::string tail;
-  auto const fraction = share.fraction();
-  if (fraction) {
-    char percent[8];
-    std::snprintf(percent, sizeof percent, "%3.0f%%", 100 * *fraction);
-    tail = std::string(" ") + percent;
-  }
-  std::size_t used = text_width(head) + text_width(tail);
-  for (std::string const& figure : figures) {
-    std::size_t const width = text_width(figure) + 2;
-    if (used + width > room) break;
-    tail += "  " + figure;
-    used += width;
-  }
-  DisplayLine line{.text = head};
-  // A space and two brackets.
-  if (fraction && room >= used + narrowest + 3) {
-    std::size_t const width = std::min(room - used - 3, widest);
-    auto const done = static_cast<std::size_t>(*fraction * static_cast<double>(width));
-    line.text += " [";
-    line.colour_begin = line.text.size();
-    line.text += std::string(done, '#');
-    line.colour_end = line.text.size();
-    line.text += std::string(width - done, '.') + "]";
-  }
-  line.text += tail;
-  line.text.resize(truncated(line.text, room).size());
-  return line;
-}
+DisplayLine bar_line(std::string const& head, Share const& share,
+                     std::vector<std::string> const& figures, std::size_t columns);
 
 /// The heads at one width, so that the bars begin in one column.
-FRUGAL_INLINE std::string padded(std::string text, std::size_t columns) {
-  std::size_t const width = text_width(text);
-  if (width < columns) text.append(columns - width, ' ');
-  return text;
-}
+std::string padded(std::string text, std::size_t columns);
 
 }  // namespace detail
 
 /// The lines of a terminal of `columns`: the run; the epoch; the validation, while one runs. None
 /// reaches the last column.
-FRUGAL_INLINE std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t columns) {
-  std::string const run = detail::head(line);
-  bool const validates = line.validation.has_value();
-  std::size_t const head = std::max<std::size_t>(text_width(run), validates ? 10 : 5);
-  Share const whole{line.step, line.total_steps};
-  std::vector<std::string> about_run;
-  if (!whole.fraction()) about_run.push_back("step " + std::to_string(line.step));
-  if (line.seconds_left) about_run.push_back(duration_text(*line.seconds_left) + " left");
-  detail::add_metric(about_run, line);
-  for (std::string& text : detail::gauge_texts(line.gauges)) about_run.push_back(std::move(text));
-  if (line.memory_bytes) {
-    about_run.push_back(frugal::detail::bytes_text(static_cast<double>(*line.memory_bytes)));
-  }
-  std::vector<DisplayLine> lines{
-      detail::bar_line(detail::padded(run, head), whole, about_run, columns)};
-
-  BarLine now = line;
-  now.seconds_left.reset();
-  now.memory_bytes.reset();
-  std::vector<std::string> about_step = detail::step_figures(now);
-  Share const part = line.in_epoch.value_or(Share{});
-  if (part.of) {
-    about_step.insert(about_step.begin(),
-                      "step " + std::to_string(part.done) + "/" + std::to_string(*part.of));
-  }
-  detail::add_more(about_step, now);
-  detail::add_resources(about_step, now);
-  lines.push_back(detail::bar_line(detail::padded("steps", head), part, about_step, columns));
-
-  if (validates) {
-    Share const& batches = *line.validation;
-    std::string text = "batch " + std::to_string(batches.done);
-    if (batches.of) text += "/" + std::to_string(*batches.of);
-    lines.push_back(detail::bar_line(detail::padded("validation", head), batches, {text}, columns));
-  }
-  return lines;
-}
+std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t columns);
 
 /// One line for a file or a pipe.
-FRUGAL_INLINE std::string line_text(BarLine const& line) {
-  std::string text = detail::head(line) + "  step " + std::to_string(line.step);
-  if (line.total_steps) text += "/" + std::to_string(*line.total_steps);
-  for (std::string const& each : detail::figures(line)) text += "  " + each;
-  return text;
-}
+std::string line_text(BarLine const& line);
 
 }  // namespace frugal::watch
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/progress/bar.ipp>
+#endif

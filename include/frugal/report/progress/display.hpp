@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <frugal/base/terminal.hpp>
-#include <frugal/base/text_width.hpp>
 #include <frugal/base/write_text.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::watch {
 
@@ -43,71 +39,21 @@ class Display {
   }
 
   /// Draws these lines instead of those before.
-  FRUGAL_INLINE void draw(std::vector<DisplayLine> lines) {
-    std::lock_guard const lock(mutex());
-    lines_ = std::move(lines);
-    redraw();
-  }
+  void draw(std::vector<DisplayLine> lines);
 
   /// Leaves the lines on the screen, with the cursor below them; for what comes after a run, or an
   /// error. Nothing if nothing is drawn.
-  FRUGAL_INLINE void end() {
-    std::lock_guard const lock(mutex());
-    if (!drawn_) return;
-    put("\r\x1b[J" + text_of(lines_, terminal_size(out_), colours_));
-    drawn_ = false;
-  }
+  void end();
 
   /// Writes a text, with a newline if it has none at its end, above the lines of every display that
   /// draws on `out`'s terminal. To anything else it is just written. Any thread may call it.
-  FRUGAL_INLINE static void print(std::string_view text, std::FILE* out) {
-    std::lock_guard const lock(mutex());
-    std::vector<Display*> const mine = on(out);
-    std::string whole = mine.empty() ? "" : "\r\x1b[J";
-    whole += text;
-    if (text.empty() || text.back() != '\n') whole += '\n';
-    // Before the lines, which may go to the same terminal by another file.
-    write_text(out, whole);
-    for (Display* each : mine) each->redraw();
-  }
+  static void print(std::string_view text, std::FILE* out);
 
  private:
-  FRUGAL_INLINE void redraw() {
-    TerminalSize const size = terminal_size(out_);
-    bool const gap = size.rows > 1;
-    std::vector<DisplayLine> shown = lines_;
-    shown.resize(std::min(shown.size(), gap ? size.rows - 1 : 1));
-    std::string text = "\r\x1b[J";
-    if (gap) text += "\n";
-    text += text_of(shown, size, colours_);
-    // Not below the last line: its newline would scroll a full screen.
-    if (!shown.empty()) text.pop_back();
-    std::size_t const up = shown.empty() ? (gap ? 1 : 0) : shown.size() - 1 + (gap ? 1 : 0);
-    if (up > 0) text += "\x1b[" + std::to_string(up) + "A";
-    text += "\r";
-    put(text);
-    drawn_ = true;
-  }
+  void redraw();
 
-  FRUGAL_INLINE static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
-                                           bool colours) {
-    std::string all;
-    for (DisplayLine const& line : lines) {
-      std::string_view const seen = truncated(line.text, size.columns > 1 ? size.columns - 1 : 1);
-      std::size_t const end = std::min(line.colour_end, seen.size());
-      if (colours && line.colour_begin < end) {
-        all += seen.substr(0, line.colour_begin);
-        all += "\x1b[32m";
-        all += seen.substr(line.colour_begin, end - line.colour_begin);
-        all += "\x1b[0m";
-        all += seen.substr(end);
-      } else {
-        all += seen;
-      }
-      all += '\n';
-    }
-    return all;
-  }
+  static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
+                             bool colours);
 
   // One write: what another thread prints does not come between.
   void put(std::string const& text) { write_text(out_, text); }
@@ -121,22 +67,8 @@ class Display {
     return all;
   }
   /// The displays drawn on the terminal of `out`: the same file, or another that is a terminal.
-  FRUGAL_INLINE static std::vector<Display*> on(std::FILE* out) {
-    std::vector<Display*> mine;
-    for (Display* each : displays()) {
-      bool const same = each->out_ == out || ::isatty(::fileno(out)) == 1;
-      if (each->drawn_ && same) mine.push_back(each);
-    }
-    return mine;
-  }
-  FRUGAL_INLINE void link(bool here) {
-    std::lock_guard const lock(mutex());
-    if (here) {
-      displays().push_back(this);
-    } else {
-      std::erase(displays(), this);
-    }
-  }
+  static std::vector<Display*> on(std::FILE* out);
+  void link(bool here);
 
   std::FILE* out_;
   bool colours_;
@@ -149,3 +81,7 @@ class Display {
 inline void print(std::string_view text, std::FILE* out = stderr) { Display::print(text, out); }
 
 }  // namespace frugal::watch
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/progress/display.ipp>
+#endif

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <frugal/inline.hpp>
 #include <frugal/policy/step_pace.hpp>
 
 namespace frugal::detail {
@@ -21,31 +20,14 @@ class Pace {
 
   /// Whether the first steps are known, from which the rest is counted.
   bool knows_first() const { return first_step_.has_value(); }
-  FRUGAL_INLINE void first(std::uint64_t step, std::uint64_t sample) {
-    first_step_ = step;
-    last_sample_ = sample;
-  }
+  void first(std::uint64_t step, std::uint64_t sample);
   std::uint64_t steps_since_first(std::uint64_t step) const {
     return first_step_ && step > *first_step_ ? step - *first_step_ : 0;
   }
 
   /// `waited` is seconds that the run has waited for data so far, if that is measured.
-  FRUGAL_INLINE void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
-                            std::optional<double> waited) {
-    double const seconds = std::chrono::duration<double>(now - last_).count();
-    if (seconds > 0 && sample > last_sample_) {
-      double const rate = static_cast<double>(sample - last_sample_) / seconds;
-      // An exponential mean keeps the rate readable and follows a change in a few redraws.
-      rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
-    }
-    steps_.step(step, seconds_since_begin(now));
-    if (waited && waited_ && seconds > 0) {
-      data_wait_ = std::clamp((*waited - *waited_) / seconds, 0.0, 1.0);
-    }
-    waited_ = waited;
-    last_ = now;
-    last_sample_ = sample;
-  }
+  void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
+              std::optional<double> waited);
 
   double samples_per_second() const { return rate_; }
   std::optional<double> data_wait() const { return data_wait_; }
@@ -68,3 +50,7 @@ class Pace {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/progress/pace.ipp>
+#endif

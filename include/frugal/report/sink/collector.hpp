@@ -7,13 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <frugal/base/memory.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
-#include <frugal/inline.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
@@ -70,12 +71,7 @@ class MetricCollector {
     return record;
   }
 
-  FRUGAL_INLINE static MetricRecord event(Event const& event) {
-    MetricRecord record{.kind = RecordKind::event, .name = event.name, .at = event.at};
-    record.seconds = event.seconds;
-    record.fields = event.fields;
-    return record;
-  }
+  static MetricRecord event(Event const& event);
 
   template <class Archive>
   void persist(Archive& archive) {
@@ -114,16 +110,7 @@ class MetricCollector {
     }
   }
 
-  FRUGAL_INLINE void add_speed(MetricRecord& record, Speed const& speed) {
-    speed_of_ = speed.step;
-    record.add("step_seconds", speed.step_seconds)
-        .add("samples_per_second", speed.samples_per_second)
-        .add("tokens_per_second", speed.tokens_per_second);
-    if (speed.flops_per_step) record.add("flops_per_step", *speed.flops_per_step);
-    if (speed.flops_per_second) record.add("flops_per_second", *speed.flops_per_second);
-    if (speed.utilisation) record.add("utilisation", *speed.utilisation);
-    if (speed.data_wait) record.add("data_wait", *speed.data_wait);
-  }
+  void add_speed(MetricRecord& record, Speed const& speed);
 
   ScalarSpan since_step_;   ///< of the objective's scalars, since the last record of a step
   ScalarSpan since_epoch_;  ///< likewise, of an epoch
@@ -132,3 +119,7 @@ class MetricCollector {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/collector.ipp>
+#endif

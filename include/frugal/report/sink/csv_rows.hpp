@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 
-#include <frugal/base/utf8.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
@@ -20,55 +13,20 @@ inline constexpr std::string_view csv_header = "event,step,epoch,samples,seconds
 /// Appends a cell after RFC 4180: quoted where it must be. Line breaks become spaces, so that each
 /// row is one line and can be cut off; bytes that are not UTF-8 become U+FFFD, for a reader would
 /// refuse the whole file.
-FRUGAL_INLINE void append_csv_cell(std::string& out, std::string_view text) {
-  bool const quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
-  if (quoted) out += '"';
-  for (char const c : as_utf8(text)) {
-    if (c == '"') out += '"';
-    out += c == '\r' || c == '\n' ? ' ' : c;
-  }
-  if (quoted) out += '"';
-}
+void append_csv_cell(std::string& out, std::string_view text);
 
 /// Appends the shortest digits that read back as the same double. What is not finite has the names
 /// that readers of CSV know: nan, inf, -inf.
-FRUGAL_INLINE void append_csv_number(std::string& out, double number) {
-  if (!std::isfinite(number)) {
-    out += std::isnan(number) ? "nan" : (number > 0 ? "inf" : "-inf");
-    return;
-  }
-  char digits[32];
-  auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  out.append(digits, static_cast<std::size_t>(end - digits));
-}
+void append_csv_number(std::string& out, double number);
 
 /// One row for each field of a record.
-FRUGAL_INLINE std::string csv_rows(MetricRecord const& record) {
-  std::string before;
-  append_csv_cell(before, record.name);
-  for (std::uint64_t const count : {record.at.step, record.at.epoch, record.at.sample}) {
-    before += ',' + std::to_string(count);
-  }
-  before += ',';
-  append_csv_number(before, record.seconds);
-  std::string rows;
-  for (auto const& [name, value] : record.fields) {
-    rows += before + ',';
-    append_csv_cell(rows, name);
-    rows += ',';
-    if (auto const* const text = std::get_if<std::string>(&value)) {
-      append_csv_cell(rows, *text);
-    } else if (auto const* const count = std::get_if<std::uint64_t>(&value)) {
-      rows += std::to_string(*count);  // a double would round a seed
-    } else {
-      append_csv_number(rows, std::get<double>(value));
-    }
-    rows += "\r\n";
-  }
-  return rows;
-}
+std::string csv_rows(MetricRecord const& record);
 
 /// The event of such a row.
 inline std::string_view csv_event(std::string_view row) { return row.substr(0, row.find(',')); }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/csv_rows.ipp>
+#endif

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/inline.hpp>
 #include <frugal/report/sink/prometheus_labels.hpp>
-#include <frugal/report/sink/prometheus_names.hpp>
 #include <frugal/report/sink/record.hpp>
 #include <frugal/version.hpp>
 
@@ -64,27 +62,7 @@ class Exposition {
     build.values[std::string(version)] = 1;
   }
 
-  FRUGAL_INLINE void take(MetricRecord const& record) {
-    count_work(record);
-    switch (record.kind) {
-      case RecordKind::begin:
-        gauge("running", 1);
-        break;
-      case RecordKind::end:
-        gauge("running", 0);
-        break;
-      case RecordKind::event:
-        count("events_total", 1, record.name);
-        return;  // its numbers belong to that moment
-      case RecordKind::step:
-      case RecordKind::epoch:
-      case RecordKind::validation:
-        break;
-    }
-    for (auto const& [field, value] : record.fields) {
-      if (auto const number = MetricRecord::number_in(value)) add(record.kind, field, *number);
-    }
-  }
+  void take(MetricRecord const& record);
   /// Seconds since 1970, by which a scrape tells an old file from a new one.
   void stamp(double now) { gauge("last_update_timestamp_seconds", now); }
 
@@ -92,19 +70,7 @@ class Exposition {
 
   /// The text exposition format, version 0.0.4.
   /// Source: https://prometheus.io/docs/instrumenting/exposition_formats/
-  FRUGAL_INLINE std::string text(PrometheusLabels const& labels) const {
-    std::string out;
-    for (auto const& [name, family] : families_) {
-      out += "# HELP " + name + " " + prometheus_escaped(family.help, false) + '\n';
-      out += "# TYPE " + name + (family.counter ? " counter\n" : " gauge\n");
-      for (auto const& [kind, value] : family.values) {
-        PrometheusLabels all = labels;
-        if (!kind.empty()) all[std::string(family.label)] = kind;
-        out += name + label_text(all) + ' ' + prometheus_number(value) + '\n';
-      }
-    }
-    return out;
-  }
+  std::string text(PrometheusLabels const& labels) const;
 
   /// The last measured values, for a run that resumes. Counters begin at 0 in each process.
   /// `keeps`: what is loaded is read and left, by a return within the run.
@@ -148,99 +114,27 @@ class Exposition {
  private:
   /// Of the name alone: node_exporter and OpenMetrics allow a metric one help, whichever runs have
   /// it.
-  FRUGAL_INLINE static std::string_view help_of(std::string_view name) {
-    for (OwnMetric const& each : own_metrics) {
-      if (each.name == name) return each.help;
-    }
-    for (KnownMetric const& each : known_metrics) {
-      if (each.name == name) return each.help;
-    }
-    return "A value of the run's log";
-  }
+  static std::string_view help_of(std::string_view name);
 
-  FRUGAL_INLINE static std::string label_text(PrometheusLabels const& labels) {
-    std::string out;
-    for (auto const& [name, value] : labels) {
-      out += (out.empty() ? '{' : ',') + name + "=\"" + prometheus_escaped(value, true) + '"';
-    }
-    return out.empty() ? out : out + '}';
-  }
+  static std::string label_text(PrometheusLabels const& labels);
 
   /// A counter of Prometheus may only grow, but for a restart at 0: it counts the work of this
   /// process. How far the run is, which a resume raises and a Rollback lowers, is a gauge.
-  FRUGAL_INLINE void count_work(MetricRecord const& record) {
-    bool const begins = record.kind == RecordKind::begin;
-    auto const work = [&](std::string const& name, auto now, auto before) {
-      gauge("run_" + name, static_cast<double>(now));
-      bool const more = !begins && now > before;
-      count(name + "_total", more ? static_cast<double>(now - before) : 0);
-    };
-    Counters const& at = record.at;
-    work("steps", at.step, at_.step);
-    work("epochs", at.epoch, at_.epoch);
-    work("samples", at.sample, at_.sample);
-    work("tokens", at.token, at_.token);
-    work("skipped_windows", at.non_finite_windows, at_.non_finite_windows);
-    work("training_seconds", record.seconds, seconds_);
-    at_ = at;
-    seconds_ = record.seconds;
-  }
+  void count_work(MetricRecord const& record);
 
-  FRUGAL_INLINE void add(RecordKind kind, std::string const& field, double value) {
-    if (field == "skipped" || field == "seed") return;  // a counter, and no measurement
-    if (kind == RecordKind::validation) {
-      return named(kind, "validation_" + field, value);
-    }
-    if (kind == RecordKind::epoch && field == "loss") {
-      return gauge("epoch_loss", value);
-    }
-    if (kind == RecordKind::step && field == "loss") {
-      return gauge("loss", value);
-    }
-    for (KnownMetric const& known : known_metrics) {
-      if (known.field == field) {
-        return gauge(std::string(known.name), value * known.factor);
-      }
-    }
-    named(RecordKind::step, field, value);
-  }
+  void add(RecordKind kind, std::string const& field, double value);
 
   /// Adds a value under a name that the user or another policy chose. Two names that become one get
   /// different numbers, in order of first appearance.
-  FRUGAL_INLINE void named(RecordKind kind, std::string const& field, double value) {
-    auto [found, is_new] = names_.try_emplace({kind, field});
-    if (is_new) {
-      std::string const base = prometheus_name(field);
-      found->second = base;
-      for (int i = 2; is_taken(found->second); ++i) {
-        found->second = base + "_" + std::to_string(i);
-      }
-    }
-    gauge(found->second, value);
-  }
+  void named(RecordKind kind, std::string const& field, double value);
 
   /// Whether another metric has the name, or one of frugal's own would get it later. OpenMetrics
   /// calls a counter by its name without _total.
-  FRUGAL_INLINE bool is_taken(std::string const& name) const {
-    auto const is_own = [&](auto const& each) {
-      return each.name == name || each.name == name + "_total";
-    };
-    return std::any_of(known_metrics.begin(), known_metrics.end(), is_own) ||
-           std::any_of(own_metrics.begin(), own_metrics.end(), is_own) ||
-           families_.contains(std::string(prefix) + name);
-  }
+  bool is_taken(std::string const& name) const;
 
   void gauge(std::string const& name, double value) { family(name).values[""] = value; }
-  FRUGAL_INLINE void count(std::string const& name, double more, std::string const& event = "") {
-    MetricFamily& counter = family(name);
-    counter.counter = true;
-    counter.values[event] += more;
-  }
-  FRUGAL_INLINE MetricFamily& family(std::string const& name) {
-    MetricFamily& found = families_[std::string(prefix) + name];
-    if (found.help.empty()) found.help = help_of(name);
-    return found;
-  }
+  void count(std::string const& name, double more, std::string const& event = "");
+  MetricFamily& family(std::string const& name);
 
   std::map<std::string, MetricFamily> families_;  ///< by full name
   /// The user's names, and what they became.
@@ -250,3 +144,7 @@ class Exposition {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/exposition.ipp>
+#endif

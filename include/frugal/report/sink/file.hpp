@@ -10,14 +10,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/policy/run_folder.hpp>
 #include <frugal/report/log/file.hpp>
 #include <frugal/report/log/waiting_lines.hpp>
 
@@ -26,48 +23,14 @@ namespace frugal::detail {
 /// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
 /// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
 /// created.
-FRUGAL_INLINE std::filesystem::path sink_path(std::filesystem::path const& path,
-                                              RunState& run_of_it, std::string_view name,
-                                              std::string_view policy) {
-  std::filesystem::path const& run = run_of_it.settings.run_dir;
-  if (path.empty() && run.empty()) {
-    throw SettingsError(
-        {.what = std::string(policy) + " has nowhere to write",
-         .where = std::string(policy) + "::path",
-         .why = "neither it nor Settings::run_dir is set",
-         .fix = "Set Settings::run_dir to a folder, or " + std::string(policy) + "::path."});
-  }
-  std::filesystem::path const file = path.empty() ? run / name : path;
-  if (!file.has_parent_path()) return file;
-  std::error_code failure;
-  std::filesystem::create_directories(file.parent_path(), failure);
-  if (!failure) {
-    if (path.empty()) lock_run_folder_if_possible(run_of_it);
-    return file;
-  }
-  std::filesystem::path const folder = file.parent_path();
-  Fault const why = folder_error(folder, first_missing(folder), failure.value()).fault();
-  throw DataError({.what = std::string(policy) + " cannot open its file",
-                   .where = file.string(),
-                   .why = why.what + ": " + why.why,
-                   .fix = why.fix});
-}
+std::filesystem::path sink_path(std::filesystem::path const& path, RunState& run_of_it,
+                                std::string_view name, std::string_view policy);
 
 /// The text file of a sink: lines are appended at once, and those that a resumed run repeats are
 /// cut off before its first one, as in Log.
 class SinkFile {
  public:
-  FRUGAL_INLINE void open(std::filesystem::path path, std::string_view policy, Links links) {
-    path_ = std::move(path);
-    links_ = links;
-    file_ = std::make_unique<LogFile>(path_, links_);
-    if (file_->open()) return;
-    throw DataError(
-        {.what = std::string(policy) + " cannot open its file",
-         .where = path_.string(),
-         .why = why_of(path_, errno),
-         .fix = "Check the permissions and the free space there, or set another path."});
-  }
+  void open(std::filesystem::path path, std::string_view policy, Links links);
   std::filesystem::path const& path() const { return path_; }
   bool regular() const { return file_->regular(); }
   /// Whether a run that begins at this step continues what is in the file: it comes from a
@@ -89,11 +52,7 @@ class SinkFile {
   }
 
   /// For a resumed run whose file is shorter than it was; empty if it is not.
-  FRUGAL_INLINE std::string lacks() const {
-    if (lacking_ == 0) return {};
-    return path_.string() + " lacks " + std::to_string(lacking_) +
-           " bytes that it had at the checkpoint: its lines from then are missing";
-  }
+  std::string lacks() const;
 
   template <class Archive>
   void persist(Archive& archive, bool in_run) {
@@ -113,13 +72,7 @@ class SinkFile {
   }
 
  private:
-  FRUGAL_INLINE void reopen() {
-    // Not its folder: who removed that does not want it back.
-    auto again = std::make_unique<LogFile>(path_, links_);
-    if (!again->open()) fail(errno);
-    file_ = std::move(again);
-    cut_to_.reset();
-  }
+  void reopen();
 
   /// A return within the run repeats its records, but no events; a resume repeats all but the
   /// resumes before it.
@@ -150,3 +103,7 @@ class SinkFile {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/file.ipp>
+#endif

@@ -9,32 +9,20 @@
 
 #include <frugal/base/json_writer.hpp>
 #include <frugal/core/run/event.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
-FRUGAL_INLINE std::string mllog_value(Event::Value const& value) {
-  return JsonWriter().value(value).str();
-}
+std::string mllog_value(Event::Value const& value);
 
 /// Values as one JSON object, in their order.
-FRUGAL_INLINE std::string mllog_object(
-    std::vector<std::pair<std::string, Event::Value>> const& fields) {
-  JsonWriter object;
-  object.object(JsonLayout::spaced);
-  for (auto const& [name, value] : fields) object.add(name, value);
-  return object.str();
-}
+std::string mllog_object(std::vector<std::pair<std::string, Event::Value>> const& fields);
 
 /// A line as MLPerf's mllog writes it; `value` and `metadata` are JSON.
-FRUGAL_INLINE std::string mllog_line(std::uint64_t time_ms, std::string_view event_type,
-                                     std::string_view key, std::string_view value,
-                                     std::string_view metadata) {
-  JsonWriter line(":::MLLOG ");
-  line.object(JsonLayout::spaced).add("namespace", "").add("time_ms", time_ms);
-  line.add("event_type", event_type).add("key", key);
-  line.key("value").raw(value).key("metadata").raw(metadata);
-  return line.str("\n");
-}
+std::string mllog_line(std::uint64_t time_ms, std::string_view event_type, std::string_view key,
+                       std::string_view value, std::string_view metadata);
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/mllog_line.ipp>
+#endif

@@ -7,12 +7,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/event.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -37,35 +35,15 @@ struct MetricRecord {
   std::vector<Field> fields{};  ///< numbers and, in "end" and events, texts; in order of writing
   bool preempted = false;       ///< of "end": the run is not at its end, and may be resumed
 
-  FRUGAL_INLINE MetricRecord& add(std::string_view field, Event::Value value) {
-    fields.emplace_back(std::string(field), std::move(value));
-    return *this;
-  }
+  MetricRecord& add(std::string_view field, Event::Value value);
 
-  FRUGAL_INLINE Event::Value const* find(std::string_view field) const {
-    auto const found = std::find_if(fields.begin(), fields.end(),
-                                    [&](Field const& each) { return each.first == field; });
-    return found == fields.end() ? nullptr : &found->second;
-  }
+  Event::Value const* find(std::string_view field) const;
   /// The value of a numeric field; nothing if there is none of that name.
-  FRUGAL_INLINE std::optional<double> number(std::string_view field) const {
-    Event::Value const* const value = find(field);
-    return value == nullptr ? std::nullopt : number_in(*value);
-  }
+  std::optional<double> number(std::string_view field) const;
   /// The value of a text field; empty if there is none of that name.
-  FRUGAL_INLINE std::string_view text(std::string_view field) const {
-    Event::Value const* const value = find(field);
-    auto const* const found = value == nullptr ? nullptr : std::get_if<std::string>(value);
-    return found == nullptr ? std::string_view() : *found;
-  }
+  std::string_view text(std::string_view field) const;
 
-  FRUGAL_INLINE static std::optional<double> number_in(Event::Value const& value) {
-    if (auto const* const real = std::get_if<double>(&value)) return *real;
-    if (auto const* const count = std::get_if<std::uint64_t>(&value)) {
-      return static_cast<double>(*count);
-    }
-    return std::nullopt;
-  }
+  static std::optional<double> number_in(Event::Value const& value);
 };
 
 /// The outcome of a metric sink's fit.
@@ -76,3 +54,7 @@ struct SinkOutcome {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/sink/record.ipp>
+#endif

@@ -12,6 +12,7 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/sink/collector.hpp>
 #include <frugal/report/sink/record.hpp>

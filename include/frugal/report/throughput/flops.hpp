@@ -15,19 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/inline.hpp>
-
 namespace frugal {
 
 namespace detail {
 
 using Shape = c10::IntArrayRef;
 
-FRUGAL_INLINE std::uint64_t elements(Shape shape) {
-  std::uint64_t count = 1;
-  for (std::int64_t const size : shape) count *= static_cast<std::uint64_t>(size);
-  return count;
-}
+std::uint64_t elements(Shape shape);
 
 /// 2 M K N, times the batch of a batched product: a multiply-add counts as two.
 inline std::uint64_t product_flops(Shape a, Shape b) {
@@ -36,21 +30,11 @@ inline std::uint64_t product_flops(Shape a, Shape b) {
 
 /// Each weight is applied at each position of the output, or of the input for a transposed
 /// convolution.
-FRUGAL_INLINE std::uint64_t convolution_flops(Shape weight, Shape positions) {
-  if (positions.size() < 2) return 0;
-  return 2 * elements(weight) * static_cast<std::uint64_t>(positions[0]) *
-         elements(positions.slice(2));
-}
+std::uint64_t convolution_flops(Shape weight, Shape positions);
 
 /// Scores of all pairs and their weighted sums of values; a causal mask is ignored.
-FRUGAL_INLINE std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD,
-                                            std::uint64_t of_d, std::uint64_t of_v) {
-  if (q_BHSD.size() != 4 || k_BHSD.size() != 4 || v_BHSD.size() != 4) return 0;
-  auto const pairs = elements(q_BHSD.slice(0, 3)) * static_cast<std::uint64_t>(k_BHSD[2]);
-  return 2 * pairs *
-         (of_d * static_cast<std::uint64_t>(q_BHSD[3]) +
-          of_v * static_cast<std::uint64_t>(v_BHSD[3]));
-}
+std::uint64_t attention_flops(Shape q_BHSD, Shape k_BHSD, Shape v_BHSD, std::uint64_t of_d,
+                              std::uint64_t of_v);
 
 /// Input and output shapes of an operator call; empty for arguments that are not tensors.
 struct CallShapes {
@@ -68,27 +52,14 @@ std::uint64_t of_product(CallShapes const& call) {
 
 /// The positions at which each weight is applied. The channels tell a transposed convolution from a
 /// plain one; if both sides have equally many, it counts as transposed if it enlarges its input.
-FRUGAL_INLINE Shape positions(Shape input, Shape weight, Shape output) {
-  if (input.size() < 3 || input.size() != weight.size() || input.size() != output.size()) return {};
-  bool const along = weight[0] == output[1];
-  bool const transposed = weight[0] == input[1];
-  if (along != transposed) return along ? output : input;
-  return elements(output.slice(2)) > elements(input.slice(2)) ? input : output;
-}
+Shape positions(Shape input, Shape weight, Shape output);
 
 /// (input, weight, ...) -> output
-FRUGAL_INLINE std::uint64_t of_convolution(CallShapes const& call) {
-  Shape const weight = call.input(1);
-  return convolution_flops(weight, positions(call.input(0), weight, call.output(0)));
-}
+std::uint64_t of_convolution(CallShapes const& call);
 
 /// (grad_output, input, weight, ...) -> the requested gradients of input, weight and bias: each of
 /// the first two costs as much as forward.
-FRUGAL_INLINE std::uint64_t of_convolution_backward(CallShapes const& call) {
-  Shape const weight = call.input(2);
-  std::uint64_t const parts = std::uint64_t{!call.output(0).empty()} + !call.output(1).empty();
-  return parts * convolution_flops(weight, positions(call.input(1), weight, call.input(0)));
-}
+std::uint64_t of_convolution_backward(CallShapes const& call);
 
 /// (query, key, value, ...)
 inline std::uint64_t of_attention(CallShapes const& call) {
@@ -143,32 +114,12 @@ class [[nodiscard]] FlopCounter {
   ~FlopCounter() { close(); }
 
   /// Starts from 0. False while another counter is open: try again later.
-  FRUGAL_INLINE bool open() {
-    FlopCounter* nobody = nullptr;
-    if (!active_.compare_exchange_strong(nobody, this)) return nobody == this;
-    flops_ = 0;
-    return true;
-  }
+  bool open();
   /// Counts this thread's operations until pause(), which must be called in the same thread.
-  FRUGAL_INLINE void count() {
-    if (handle_ != 0) return;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin, &end)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}));
-  }
-  FRUGAL_INLINE void pause() {
-    if (handle_ == 0) return;
-    at::removeCallback(handle_);
-    handle_ = 0;
-  }
+  void count();
+  void pause();
   /// The count since open().
-  FRUGAL_INLINE std::uint64_t close() {
-    pause();
-    FlopCounter* self = this;
-    active_.compare_exchange_strong(self, nullptr);
-    return flops_;
-  }
+  std::uint64_t close();
 
  private:
   /// A counted operator, between its call and its return.
@@ -178,31 +129,9 @@ class [[nodiscard]] FlopCounter {
     detail::CallShapes shapes;
   };
 
-  FRUGAL_INLINE static std::unique_ptr<at::ObserverContext> begin(
-      at::RecordFunction const& function) {
-    std::string_view const name = function.name();
-    for (detail::CountedOperator const& known : detail::counted_operators) {
-      if (known.name != name) continue;
-      auto call = std::make_unique<Call>(known);
-      // Not RecordFunction::inputs(): in a program without NDEBUG it asserts an invariant that a
-      // LibTorch built with NDEBUG does not maintain.
-      call->shapes.inputs = torch::profiler::impl::inputSizes(function);
-      return call;
-    }
-    return nullptr;
-  }
+  static std::unique_ptr<at::ObserverContext> begin(at::RecordFunction const& function);
 
-  FRUGAL_INLINE static void end(at::RecordFunction const& function, at::ObserverContext* context) {
-    FlopCounter* const counter = active_.load();
-    if (counter == nullptr || context == nullptr) return;
-    auto& call = static_cast<Call&>(*context);
-    for (c10::IValue const& value : function.outputs()) {
-      bool const tensor = value.isTensor() && value.toTensor().defined();
-      call.shapes.outputs.emplace_back();
-      if (tensor) call.shapes.outputs.back() = value.toTensor().sizes().vec();
-    }
-    counter->flops_ += call.counted.flops(call.shapes);
-  }
+  static void end(at::RecordFunction const& function, at::ObserverContext* context);
 
   static inline std::atomic<FlopCounter*> active_{nullptr};
 
@@ -211,3 +140,7 @@ class [[nodiscard]] FlopCounter {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/throughput/flops.ipp>
+#endif

@@ -2,30 +2,18 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/descriptor.hpp>
-#include <frugal/base/folder.hpp>
-#include <frugal/base/io_error.hpp>
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/checkpoint/lock_owner.hpp>
-#include <frugal/checkpoint/run_file.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/search/journal/reader.hpp>
 #include <frugal/search/journal/records.hpp>
 #include <frugal/search/trials/history.hpp>
@@ -33,25 +21,11 @@
 namespace frugal::detail {
 
 /// The lock of a search's folder.
-FRUGAL_INLINE std::filesystem::path lock_of(std::filesystem::path journal) {
-  return journal += ".frugal-lock";  // Optuna's own lock is .lock
-}
+std::filesystem::path lock_of(std::filesystem::path journal);
 
 /// Takes a lock that another process holds for a moment; LockError if that is more than ten minutes, because the
 /// process is stopped.
-FRUGAL_INLINE RunLock wait_for_lock(std::filesystem::path const& path) {
-  using std::chrono::milliseconds;
-  milliseconds pause{1};
-  for (auto const begin = std::chrono::steady_clock::now();;) {
-    try {
-      return RunLock(path);
-    } catch (LockError const&) {
-      if (std::chrono::steady_clock::now() - begin > std::chrono::minutes(10)) throw;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, milliseconds(50));
-  }
-}
+RunLock wait_for_lock(std::filesystem::path const& path);
 
 /// The file in which all workers of a search record what they have decided and found. Each reads and
 /// appends under its lock, so all see one order. A line that a killed worker has left unfinished is removed
@@ -60,30 +34,8 @@ class SearchJournal {
  public:
   /// Creates the file, or reads it. SettingsError if it is that of another search, StateError if that trains another
   /// job, FormatError if it is damaged or no journal, StoreError if it is a link.
-  FRUGAL_INLINE SearchJournal(std::filesystem::path folder, std::string_view name,
-                              SearchDomain domain, std::vector<SearchObjective> objectives,
-                              SearchIdentity identity)
-      : path_(folder / "journal.log"),
-        domain_(std::move(domain)),
-        objectives_(std::move(objectives)),
-        identity_(std::move(identity)),
-        records_(LockOwner::here().host + "-" + std::to_string(::getpid()), objectives_),
-        reader_(path_.string(), domain_, objectives_, identity_) {
-    create_folders(folder);
-    Session session(*this);
-    bool const begins = reader_.history().trials.empty() && !reader_.is_identified();
-    if (at_ == 0) records_.create_study(name);
-    if (begins && (at_ == 0 || reader_.is_created())) {
-      records_.identify(identity_);
-      records_.name_objectives();
-      session.commit();
-    } else if (!reader_.is_identified()) {
-      throw SettingsError({.what = "the journal is not that of a search",
-                           .where = path_.string(),
-                           .why = "no line of it has the attribute 'frugal'",
-                           .fix = "Search in another folder."});
-    }
-  }
+  SearchJournal(std::filesystem::path folder, std::string_view name, SearchDomain domain,
+                std::vector<SearchObjective> objectives, SearchIdentity identity);
   SearchJournal(SearchJournal const&) = delete;
   SearchJournal& operator=(SearchJournal const&) = delete;
 
@@ -99,11 +51,7 @@ class SearchJournal {
   /// While it lives no other process reads or writes the journal.
   class Session {
    public:
-    FRUGAL_INLINE explicit Session(SearchJournal& journal)
-        : journal_(journal), lock_(wait_for_lock(lock_of(journal.path_))) {
-      journal_.open();
-      journal_.read_new();
-    }
+    explicit Session(SearchJournal& journal);
     Session(Session const&) = delete;
     Session& operator=(Session const&) = delete;
     ~Session() { journal_.file_.close(); }
@@ -111,12 +59,7 @@ class SearchJournal {
     /// Lines to be appended by commit().
     JournalRecords& records() { return journal_.records_; }
     /// Appends the lines, and makes them durable; the history has them then. False if there are none.
-    FRUGAL_INLINE bool commit() {
-      lock_.require_held();
-      std::string const lines = journal_.records_.take();
-      journal_.append(lines);
-      return !lines.empty();
-    }
+    bool commit();
 
    private:
     SearchJournal& journal_;
@@ -125,81 +68,11 @@ class SearchJournal {
 
  private:
   /// For each session again: a network file system shows another machine's lines to those who open the file.
-  FRUGAL_INLINE void open() {
-    file_ = Descriptor(open_run_file(path_, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK));
-    if (!file_ && errno == ELOOP) {
-      throw StoreError({.what = "the journal of the search is a symbolic link",
-                        .where = path_.string(),
-                        .why = "it would be written to, and cut, where it leads",
-                        .fix = "Remove the link, and see who made it."});
-    }
-    struct stat status{};
-    if (!file_) throw io_error("open", path_, errno);
-    if (::fstat(file_.get(), &status) != 0) throw io_error("fstat", path_, errno);
-    if (!S_ISREG(status.st_mode)) refuse_stranger("it is no regular file");
-  }
-  [[noreturn]] FRUGAL_INLINE void refuse_stranger(char const* why) const {
-    throw FormatError({.what = "the file is not the journal of a search",
-                       .where = path_.string(),
-                       .why = why,
-                       .fix = "Search in another folder. This file is left as it was."});
-  }
-  FRUGAL_INLINE void read_new() {
-    std::string text;
-    char buffer[1U << 16U];
-    while (true) {
-      ssize_t const got =
-          ::pread(file_.get(), buffer, sizeof buffer, static_cast<off_t>(at_ + text.size()));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw io_error("pread", path_, errno);
-      if (got == 0) break;
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
-    std::size_t const whole = text.rfind('\n') + 1;  // 0 if there is none
-    std::string const torn = text.substr(whole);
-    text.resize(whole);
-    apply(text);
-    if (!torn.empty()) {
-      // Another program's file is none to be cut. A process that was killed in the first write has left a part of it.
-      constexpr std::string_view begins = "{\"op_code\":";
-      if (!reader_.is_identified() && !torn.starts_with(begins) && !begins.starts_with(torn)) {
-        refuse_stranger("it has no line of a search, and does not end in a line feed");
-      }
-      // No live process writes: the lock is here.
-      if (::ftruncate(file_.get(), static_cast<off_t>(at_)) != 0) {
-        throw io_error("ftruncate", path_, errno);
-      }
-      ++torn_;
-    }
-  }
-  FRUGAL_INLINE void apply(std::string const& text) {
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-      std::size_t const end = text.find('\n', begin);
-      reader_.apply(std::string_view(text).substr(begin, end - begin));
-      at_ += end + 1 - begin;
-      begin = end + 1;
-    }
-  }
-  FRUGAL_INLINE void append(std::string const& lines) {
-    if (lines.empty()) return;
-    struct stat before{};
-    if (::fstat(file_.get(), &before) != 0) throw io_error("fstat", path_, errno);
-    std::string_view rest = lines;
-    while (!rest.empty()) {
-      ssize_t const put = ::write(file_.get(), rest.data(), rest.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) {
-        int const code = errno;
-        // A part of a line would be one that others read.
-        static_cast<void>(::ftruncate(file_.get(), before.st_size));
-        throw io_error("write", path_, code);
-      }
-      rest.remove_prefix(static_cast<std::size_t>(put));
-    }
-    if (::fsync(file_.get()) != 0) throw io_error("fsync", path_, errno);
-    read_new();  // a dashboard may have added a note in between
-  }
+  void open();
+  [[noreturn]] void refuse_stranger(char const* why) const;
+  void read_new();
+  void apply(std::string const& text);
+  void append(std::string const& lines);
 
   std::filesystem::path path_;
   SearchDomain domain_;
@@ -213,3 +86,7 @@ class SearchJournal {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/journal/journal.ipp>
+#endif

@@ -2,24 +2,17 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/cost.hpp>
-#include <frugal/search/trials/distribution.hpp>
 #include <frugal/search/trials/history.hpp>
-#include <frugal/search/trials/pareto.hpp>
 
 namespace frugal {
 
@@ -47,25 +40,23 @@ struct SearchResults {
 
   /// Errors  SettingsError for a number of a trial, a bracket or a recipe that does not exist, and for a
   ///         result that does not have one value for each objective.
-  FRUGAL_INLINE void require() const;
+  void require() const;
 
   std::string const& recipe(Candidate const& of) const { return domain.recipes.at(of.recipe); }
   /// A value of a setting: a name, a whole number, or the shortest digits that read back as the same number;
   /// with `digits` at most so many of them. "-" where the recipe does not have the setting.
-  FRUGAL_INLINE std::string value_text(Candidate const& of, std::size_t setting,
-                                       int digits = 0) const;
+  std::string value_text(Candidate const& of, std::size_t setting, int digits = 0) const;
   /// "lr 0.0031, width 128".
-  FRUGAL_INLINE std::string settings_text(Candidate const& of, int digits = 3) const;
+  std::string settings_text(Candidate const& of, int digits = 3) const;
   /// "AdamW + BF16, lr 0.0031, width 128".
-  FRUGAL_INLINE std::string label(Candidate const& of, int digits = 3) const;
+  std::string label(Candidate const& of, int digits = 3) const;
 
   /// A value to be minimised with its own sign.
   double own_sign(std::size_t objective, double value) const {
     return objectives.at(objective).to_minimise(value);
   }
   /// The value of a trial at the end of a rung, with its own sign; nothing unless that is a finite number.
-  FRUGAL_INLINE std::optional<double> value(SearchTrial const& of, std::size_t rung,
-                                            std::size_t objective) const;
+  std::optional<double> value(SearchTrial const& of, std::size_t rung, std::size_t objective) const;
   /// The newest one; nothing for a trial that failed.
   std::optional<double> value(SearchTrial const& of, std::size_t objective = 0) const {
     if (of.state == TrialState::failed || of.rungs.empty()) return std::nullopt;
@@ -74,15 +65,15 @@ struct SearchResults {
   bool is_on_front(std::size_t trial) const { return std::ranges::count(front, trial) != 0; }
 
   /// The budget of a rung; nothing for repeats, which may have other rungs.
-  FRUGAL_INLINE std::optional<std::uint64_t> budget(SearchTrial const& of, std::size_t rung) const;
+  std::optional<std::uint64_t> budget(SearchTrial const& of, std::size_t rung) const;
   /// Seconds that a trial was paid for, up to its newest result.
   static double seconds(SearchTrial const& of) { return of.seconds(); }
   static std::uint64_t samples(SearchTrial const& of) {
     return of.rungs.empty() ? 0 : of.rungs.back().samples;
   }
   /// Of all trials, repeats included.
-  FRUGAL_INLINE double seconds() const;
-  FRUGAL_INLINE std::uint64_t samples() const;
+  double seconds() const;
+  std::uint64_t samples() const;
   /// The price of time that no CostMeter has billed; nothing if no cost is known.
   std::optional<double> dollars_per_second() const {
     return frugal::dollars_per_second(history, dollars_per_hour);
@@ -98,7 +89,7 @@ struct SearchResults {
 
   /// Trials that are no repeats, the best first: complete ones, then those that reached a higher budget; of
   /// several objectives by the fronts of pareto_ranks(), then by the first one. Failed ones are last.
-  FRUGAL_INLINE std::vector<std::size_t> ranked() const;
+  std::vector<std::size_t> ranked() const;
 };
 
 namespace detail {
@@ -115,135 +106,8 @@ inline std::string count_text(std::size_t count, std::string const& of) {
 
 }  // namespace detail
 
-FRUGAL_INLINE void SearchResults::require() const {
-  domain.require();
-  auto const refuse = [](std::string what, std::string why) {
-    throw SettingsError({.what = std::move(what),
-                         .where = "the results of a search",
-                         .why = std::move(why),
-                         .fix = "Give the domain, the rungs and the history of one search."});
-  };
-  std::size_t const count = history.trials.size();
-  auto const exists = [&](std::size_t number, char const* name) {
-    if (number < count) return;
-    refuse(std::string(name) + " is trial " + std::to_string(number),
-           "the history has " + detail::count_text(count, "trial"));
-  };
-  if (objectives.empty()) refuse("the search has no objective", "its trials cannot be compared");
-  for (std::size_t number = 0; number < count; ++number) {
-    SearchTrial const& trial = history.trials[number];
-    std::string const name = "trial " + std::to_string(number);
-    if (!is_candidate_of(domain, trial.candidate)) {
-      refuse(name + " is not of the search space",
-             "its recipe or a value of it is not in the domain");
-    }
-    if (trial.repeats) {
-      exists(*trial.repeats, "the trial that is repeated");
-    } else if (trial.bracket >= rungs.size() || trial.rungs.size() > rungs[trial.bracket].size()) {
-      refuse(name + " has " + detail::count_text(trial.rungs.size(), "result"),
-             "its bracket does not have so many rungs");
-    }
-    for (RungResult const& each : trial.rungs) {
-      if (each.values.size() == objectives.size()) continue;
-      refuse("a result of " + name + " has " + detail::count_text(each.values.size(), "value"),
-             "the search has " + detail::count_text(objectives.size(), "objective"));
-    }
-  }
-  if (winner) exists(*winner, "the winner");
-  for (std::size_t const each : front) exists(each, "one on the Pareto front");
-  for (auto const& [trial, rung] : order) {
-    exists(trial, "one in the order of results");
-    if (rung < history.trials[trial].rungs.size()) continue;
-    refuse("the order of results has rung " + std::to_string(rung) + " of trial " +
-               std::to_string(trial),
-           "that trial has not ended it");
-  }
-}
-
-FRUGAL_INLINE std::string SearchResults::value_text(Candidate const& of, std::size_t setting,
-                                                    int digits) const {
-  if (!of.values.at(setting)) return "-";
-  double const value = *of.values[setting];
-  Distribution const& values = domain.settings.at(setting).values;
-  if (auto const* const choice = std::get_if<Choice>(&values)) {
-    return choice->names.at(static_cast<std::size_t>(value));
-  }
-  if (std::holds_alternative<Int>(values)) return std::to_string(static_cast<std::int64_t>(value));
-  return digits == 0 ? detail::shortest_text(value) : detail::general(value, digits);
-}
-
-FRUGAL_INLINE std::string SearchResults::settings_text(Candidate const& of, int digits) const {
-  std::string text;
-  for (std::size_t i = 0; i < domain.settings.size(); ++i) {
-    if (!of.values.at(i)) continue;
-    text += (text.empty() ? "" : ", ") + domain.settings[i].name + ' ' + value_text(of, i, digits);
-  }
-  return text;
-}
-
-FRUGAL_INLINE std::string SearchResults::label(Candidate const& of, int digits) const {
-  std::string const settings = settings_text(of, digits);
-  return settings.empty() ? recipe(of) : recipe(of) + ", " + settings;
-}
-
-FRUGAL_INLINE std::optional<double> SearchResults::value(SearchTrial const& of, std::size_t rung,
-                                                         std::size_t objective) const {
-  double const value = of.rungs.at(rung).values.at(objective);
-  if (!std::isfinite(value)) return std::nullopt;
-  return own_sign(objective, value);
-}
-
-FRUGAL_INLINE std::optional<std::uint64_t> SearchResults::budget(SearchTrial const& of,
-                                                                 std::size_t rung) const {
-  if (of.repeats || of.bracket >= rungs.size() || rung >= rungs[of.bracket].size())
-    return std::nullopt;
-  return rungs[of.bracket][rung];
-}
-
-FRUGAL_INLINE double SearchResults::seconds() const {
-  double all = 0;
-  for (SearchTrial const& each : history.trials) all += seconds(each);
-  return all;
-}
-FRUGAL_INLINE std::uint64_t SearchResults::samples() const {
-  std::uint64_t all = 0;
-  for (SearchTrial const& each : history.trials) all += samples(each);
-  return all;
-}
-
-FRUGAL_INLINE std::vector<std::size_t> SearchResults::ranked() const {
-  std::vector<SearchTrial> const& trials = history.trials;
-  std::vector<std::size_t> numbers;
-  std::vector<ObjectiveValues> complete;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    if (trials[i].repeats) continue;
-    numbers.push_back(i);
-    if (trials[i].state == TrialState::complete)
-      complete.push_back(trials[i].values(objectives.size()));
-  }
-  std::vector<std::size_t> ranks(trials.size());
-  if (objectives.size() > 1) {
-    // Only complete trials have trained as long as each other.
-    std::vector<std::size_t> const of_complete = pareto_ranks(complete);
-    auto next = of_complete.begin();
-    for (std::size_t const i : numbers) {
-      if (trials[i].state == TrialState::complete) ranks[i] = *next++;
-    }
-  }
-  auto const key = [&](std::size_t i) {
-    SearchTrial const& trial = trials[i];
-    int const state = trial.state == TrialState::complete ? 0
-                      : trial.state == TrialState::failed ? 2
-                                                          : 1;
-    double const reached =
-        trial.rungs.empty()
-            ? 0
-            : static_cast<double>(budget(trial, trial.rungs.size() - 1).value_or(0));
-    double const value = detail::value_to_minimise(trial.values(objectives.size()).front());
-    return std::tuple(state, state == 0 ? 0.0 : -reached, ranks[i], value, i);
-  };
-  std::ranges::sort(numbers, {}, key);
-  return numbers;
-}
-
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/results/results.ipp>
+#endif

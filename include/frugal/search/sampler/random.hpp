@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include <frugal/data/sampling/draw.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/history.hpp>
@@ -21,15 +19,12 @@ struct RandomSampler {
   static constexpr std::string_view name = "random";
   static constexpr bool learns = false;
 
-  FRUGAL_INLINE Candidate suggest(SearchDomain const& domain, SearchHistory const&,
-                                  std::size_t trial, std::uint64_t seed) const {
-    Draw draw({.index = trial, .seed = seed}, draw_stream("search.random"));
-    return uniform_candidate(domain, draw);
-  }
+  Candidate suggest(SearchDomain const& domain, SearchHistory const&, std::size_t trial,
+                    std::uint64_t seed) const;
 
   void require() const {}
   /// For the journal: searches whose samplers differ are not the same.
-  FRUGAL_INLINE std::string text() const { return std::string(name); }
+  std::string text() const;
   std::size_t generation() const { return 0; }
 
   friend bool operator==(RandomSampler const&, RandomSampler const&) = default;
@@ -38,3 +33,7 @@ struct RandomSampler {
 static_assert(SearchSampler<RandomSampler>);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/sampler/random.ipp>
+#endif

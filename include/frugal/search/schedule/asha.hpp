@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/inline.hpp>
+#include <frugal/search/schedule/rungs.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/ranking.hpp>
@@ -21,23 +21,12 @@ namespace detail {
 
 /// The places of the results that may go on to the next rung, the best first: one in eta of those that have
 /// come to this one so far.
-FRUGAL_INLINE std::vector<std::size_t> promotable(std::vector<ObjectiveValues> const& results,
-                                                  std::size_t eta) {
-  std::vector<std::size_t> order = best_first(results);
-  order.resize(results.size() / eta);
-  std::erase_if(order, [&](std::size_t place) { return !is_finite(results[place]); });
-  return order;
-}
+std::vector<std::size_t> promotable(std::vector<ObjectiveValues> const& results, std::size_t eta);
 
 class AshaSchedule final : public SearchSchedule {
  public:
-  FRUGAL_INLINE AshaSchedule(std::uint64_t trials, std::vector<std::uint64_t> budgets,
-                             std::size_t eta, RungUnit unit, SearchLimits const& limits)
-      : trials_(trials),
-        budgets_(std::move(budgets)),
-        eta_(eta),
-        unit_(unit),
-        objectives_(limits.objectives) {}
+  AshaSchedule(std::uint64_t trials, std::vector<std::uint64_t> budgets, std::size_t eta,
+               RungUnit unit, SearchLimits const& limits);
 
   std::vector<std::vector<std::uint64_t>> rungs() const override { return {budgets_}; }
   bool is_deterministic() const override { return false; }
@@ -138,3 +127,7 @@ struct Asha {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/schedule/asha.ipp>
+#endif

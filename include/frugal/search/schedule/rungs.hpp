@@ -2,15 +2,8 @@
 // R: the most that a trial trains, r: the least, both in steps or samples; eta: one trial in eta goes on.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
-
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal {
 
@@ -39,22 +32,7 @@ struct Bracket {
 
 namespace detail {
 
-FRUGAL_INLINE void require_rungs(std::uint64_t least, std::uint64_t most, std::uint64_t eta,
-                                 char const* where) {
-  auto const refuse = [&](std::string what, char const* why, char const* fix) {
-    throw SettingsError({.what = std::move(what), .where = where, .why = why, .fix = fix});
-  };
-  if (eta < 2) {
-    refuse("eta is " + std::to_string(eta), "one trial in eta goes on to the next rung",
-           "Give 2 or more; 3 and 4 are usual.");
-  }
-  if (least == 0 || least > most) {
-    refuse(
-        "the least budget is " + std::to_string(least) + ", and the most " + std::to_string(most),
-        "a trial of the lowest rung trains the least, and the winner the most",
-        "Give a least budget from 1 to the most.");
-  }
-}
+void require_rungs(std::uint64_t least, std::uint64_t most, std::uint64_t eta, char const* where);
 
 }  // namespace detail
 
@@ -64,28 +42,8 @@ FRUGAL_INLINE void require_rungs(std::uint64_t least, std::uint64_t most, std::u
 /// Source  Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization"
 ///         (2016); the rungs are those of Li et al., "A system for massively parallel hyperparameter tuning"
 ///         (2020), section 2, counted back from the most: R, R / eta, R / eta^2, and so on.
-FRUGAL_INLINE Bracket successive_halving(std::uint64_t trials, std::uint64_t least,
-                                         std::uint64_t most, std::uint64_t eta) {
-  detail::require_rungs(least, most, eta, "successive_halving");
-  if (trials == 0) {
-    throw SettingsError({.what = "a bracket of no trials",
-                         .where = "successive_halving",
-                         .why = "there is nothing to compare",
-                         .fix = "Give one trial or more."});
-  }
-  std::vector<std::uint64_t> budgets{most};
-  while (budgets.back() / eta >= least) budgets.push_back(budgets.back() / eta);
-  std::ranges::reverse(budgets);
-  Bracket bracket;
-  for (std::size_t i = 0; i < budgets.size(); ++i) {
-    bracket.rungs.push_back({.trials = trials, .budget = budgets[i]});
-    // Where few are left they go to the end at once.
-    if (trials == 1) bracket.rungs.back().budget = most;
-    if (trials == 1) break;
-    trials = std::max<std::uint64_t>(trials / eta, 1);
-  }
-  return bracket;
-}
+Bracket successive_halving(std::uint64_t trials, std::uint64_t least, std::uint64_t most,
+                           std::uint64_t eta);
 
 /// The brackets of Hyperband: successive halving with many trials that begin with the least budget, then with
 /// fewer that begin with more, up to some that all train the most. It spends about as much on each, and does
@@ -93,18 +51,10 @@ FRUGAL_INLINE Bracket successive_halving(std::uint64_t trials, std::uint64_t lea
 ///
 /// Source  Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization" (JMLR 2018),
 ///         algorithm 1.
-FRUGAL_INLINE std::vector<Bracket> hyperband(std::uint64_t least, std::uint64_t most,
-                                             std::uint64_t eta) {
-  detail::require_rungs(least, most, eta, "hyperband");
-  std::vector<std::uint64_t> powers{1};  // of eta; most / powers[s] is the lowest rung of bracket s
-  while (most / (powers.back() * eta) >= least) powers.push_back(powers.back() * eta);
-  std::vector<Bracket> brackets;
-  for (std::size_t s = powers.size(); s-- != 0;) {
-    std::uint64_t const product = powers.size() * powers[s];
-    std::uint64_t const trials = (product + s) / (s + 1);  // rounded up
-    brackets.push_back(successive_halving(trials, most / powers[s], most, eta));
-  }
-  return brackets;
-}
+std::vector<Bracket> hyperband(std::uint64_t least, std::uint64_t most, std::uint64_t eta);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/schedule/rungs.ipp>
+#endif

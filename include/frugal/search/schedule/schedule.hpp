@@ -5,16 +5,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
-#include <frugal/search/schedule/rungs.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal {
@@ -103,108 +98,44 @@ struct Eta {
 
 namespace detail {
 
-[[noreturn]] FRUGAL_INLINE void refuse_schedule(std::string what, std::string why, std::string fix,
-                                                char const* where) {
-  throw SettingsError(
-      {.what = std::move(what), .where = where, .why = std::move(why), .fix = std::move(fix)});
-}
+[[noreturn]] void refuse_schedule(std::string what, std::string why, std::string fix,
+                                  char const* where);
 
-FRUGAL_INLINE void require_budget(SearchLimits const& limits, std::uint64_t least, RungUnit unit,
-                                  char const* where) {
-  if (!limits.budget || *limits.budget >= least) return;
-  std::string const repeats = ", of which the finalists' repeats take ";
-  refuse_schedule(
-      "the budget is " + std::to_string(*limits.budget + limits.reserved) + " " + name_of(unit) +
-          (limits.reserved == 0 ? "" : repeats + std::to_string(limits.reserved)),
-      "the smallest search of this schedule takes " + std::to_string(least) + " " + name_of(unit),
-      "Give a larger budget, or fewer or shorter rungs and fewer finalists.", where);
-}
+void require_budget(SearchLimits const& limits, std::uint64_t least, RungUnit unit,
+                    char const* where);
 /// SettingsError for a sampler that draws in generations, with a schedule that has none.
-FRUGAL_INLINE void require_no_generations(SearchLimits const& limits, char const* where) {
-  if (limits.generation == 0) return;
-  refuse_schedule("the sampler draws in generations of " + std::to_string(limits.generation),
-                  "the trials of a generation are compared when all have trained alike, and "
-                  "here most stop at a lower rung",
-                  "Use RandomSearch with this sampler, or Tpe, SobolSampler or RandomSampler with "
-                  "this schedule.",
-                  where);
-}
+void require_no_generations(SearchLimits const& limits, char const* where);
 /// Neither trials, or rounds, nor a budget from which they follow.
-[[noreturn]] FRUGAL_INLINE void refuse_unlimited(std::string const& schedule, char const* setting,
-                                                 RungUnit unit) {
-  bool const planned = is_deterministic(unit);
-  refuse_schedule(
-      "the search has neither " + std::string(setting) + " nor a budget in " + name_of(unit),
-      "the number of " + std::string(setting) + " follows from one of them",
-      "Set " + schedule + "::" + setting +
-          (planned ? std::string(", or SearchBudget::") + name_of(unit) + "." : "."),
-      schedule.c_str());
-}
-FRUGAL_INLINE void require_trials(std::uint64_t count, char const* where) {
-  if (count != 0) return;
-  refuse_schedule(std::string(where) + " is 0", "nothing would be trained", "Give 1 or more.",
-                  where);
-}
+[[noreturn]] void refuse_unlimited(std::string const& schedule, char const* setting, RungUnit unit);
+void require_trials(std::uint64_t count, char const* where);
 /// Where the first rung ends, at the earliest: as given, or three divisions by eta before the end.
-FRUGAL_INLINE std::uint64_t first_rung(std::uint64_t least, std::uint64_t horizon,
-                                       std::uint64_t eta) {
-  return least != 0 ? least : std::max<std::uint64_t>(horizon / (eta * eta * eta), 1);
-}
+std::uint64_t first_rung(std::uint64_t least, std::uint64_t horizon, std::uint64_t eta);
 
 /// The trials of a schedule, which are all but repeats.
 struct OwnTrials {
   std::size_t count = 0;
   bool open = false;  ///< a rung of one of them has no result yet
 
-  FRUGAL_INLINE static OwnTrials of(SearchHistory const& history) {
-    OwnTrials own;
-    for (SearchTrial const& trial : history.trials) {
-      if (trial.repeats) continue;
-      ++own.count;
-      own.open = own.open || trial.is_open();
-    }
-    return own;
-  }
+  static OwnTrials of(SearchHistory const& history);
 };
 
 /// " at 3 9 27 steps"
-FRUGAL_INLINE std::string budgets_text(std::vector<std::uint64_t> const& budgets, RungUnit unit) {
-  std::string text = " at";
-  for (std::uint64_t const each : budgets) text += " " + std::to_string(each);
-  return text + " " + name_of(unit);
-}
+std::string budgets_text(std::vector<std::uint64_t> const& budgets, RungUnit unit);
 
 /// The result of a trial at a rung. One that has ended by itself counts at later rungs as it is; one that has
 /// failed on the way is infinitely bad.
-FRUGAL_INLINE ObjectiveValues values_at(SearchTrial const& trial, std::size_t rung,
-                                        std::size_t objectives) {
-  if (trial.rungs.size() > rung) return trial.rungs[rung].values;
-  if (trial.state == TrialState::failed || trial.rungs.empty()) {
-    return ObjectiveValues(objectives, std::numeric_limits<double>::infinity());
-  }
-  return trial.rungs.back().values;
-}
+ObjectiveValues values_at(SearchTrial const& trial, std::size_t rung, std::size_t objectives);
 /// Whether a trial has come to the end of a rung, or will never come there.
-FRUGAL_INLINE bool has_ended_rung(SearchTrial const& trial, std::size_t rung) {
-  return trial.is_over() || trial.rungs.size() > rung;
-}
+bool has_ended_rung(SearchTrial const& trial, std::size_t rung);
 
 /// Whether a budget in the unit of the rungs pays for what a decision opens, with all that is open already.
-FRUGAL_INLINE bool pays_for(std::optional<std::uint64_t> budget,
-                            std::vector<std::vector<std::uint64_t>> const& rungs,
-                            SearchHistory const& history, SearchDecision const& decision) {
-  if (!budget) return true;
-  std::uint64_t all = 0;
-  for (SearchTrial const& each : history.trials) {
-    if (!each.repeats) all += rungs.at(each.bracket).at(each.opened - 1);
-  }
-  if (decision.kind == SearchDecision::Kind::create) {
-    return all + rungs.at(decision.bracket).front() <= *budget;
-  }
-  SearchTrial const& trial = history.trials[decision.trial];
-  std::vector<std::uint64_t> const& own = rungs.at(trial.bracket);
-  return all + own.at(trial.opened) - own.at(trial.opened - 1) <= *budget;
-}
+bool pays_for(std::optional<std::uint64_t> budget,
+              std::vector<std::vector<std::uint64_t>> const& rungs, SearchHistory const& history,
+              SearchDecision const& decision);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/schedule/schedule.ipp>
+#endif

@@ -1,54 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 
-#include <frugal/inline.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 
 /// The price of a second that no CostMeter has billed: as given, or the mean of the billed ones. Nothing if
 /// neither is known; then no cost is.
-FRUGAL_INLINE std::optional<double> dollars_per_second(SearchHistory const& of,
-                                                       std::optional<double> dollars_per_hour) {
-  if (dollars_per_hour) return *dollars_per_hour / 3600;
-  double dollars = 0, seconds = 0;
-  for (SearchTrial const& each : of.trials) {
-    auto const billed = [](RungResult const& rung) { return rung.dollars.has_value(); };
-    auto const last = std::find_if(each.rungs.rbegin(), each.rungs.rend(), billed);
-    if (last == each.rungs.rend()) continue;
-    dollars += *last->dollars;
-    seconds += last->seconds;
-  }
-  if (seconds == 0) return std::nullopt;
-  return dollars / seconds;
-}
+std::optional<double> dollars_per_second(SearchHistory const& of,
+                                         std::optional<double> dollars_per_hour);
 
 /// Cost of a trial up to the end of a rung: as it is recorded, or by its time.
-FRUGAL_INLINE std::optional<double> dollars_until(SearchTrial const& of, std::size_t rung,
-                                                  std::optional<double> per_second) {
-  if (of.rungs.at(rung).dollars || !per_second) return of.rungs[rung].dollars;
-  return of.rungs[rung].seconds * *per_second;
-}
+std::optional<double> dollars_until(SearchTrial const& of, std::size_t rung,
+                                    std::optional<double> per_second);
 
 /// Cost of all its attempts that have ended; nothing without a price.
-FRUGAL_INLINE std::optional<double> dollars_of(SearchTrial const& of,
-                                               std::optional<double> per_second) {
-  if (!per_second) return std::nullopt;
-  double const ended = of.rungs.empty() ? 0 : *dollars_until(of, of.rungs.size() - 1, per_second);
-  return ended + of.spent_seconds * *per_second;
-}
+std::optional<double> dollars_of(SearchTrial const& of, std::optional<double> per_second);
 
 /// Cost of all trials, repeats included.
-FRUGAL_INLINE std::optional<double> dollars_of(SearchHistory const& of,
-                                               std::optional<double> per_second) {
-  if (!per_second) return std::nullopt;
-  double all = 0;
-  for (SearchTrial const& each : of.trials) all += *dollars_of(each, per_second);
-  return all;
-}
+std::optional<double> dollars_of(SearchHistory const& of, std::optional<double> per_second);
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/trials/cost.ipp>
+#endif

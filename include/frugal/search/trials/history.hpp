@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/pareto.hpp>
 
@@ -73,10 +69,7 @@ struct SearchTrial {
   /// A rung is open and has no result.
   bool is_open() const { return !is_over() && rungs.size() < opened; }
   /// The newest values; infinite for a trial without any, or that failed.
-  FRUGAL_INLINE ObjectiveValues values(std::size_t objectives = 1) const {
-    if (state != TrialState::failed && !rungs.empty()) return rungs.back().values;
-    return ObjectiveValues(objectives, std::numeric_limits<double>::infinity());
-  }
+  ObjectiveValues values(std::size_t objectives = 1) const;
 };
 
 /// The trials of a search so far.
@@ -84,10 +77,11 @@ struct SearchHistory {
   std::vector<SearchTrial> trials{};
 
   /// The first `count` trials.
-  FRUGAL_INLINE SearchHistory first(std::size_t count) const {
-    auto const end = trials.begin() + static_cast<std::ptrdiff_t>(std::min(count, trials.size()));
-    return {.trials = {trials.begin(), end}};
-  }
+  SearchHistory first(std::size_t count) const;
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/search/trials/history.ipp>
+#endif

@@ -4,17 +4,18 @@
 // them all. Every sample is a number, by which a test knows it.
 #pragma once
 
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/range.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/csv.hpp>
 #include <frugal/data/arrow/jsonl.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/data/data_identity.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/range.hpp>
 #include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/order.hpp>
@@ -26,7 +27,6 @@
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
-#include <frugal/data/source.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 
 #include <ATen/ATen.h>

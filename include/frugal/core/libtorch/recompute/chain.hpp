@@ -4,7 +4,6 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/any.h>
 
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +11,6 @@
 #include <frugal/core/libtorch/recompute/frame.hpp>
 #include <frugal/core/libtorch/recompute/inputs.hpp>
 #include <frugal/core/libtorch/recompute/surroundings.hpp>
-#include <frugal/error.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -22,29 +19,7 @@ using torch::nn::AnyValue;
 using Arguments = std::vector<AnyValue>;
 
 /// AnyModule takes its arguments one by one; its overload for a vector is private.
-FRUGAL_INLINE AnyValue call_any(AnyModule& module, Arguments arguments) {
-  auto const with = [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return module.any_forward(std::move(arguments[Is])...);
-  };
-  switch (arguments.size()) {
-    case 0:
-      return with(std::make_index_sequence<0>{});
-    case 1:
-      return with(std::make_index_sequence<1>{});
-    case 2:
-      return with(std::make_index_sequence<2>{});
-    case 3:
-      return with(std::make_index_sequence<3>{});
-    case 4:
-      return with(std::make_index_sequence<4>{});
-    default:
-      throw ModuleError({.what = "a segmented Sequential is called with " +
-                                 std::to_string(arguments.size()) + " arguments",
-                         .where = "Recompute",
-                         .why = "it passes on four at most",
-                         .fix = "Pass them as a tuple or a vector."});
-  }
-}
+AnyValue call_any(AnyModule& module, Arguments arguments);
 
 /// Consecutive members of a Sequential in one forward pass, each applied to the previous result: a
 /// frame that grows while it is recorded.
@@ -52,11 +27,7 @@ class ChainFrame final : public Frame {
  public:
   explicit ChainFrame(Arguments const& inputs) : inputs_(inputs) {}
 
-  FRUGAL_INLINE AnyValue add(AnyModule const& module, Arguments arguments) {
-    // Other code may have drawn random numbers since the last link.
-    links_.push_back({module, Surroundings(inputs_.devices())});
-    return record([&] { return call_any(links_.back().module, std::move(arguments)); });
-  }
+  AnyValue add(AnyModule const& module, Arguments arguments);
   void require_unchanged(Arguments& inputs, std::string const& who) const {
     inputs_.require_unchanged(inputs, who);
   }
@@ -87,3 +58,7 @@ class ChainFrame final : public Frame {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/recompute/chain.ipp>
+#endif

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,8 +14,6 @@
 #include <vector>
 
 #include <frugal/core/libtorch/saved_tensors.hpp>
-#include <frugal/data/batch.hpp>
-#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -127,73 +124,24 @@ class Frame : public std::enable_shared_from_this<Frame> {
   };
 
   /// Version of a parameter, or of a view of one such as a Linear's transposed weight.
-  FRUGAL_INLINE static std::int64_t version_of(at::Tensor const& tensor) {
-    if (!tensor.requires_grad()) return -1;
-    bool const leaf = tensor.is_leaf() || (tensor.is_view() && tensor._base().is_leaf());
-    return leaf ? tensor._version() : -1;
-  }
+  static std::int64_t version_of(at::Tensor const& tensor);
 
-  FRUGAL_INLINE std::shared_ptr<Slot> new_slot(at::Tensor const& tensor) {
-    auto slot = std::make_shared<Slot>(Slot{.sizes = tensor.sizes().vec(),
-                                            .type = tensor.scalar_type(),
-                                            .version = version_of(tensor)});
-    slots_.push_back(slot);
-    return slot;
-  }
+  std::shared_ptr<Slot> new_slot(at::Tensor const& tensor);
 
-  FRUGAL_INLINE at::Tensor value_of(Slot& slot) {
-    // Two threads of a backward pass may get here at once. The holder may re-enter, from a backward
-    // pass inside the function.
-    std::scoped_lock const lock(mutex_);
-    if (!slot.value.defined()) recompute();
-    if (!slot.value.defined()) refuse("the second call saved fewer tensors than the first");
-    return slot.value;
-  }
+  at::Tensor value_of(Slot& slot);
 
-  FRUGAL_INLINE void recompute() {
-    Capturing how(*this);
-    Inside const inside;
-    SavedTensorsScope const scope(&how);
-    at::AutoGradMode const gradients(true);
-    try {
-      call_again();
-    } catch (Enough const&) {  // everything that backward needs is there
-    } catch (std::exception const&) {
-      throw;
-    } catch (...) {
-      // LibTorch's threads forward no other exceptions to the caller of backward.
-      throw ModuleError({.what = "a recomputed function threw a value that is not a std::exception",
-                         .where = "recompute, in backward",
-                         .why = "",
-                         .fix = "Throw types that derive from std::exception."});
-    }
-  }
+  void recompute();
 
-  FRUGAL_INLINE void fill(std::size_t at, at::Tensor const& tensor) {
-    if (at >= slots_.size()) return;
-    // A slot whose operator has finished its backward has expired.
-    if (auto const slot = slots_[at].lock()) {
-      if (slot->sizes != tensor.sizes() || slot->type != tensor.scalar_type()) {
-        refuse("its tensor " + std::to_string(at) + " is now " + shape_text(tensor));
-      }
-      if (slot->version != version_of(tensor)) {
-        refuse("a parameter " + shape_text(tensor) + " was changed in between");
-      }
-      slot->value = tensor.detach();
-    }
-    if (at + 1 == slots_.size()) throw Enough{};
-  }
+  void fill(std::size_t at, at::Tensor const& tensor);
 
-  [[noreturn]] FRUGAL_INLINE static void refuse(std::string why) {
-    throw ModuleError({.what = "a recomputed function did not do what it did the first time",
-                       .where = "recompute, in backward",
-                       .why = std::move(why),
-                       .fix = "Make it depend on its inputs, on parameters and on LibTorch's "
-                              "generators only, and change weights only after backward."});
-  }
+  [[noreturn]] static void refuse(std::string why);
 
   std::vector<std::weak_ptr<Slot>> slots_;  ///< in the order of saving
   std::recursive_mutex mutex_;
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/libtorch/recompute/frame.ipp>
+#endif

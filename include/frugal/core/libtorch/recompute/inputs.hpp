@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/batch.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

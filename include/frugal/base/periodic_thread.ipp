@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/periodic_thread.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void PeriodicThread::stop() {
+  if (!thread_.joinable()) return;
+  {
+    std::scoped_lock const lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+FRUGAL_INLINE void PeriodicThread::work() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, between_, [this] { return stopping_; })) call_();
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/base/terminal.hpp>
+
+#include <frugal/inline.hpp>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace frugal::watch {
+
+FRUGAL_INLINE TerminalSize terminal_size(std::FILE* file) {
+  TerminalSize size;
+  winsize told{};
+  if (::ioctl(::fileno(file), TIOCGWINSZ, &told) != 0) return size;
+  if (told.ws_col > 0) size.columns = told.ws_col;
+  if (told.ws_row > 0) size.rows = told.ws_row;
+  return size;
+}
+
+}  // namespace frugal::watch
+
+namespace frugal::watch::detail {
+
+FRUGAL_INLINE bool switched_on(char const* value) {
+  std::string_view const text = value == nullptr ? "" : value;
+  return !text.empty() && text != "0" && text != "false";
+}
+
+}  // namespace frugal::watch::detail
+
+namespace frugal::watch {
+
+FRUGAL_INLINE bool redraws(std::FILE* file, char const* term, char const* ci) {
+  if (file == nullptr || ::isatty(::fileno(file)) != 1) return false;
+  return detail::moves_cursor(term) && !detail::switched_on(ci);
+}
+
+FRUGAL_INLINE bool wants_colours(char const* term, char const* no_colour) {
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  return detail::moves_cursor(term);
+}
+
+}  // namespace frugal::watch

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/core/loop/ends.hpp>
+
+#include <frugal/core/libtorch/devices.hpp>
+#include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/inline.hpp>
+
+#include <torch/nn/module.h>
+
+#include <string>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void prepare(RunState& run) {
+  require_parameters(run.parameters);
+  require_device(run.settings.device);
+  require_device(run.device);
+  if (run.settings.epochs == 0U || run.settings.steps == 0U) {
+    run.warn(std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
+             " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
+             "without training");
+  }
+  put_on(run.device, run.root);
+  run.hold.train();
+  run.parameters.reset_gradients();
+  run.gradients.reserve(run.parameters.size());
+}
+
+FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks const& memory) {
+  return {.epochs = run.counters.epoch,
+          .steps = run.counters.step,
+          .samples = run.counters.sample,
+          .seconds = seconds,
+          .train_loss = run.epoch_loss,
+          .stopped_by = run.status.ended_by(),
+          .validations = run.validations,
+          .warnings = run.warnings,
+          .resumed = run.resumed,
+          .preempted = run.status.preempted,
+          .non_finite_windows = run.counters.non_finite_windows,
+          .seconds_before = run.seconds_before,
+          .train_metrics = run.train_metrics.metrics,
+          .unsaved = run.status.unsaved,
+          .interrupted = run.status.interrupted,
+          .restored_step = run.restored_step,
+          .validation_count = run.judged.validations,
+          .memory = memory,
+          .preempted_by = run.status.preempted ? run.status.preempted_by : std::string()};
+}
+
+FRUGAL_INLINE void advise_of_earlier_fit(Report& report, bool repeats) {
+  if (report.resumed) {
+    if (report.preempted || report.steps != report.resumed->step) return;
+    std::string const step = std::to_string(report.steps);
+    if (!report.stopped_by.empty()) {
+      report.warnings.push_back(
+          report.stopped_by + " had stopped the run at step " + step +
+          ", so this fit trained nothing, and more epochs or steps would not: raise its patience "
+          "or limit, or remove it (a changed type needs ChangedRecipe::KeepWhatFits in "
+          "Checkpoint::changed_recipe), or begin another run with these weights "
+          "(Settings::run_dir, Checkpoint::from and Resume::Weights)");
+      return;
+    }
+    report.warnings.push_back("the run was at its last step, " + step +
+                              ", so this fit trained nothing: raise Settings::epochs or steps to "
+                              "continue it, or set another Settings::run_dir");
+  } else if (repeats) {
+    report.warnings.emplace_back(
+        "this trainer was fitted before with this seed: the weights continued, and the optimizer, "
+        "the schedule, the order of the data and the random numbers began again. Use Checkpoint "
+        "and "
+        "raise Settings::epochs to continue a run, or set another Settings::seed");
+  }
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/core/run/learning_rate.hpp>
+
+#include <frugal/base/number_text.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+#include <limits>
+
+namespace frugal {
+
+FRUGAL_INLINE std::vector<std::pair<std::string, double>> LearningRate::each() const {
+  std::vector<std::pair<std::string, double>> rates;
+  if (groups.size() < 2) return rates;
+  for (GroupRate const& group : groups) rates.emplace_back(group.name, of(group));
+  return rates;
+}
+
+FRUGAL_INLINE void LearningRate::set_factor(double value, Counters const& at) {
+  if (!(value >= 0 && value <= std::numeric_limits<double>::max())) [[unlikely]]
+    refuse(value, at);
+  factor = value;
+}
+
+FRUGAL_INLINE void LearningRate::refuse(double value, Counters const& at) {
+  throw SettingsError(
+      {.what = "the learning rate would be multiplied by " + detail::general(value, 6),
+       .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),
+       .why = "the factor of a Schedule, or of a policy that sets one, must be "
+              "finite and 0 or more",
+       .fix = "Check the curves of the Schedule and their members."});
+}
+
+}  // namespace frugal

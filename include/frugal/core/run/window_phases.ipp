@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/core/run/window_phases.hpp>
+
+#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/interfaces.hpp>
+#include <frugal/core/run/norm_accumulator.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/inline.hpp>
+
+#include <cmath>
+
+namespace frugal {
+
+FRUGAL_INLINE void WindowBegin::move_to(c10::Device device) { run().loop->move_to(device); }
+
+FRUGAL_INLINE void WindowBegin::set_learning_rate_factor(double factor) {
+  run().rate.set_factor(factor, run().counters);
+}
+
+FRUGAL_INLINE double const& MicroBatchRun::gradient_unit() const { return run().gradient_unit; }
+
+FRUGAL_INLINE c10::Device Forward::device() const { return run().device; }
+
+FRUGAL_INLINE bool Captured::is_being_captured() const {
+  return run().capture != nullptr && run().capture->capturing();
+}
+
+FRUGAL_INLINE void Captured::after_each_replay(std::function<void()> call) {
+  run().capture->defer(std::move(call));
+}
+
+FRUGAL_INLINE std::vector<at::Tensor> const& Gradients::gradients() const {
+  return run().gradients.tensors();
+}
+
+FRUGAL_INLINE std::vector<at::Tensor> Gradients::norms() const {
+  return run().facts.divides ? run().others->norms(run().updated())
+                             : at::_foreach_norm(gradients(), 2);
+}
+
+FRUGAL_INLINE void Gradients::report_norm(double norm) {
+  bool const guards = counts_ && !overflow().defined();
+  on_host([norm, guards](Gradients& now) {
+    if (guards) now.look_at_norm(norm);
+    now.run().gradient_norm.set(norm);
+  });
+}
+
+FRUGAL_INLINE void Gradients::report_norm(at::Tensor norm) {
+  bool const guards = counts_ && !overflow().defined();
+  if (run().capture != nullptr) {
+    return on_host([norm, guards](Gradients& now) {
+      // The next replay writes to the tensor.
+      if (guards) now.look_at_norm(norm.clone());
+      now.run().gradient_norm.set(norm);
+    });
+  }
+  if (guards) look_at_norm(norm);
+  run().gradient_norm.set(std::move(norm));
+}
+
+FRUGAL_INLINE void Gradients::report_overflow(at::Tensor found) {
+  run().overflow.found = std::move(found);
+}
+
+FRUGAL_INLINE at::Tensor const& Gradients::overflow() const { return run().overflow.found; }
+
+FRUGAL_INLINE void Gradients::skip_step() { run().overflow.skip = true; }
+
+FRUGAL_INLINE void Gradients::look_at_norm(double norm) {
+  if (!std::isfinite(norm)) [[unlikely]]
+    throw detail::non_finite_gradient(norm, run().window);
+}
+
+FRUGAL_INLINE void Gradients::look_at_norm(at::Tensor const& norm) {
+  run().ledger.add_norm(norm, run().window, this->counters());
+}
+
+FRUGAL_INLINE at::Tensor const& Update::learning_rate_tensor() const {
+  return run().capture->rate();
+}
+
+FRUGAL_INLINE void Update::state_has_moved() const {
+  if (run().capture != nullptr) run().capture->state_has_moved();
+}
+
+FRUGAL_INLINE void Update::report_group_factor(std::size_t group, double factor) {
+  run().rate.groups[group].factor = factor;
+}
+
+FRUGAL_INLINE GradientList const& Update::gradients() const { return run().gradients; }
+
+FRUGAL_INLINE void Update::collect_parts() {
+  if (run().facts.divides) run().others->collect_parts();
+}
+
+FRUGAL_INLINE at::Tensor const& Update::overflow() const { return run().overflow.found; }
+
+FRUGAL_INLINE at::Tensor const& Update::loss() const { return run().window_loss; }
+
+FRUGAL_INLINE at::Tensor Update::reevaluate() { return run().loop->reevaluate(); }
+
+}  // namespace frugal

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/core/state/state_writer.hpp>
+
+#include <frugal/core/libtorch/page_locked.hpp>
+#include <frugal/inline.hpp>
+
+#include <utility>
+
+namespace frugal {
+
+FRUGAL_INLINE void StateWriter::give(std::string const& name, at::Tensor tensor) {
+  put_text(path_(name), "tensor");
+  if (saves(path_(name))) memory_.tensors[path_(name)] = std::move(tensor);
+}
+
+FRUGAL_INLINE void StateWriter::part(std::string const& name, at::Tensor const& mine,
+                                     TensorPart const& which) {
+  if (!whole || !mine.defined()) return put_tensor(path_(name), mine);
+  put_text(path_(name), "tensor");
+  at::Tensor const all = whole(mine, which);
+  if (!all.defined()) {
+    if (elsewhere != nullptr) elsewhere->push_back(path_(name));
+    return;
+  }
+  bool const rounds = floats_ != at::ScalarType::Undefined && all.is_floating_point();
+  if (all.is_same(mine) || rounds) {
+    keep(memory_.tensors[path_(name)], all.detach());
+  } else {
+    memory_.tensors[path_(name)] = all.detach().contiguous();  // nobody else has it
+  }
+}
+
+FRUGAL_INLINE void StateWriter::finish() {
+  if (missing_.empty()) return;
+  std::vector<at::Tensor> like;
+  like.reserve(missing_.size());
+  for (Missing const& each : missing_) {
+    like.push_back(
+        at::empty(each.value.sizes(), at::TensorOptions().dtype(each.type).device(at::kMeta)));
+  }
+  std::vector<at::Tensor> const made = detail::page_locked_like(like);
+  for (std::size_t i = 0; i < missing_.size(); ++i) {
+    *missing_[i].kept = made[i];
+    missing_[i].kept->copy_(missing_[i].value, /*non_blocking=*/true);
+  }
+  missing_.clear();
+}
+
+FRUGAL_INLINE void StateWriter::put_absent(std::string const& path) { memory_.values[path] = {}; }
+
+FRUGAL_INLINE void StateWriter::put_truth_value(std::string const& path, bool value) {
+  memory_.values[path] = value;
+}
+
+FRUGAL_INLINE void StateWriter::put_real(std::string const& path, double value) {
+  memory_.values[path] = value;
+}
+
+FRUGAL_INLINE void StateWriter::put_signed(std::string const& path, std::int64_t value) {
+  memory_.values[path] = value;
+}
+
+FRUGAL_INLINE void StateWriter::put_unsigned(std::string const& path, std::uint64_t value) {
+  memory_.values[path] = value;
+}
+
+FRUGAL_INLINE void StateWriter::put_text(std::string const& path, std::string_view value) {
+  memory_.values[path] = std::string(value);
+}
+
+FRUGAL_INLINE void StateWriter::put_tensor(std::string const& path, at::Tensor const& value) {
+  put_absent(path);
+  if (!value.defined()) return;
+  put_text(path, "tensor");
+  if (saves(path)) keep(memory_.tensors[path], value.detach());
+}
+
+FRUGAL_INLINE bool StateWriter::saves(std::string const& path) const {
+  if (!parts_alone) return true;
+  if (places == nullptr || places->empty()) return false;
+  return places->find(path) == nullptr || places->saves(path);
+}
+
+FRUGAL_INLINE void StateWriter::keep(at::Tensor& kept, at::Tensor const& value) {
+  at::ScalarType const type = floats_ != at::ScalarType::Undefined && value.is_floating_point()
+                                  ? floats_
+                                  : value.scalar_type();
+  // A tensor around foreign memory (from_blob) has no allocator, and may outlive that memory.
+  bool const stays = copies_ == CopyTarget::live ||
+                     (copies_ == CopyTarget::none && value.is_cpu() && value.is_contiguous());
+  if (stays && type == value.scalar_type() && value.has_storage() &&
+      value.storage().allocator() != nullptr) {
+    kept = value;
+    return;
+  }
+  bool const there = copies_ == CopyTarget::on_device || copies_ == CopyTarget::live;
+  at::Device const device = there ? value.device() : at::Device(at::kCPU);
+  // Only copies to page-locked memory are asynchronous.
+  bool const page_locked = device.is_cpu() && !value.is_cpu();
+  bool const fits = kept.defined() && kept.scalar_type() == type && kept.device() == device &&
+                    kept.sizes() == value.sizes() && (!page_locked || kept.is_pinned());
+  if (page_locked && !fits) {
+    missing_.push_back({&kept, value, type});
+    return;
+  }
+  // The tensor at the path may be the run's own.
+  bool const borrowed =
+      copies_ == CopyTarget::live || (copies_ == CopyTarget::none && !page_locked);
+  if (!fits || borrowed) {
+    kept = at::empty(value.sizes(), value.options().dtype(type).device(device));
+  }
+  kept.copy_(value, /*non_blocking=*/!value.is_cpu());
+}
+
+}  // namespace frugal

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/data/cache/cache_store.hpp>
+
+#include <frugal/data/shards/new_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE std::optional<std::span<std::byte const>> CacheStore::find(
+    std::uint64_t sample) const {
+  Record* record = slots_[sample].load(std::memory_order_acquire);
+  for (; record != nullptr; record = record->older) {
+    auto const bytes = record->segment->bytes(record->entry);
+    auto const state = record->state.load(std::memory_order_relaxed);
+    if (state == State::sound) return bytes;
+    if (state == State::damaged) continue;
+    bool const good = Hash::of(bytes) == record->entry.hash;
+    auto const before =
+        record->state.exchange(good ? State::sound : State::damaged, std::memory_order_relaxed);
+    if (good) return bytes;
+    if (before != State::damaged) damaged_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return std::nullopt;
+}
+
+FRUGAL_INLINE bool CacheStore::put(std::uint64_t sample, std::span<std::byte const> bytes,
+                                   std::uint64_t source_bytes) {
+  if (stopped_.load(std::memory_order_relaxed)) return false;
+  std::lock_guard const lock(mutex_);
+  // What others wrote while this sample was computed counts, too.
+  if (limit_ != std::numeric_limits<std::uint64_t>::max()) refresh_locked();
+  if (find(sample)) return true;
+  if (stopped_.load(std::memory_order_relaxed)) return false;
+  bool const has_room = writer_ && writer_process_ == ::getpid() && writer_->has_room(bytes.size());
+  std::uint64_t const more =
+      CacheSegmentWriter::disk_bytes(bytes.size()) + (has_room ? 0 : cache_header_bytes);
+  if (limit_ - std::min(limit_, disk_bytes_locked()) < more) {
+    return stop("the limit of " + std::to_string(limit_) + " bytes is reached");
+  }
+  try {
+    if (!has_room) new_segment(bytes.size());
+    CacheEntry entry{.sample = sample, .source_bytes = source_bytes};
+    writer_->add(entry, bytes);
+    own_bytes_ += more;
+    insert(*own_, entry, State::sound);
+  } catch (StoreError const& error) {
+    return stop(error.fault().what + " (" + error.fault().where + "): " + error.fault().why);
+  }
+  return true;
+}
+
+FRUGAL_INLINE void CacheStore::refresh() {
+  std::lock_guard const lock(mutex_);
+  refresh_locked();
+}
+
+FRUGAL_INLINE std::string CacheStore::why() const {
+  std::lock_guard const lock(mutex_);
+  return why_;
+}
+
+FRUGAL_INLINE CacheTotals CacheStore::totals() const {
+  std::lock_guard const lock(mutex_);
+  CacheTotals totals = totals_;
+  totals.disk_bytes = disk_bytes_locked();
+  totals.damaged = damaged_.load(std::memory_order_relaxed);
+  if (!source_known_) totals.source_bytes.reset();
+  return totals;
+}
+
+FRUGAL_INLINE void CacheStore::require_key(std::string const& key) const {
+  auto const path = folder_ / "key.txt";
+  std::error_code ignored;  // what cannot be looked at cannot be opened, either
+  if (!std::filesystem::exists(path, ignored)) {
+    try {
+      NewFile file(path);
+      file.write(std::as_bytes(std::span(key)));
+      file.publish();
+      return;
+    } catch (StoreError const&) {
+      if (!std::filesystem::exists(path, ignored)) throw;  // else another process was first
+    }
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.str() == key) return;
+  throw DataError({.what = "the cache belongs to something else",
+                   .where = path.string(),
+                   .why = "its key is not the one of this set and transform, although both have "
+                          "the hash " +
+                          hex_of(key_),
+                   .fix = "Remove that folder, or set another CacheSettings::folder."});
+}
+
+FRUGAL_INLINE void CacheStore::refresh_locked() {
+  std::error_code failure;
+  auto const changed = std::filesystem::last_write_time(folder_, failure);
+  if (failure || changed != seen_ || unfinished_) open_segments();
+  // A segment that is made within the clock tick of the last change leaves the folder's time as
+  // it is. So a time is only trusted once it is well past; two seconds is the coarsest tick.
+  using Clock = std::filesystem::file_time_type::clock;
+  bool const settled = !failure && changed + std::chrono::seconds(2) < Clock::now();
+  seen_ = settled ? changed : std::filesystem::file_time_type::min();
+  for (auto const& segment : others_) {
+    std::vector<CacheEntry> news;
+    try {
+      news = segment->news(samples_);
+    } catch (StoreError const&) {
+      continue;
+    }
+    for (CacheEntry const& entry : news) insert(*segment, entry, State::unknown);
+  }
+}
+
+FRUGAL_INLINE void CacheStore::open_segments() {
+  unfinished_ = false;
+  std::vector<std::filesystem::path> paths;
+  try {
+    paths = entries_of(folder_);
+  } catch (StoreError const&) {
+    unfinished_ = true;
+  }
+  for (auto const& path : paths) {
+    if (path.extension() != ".index" || known_.contains(path)) continue;
+    try {
+      // Asked first: a header that is complete by now is read below.
+      if (std::filesystem::file_size(path) < cache_header_bytes) {
+        unfinished_ = true;  // it is being written
+        continue;
+      }
+      if (auto segment = CacheSegment::open(path, key_)) {
+        others_.push_back(segment.get());
+        segments_.push_back(std::move(segment));
+      }
+    } catch (StoreError const&) {
+      // Without its data, or beyond this process's limits: as if it was not there.
+    } catch (std::filesystem::filesystem_error const&) {
+    }
+    known_.insert(path);
+  }
+}
+
+FRUGAL_INLINE void CacheStore::new_segment(std::uint64_t bytes) {
+  writer_.emplace(folder_, CacheSegmentHeader{.key = key_, .capacity = std::max(capacity_, bytes)});
+  writer_process_ = ::getpid();
+  known_.insert(writer_->index_path());
+  auto segment = CacheSegment::open(writer_->index_path(), key_, /*own=*/true);
+  if (!segment) {
+    throw StoreError({.what = "a new segment cannot be read",
+                      .where = writer_->index_path().string(),
+                      .why = "it is not what was written",
+                      .fix = "Check the disk."});
+  }
+  own_ = segment.get();
+  segments_.push_back(std::move(segment));
+}
+
+FRUGAL_INLINE void CacheStore::insert(CacheSegment const& segment, CacheEntry const& entry,
+                                      State state) {
+  auto& slot = slots_[entry.sample];
+  Record* const older = slot.load(std::memory_order_relaxed);
+  records_.emplace_back(&segment, entry, older, state);
+  slot.store(&records_.back(), std::memory_order_release);
+  if (older != nullptr) return;
+  ++totals_.cached;
+  totals_.bytes += entry.bytes;
+  source_known_ = source_known_ && entry.source_bytes != unknown_bytes;
+  totals_.source_bytes = totals_.source_bytes.value_or(0) + entry.source_bytes;
+}
+
+FRUGAL_INLINE std::uint64_t CacheStore::disk_bytes_locked() const {
+  std::uint64_t bytes = own_bytes_;
+  for (CacheSegment const* const segment : others_) bytes += segment->disk_bytes();
+  return bytes;
+}
+
+FRUGAL_INLINE bool CacheStore::stop(std::string why) {
+  why_ = std::move(why);
+  stopped_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/model/qat.hpp>
+
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/model/finite_weight.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void require_trainable(WeightedLayer const& layer) {
+  if (layer.weight.requires_grad()) return;
+  throw SettingsError({.what = "the weight of layer '" + layer.name + "' is frozen",
+                       .where = "Qat<INT8>",
+                       .why = "training cannot adapt it to the rounding of its range",
+                       .fix = "Train it, or leave it out with Qat::layers.except and give it to "
+                              "quantise<INT8> afterwards."});
+}
+
+FRUGAL_INLINE std::string quantised_weight_in(torch::nn::Module& root) {
+  for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
+    if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) != nullptr) return item.key();
+  }
+  return {};
+}
+
+FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
+  std::string const name = quantised_weight_in(root);
+  if (name.empty()) return;
+  throw SettingsError({.what = "'" + name + "' is quantised already, and its range is fixed",
+                       .where = "Qat<INT8>",
+                       .why = "there is no FP32 weight left to train",
+                       .fix = "Use Qat on the module before quantise or convert."});
+}
+
+FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
+  struct Found {
+    WeightedLayer layer;
+    std::shared_ptr<FakeQuantised> fake;
+  };
+  std::vector<Found> found;
+  for (WeightedLayer const& layer : weighted_layers(root)) {
+    std::shared_ptr<torch::nn::Module> const* const child =
+        layer.module->named_children().find(fake_child);
+    if (child == nullptr) continue;
+    auto fake = std::dynamic_pointer_cast<FakeQuantised>(*child);
+    if (!fake->ranged()) {
+      throw StateError({.what = "layer '" + layer.name + "' has no range of its input",
+                        .where = "convert",
+                        .why = "no training step has called it, or its input was not finite",
+                        .fix = "Train it with Qat first, or load weights that were."});
+    }
+    require_finite(layer.weight, layer.name, "convert");
+    for (at::Tensor const& scale : fake->parameters()) {
+      if (scale.isfinite().all().item<bool>()) continue;
+      throw StateError({.what = "the learned scales of layer '" + layer.name + "' are not finite",
+                        .where = "convert",
+                        .why = "training has diverged",
+                        .fix = "Return to an earlier checkpoint, and lower the learning rate."});
+    }
+    found.push_back({layer, std::move(fake)});
+  }
+  if (found.empty()) {
+    throw StateError({.what = "no layer of this module was trained with Qat",
+                      .where = "convert",
+                      .why = "it makes quantised weights of fake ones",
+                      .fix = "Train with Qat first, or call quantise<INT8>."});
+  }
+  QuantisedModule made{.layers = {}, .bytes_before = stored_bytes(root)};
+  for (Found const& each : found) {
+    WeightedLayer const& layer = each.layer;
+    Quantised const integers = each.fake->integers(layer.weight);
+    release(layer.weight, *each.fake->hook);
+    layer.module->unregister_module(fake_child);
+    put_in(layer, std::make_shared<Int8Weight>(integers.values.view(layer.weight.sizes()),
+                                               integers.scales, each.fake->grid()));
+    made.layers.push_back(layer.name);
+  }
+  fold_batch_norm(root);
+  made.bytes = stored_bytes(root);
+  return made;
+}
+
+}  // namespace frugal::detail

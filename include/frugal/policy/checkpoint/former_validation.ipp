@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/policy/checkpoint/former_validation.hpp>
+
+#include <frugal/base/mapped_file.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+#include <frugal/policy/checkpoint/changed_data.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
+
+#include <utility>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
+  ValidationTexts all;
+  for (auto const& [name, text] : data) {
+    if (auto const source = validation_source(name)) all.emplace(*source, text);
+  }
+  return all;
+}
+
+FRUGAL_INLINE std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
+                                                                 ValidationTexts const& there) {
+  std::set<std::string, std::less<>> changed;
+  for (auto const& [source, text] : there) {
+    auto const now = here.find(source);
+    if (now != here.end() && now->second != text) changed.insert(source);
+  }
+  return changed;
+}
+
+FRUGAL_INLINE ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
+  if (!has_file(checkpoint, StateFile::file_name)) return {};
+  try {
+    auto const path = checkpoint.folder / StateFile::file_name;
+    MappedFile const file(path);
+    auto const bytes = file.bytes();
+    return validation_texts(
+        StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path).data);
+  } catch (StoreError const&) {
+    return {};
+  }
+}
+
+FRUGAL_INLINE FormerValidation::FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
+                                                 std::map<std::string, std::string> const& data) {
+  ValidationTexts const here = validation_texts(data);
+  if (here.empty()) return;
+  for (SavedCheckpoint const& each : checkpoints) {
+    if (each.manifest.metrics.empty()) continue;
+    auto changed = changed_sources(here, validation_of(each));
+    if (!changed.empty()) by_serial_.emplace(each.manifest.serial, std::move(changed));
+  }
+}
+
+FRUGAL_INLINE void FormerValidation::take_from(SavedCheckpoint& checkpoint) const {
+  auto const found = by_serial_.find(checkpoint.manifest.serial);
+  if (found == by_serial_.end()) return;
+  std::erase_if(checkpoint.manifest.metrics, [&](auto const& metric) {
+    return found->second.contains(source_of(metric.first));
+  });
+}
+
+FRUGAL_INLINE void erase_former(std::vector<SavedCheckpoint>& checkpoints,
+                                std::string_view metric) {
+  if (checkpoints.size() < 2) return;
+  std::string const source(source_of(metric));
+  std::string newest;
+  std::erase_if(checkpoints, [&](SavedCheckpoint const& each) {
+    ValidationTexts const texts = validation_of(each);
+    auto const text = texts.find(source);
+    if (text == texts.end()) return false;
+    if (newest.empty()) newest = text->second;
+    return text->second != newest;
+  });
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/search/job.hpp>
+
+#include <frugal/base/number_text.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+#include <cmath>
+#include <set>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE std::optional<bool> larger_is_better(std::string_view name) {
+  for (std::string_view const each :
+       {"loss", "train_loss", "seconds", "dollars", "bytes", "perplexity", "mae", "mse"}) {
+    if (name == each) return false;
+  }
+  for (std::string_view const each : {"accuracy", "roc_auc", "roc_auc_ovr", "r2"}) {
+    if (name == each) return true;
+  }
+  if (name.starts_with("top") && name.size() > 3 &&
+      name.find_first_not_of("0123456789", 3) == name.npos) {
+    return true;
+  }
+  for (std::string_view const score : {"precision", "recall", "f1"}) {
+    if (!name.starts_with(score)) continue;
+    std::string_view const of = name.substr(score.size());
+    if (of.empty() || of == "_micro" || of == "_macro" || of == "_weighted") return true;
+  }
+  return std::nullopt;
+}
+
+}  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE std::optional<std::size_t> SearchSettings::winning_objective() const {
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    if (objectives[i].name == winner_by) return i;
+  }
+  if (objectives.size() == 1) return 0;
+  return std::nullopt;
+}
+
+FRUGAL_INLINE void SearchSettings::require() const {
+  auto const refuse = [](std::string what, char const* where, char const* why, char const* fix) {
+    throw SettingsError({.what = std::move(what), .where = where, .why = why, .fix = fix});
+  };
+  if (settings.run_dir.empty()) {
+    refuse("the search has no folder", "SearchSettings::settings",
+           "its trials are run folders, which a promotion resumes",
+           "Set SearchSettings{.settings = {.run_dir = \"searches/first\"}}.");
+  }
+  if (objectives.empty()) {
+    refuse("the search has no objective", "SearchSettings::objectives",
+           "trials are compared by one", "Leave it out to minimise the validation loss.");
+  }
+  std::set<std::string> names;
+  for (SearchObjective const& each : objectives) {
+    if (names.insert(each.name).second) continue;
+    refuse("the objective '" + each.name + "' is given twice", "SearchSettings::objectives",
+           "objectives are found by their names", "Give each once.");
+  }
+  for (SearchObjective const& each : objectives) {
+    auto const larger = detail::larger_is_better(each.name);
+    if (!larger || *larger == each.maximise || measures.contains(each.name)) continue;
+    refuse("the objective '" + each.name + "' is " + (each.maximise ? "maximised" : "minimised"),
+           "SearchSettings::objectives",
+           *larger ? "it is better if it is larger" : "it is better if it is smaller",
+           *larger ? "Set .maximise = true." : "Leave .maximise out.");
+  }
+  if (!winner_by.empty() && !names.contains(winner_by)) {
+    refuse("the winner is chosen by '" + winner_by + "'", "SearchSettings::winner_by",
+           "the search has no objective of that name", "Name one of SearchSettings::objectives.");
+  }
+  auto const is_amount = [](std::optional<double> const& value) {
+    return !value || (std::isfinite(*value) && *value > 0);
+  };
+  if (!is_amount(budget.hours) || !is_amount(budget.dollars) || budget.steps == 0U ||
+      budget.samples == 0U) {
+    refuse("the budget is not above 0", "SearchSettings::budget", "nothing would be trained",
+           "Give more than 0, or leave it out for no limit.");
+  }
+  if (dollars_per_hour && !(*dollars_per_hour >= 0 && std::isfinite(*dollars_per_hour))) {
+    refuse("the price is " + detail::general(*dollars_per_hour, 6),
+           "SearchSettings::dollars_per_hour", "no machine costs that",
+           "Give US dollars per hour of the whole machine, 0 or more.");
+  }
+  if (budget.dollars && dollars_per_hour == 0.0) {
+    refuse("the budget is in dollars, and the price is 0", "SearchSettings::budget",
+           "it would never be spent", "Set SearchSettings::dollars_per_hour.");
+  }
+  if (most_failures == 0) {
+    refuse("no trial may fail", "SearchSettings::most_failures",
+           "a trial is left after so many errors", "Set 1 or more.");
+  }
+  if (most_kills == 0) {
+    refuse("no process may be killed", "SearchSettings::most_kills",
+           "a trial is left after so many kills without a checkpoint between", "Set 1 or more.");
+  }
+}
+
+}  // namespace frugal
