@@ -94,7 +94,10 @@ FRUGAL_INLINE void Int8Format::multiply_into(at::Tensor const& product, Quantise
   std::int64_t const columns = product.size(1);
   at::Tensor integers = product.view(at::kInt);
   static bool const has_dot_products = cpu_has_int8();
-  if (has_dot_products) {
+  // With a dimension of one, LibTorch 2.11's kernel reads the other strides of that factor wrongly on some
+  // processors, and its numbers mean nothing.
+  bool const is_matrix = std::min({a.values.size(0), a.values.size(1), b.values.size(1)}) > 1;
+  if (has_dot_products && is_matrix) {
     at::_int_mm_out(integers, a.values, b.values);
   } else {
     multiply_in_parts(integers, a.values, b.values);
