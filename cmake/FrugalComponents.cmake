@@ -28,7 +28,7 @@ macro(frugal_find_arrow)
   list(POP_FRONT CMAKE_MODULE_PATH)
 endmacro()
 
-# Avro container files: libavro reads the schemas and the values, libzstd one of the codecs.
+# Avro container files: libavro reads the schemas, libzstd one of the codecs.
 set(frugal_avro_targets FrugalAvro::avro FrugalZstd::zstd)
 set(frugal_avro_packages libavro-dev libzstd-dev)
 set(frugal_avro_headers "(avro\\.h|avro/.*|zstd\\.h)>")

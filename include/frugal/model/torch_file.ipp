@@ -3,6 +3,7 @@
 
 #include <frugal/model/torch_file.hpp>
 
+#include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/tensor_pickle.hpp>

@@ -6,10 +6,13 @@
 #include <c10/util/Type.h>
 
 #include <frugal/core/run/interfaces.hpp>
+#include <frugal/core/run/log_keys.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+
+#include <limits>
 
 namespace frugal::detail {
 
@@ -56,6 +59,13 @@ FRUGAL_INLINE void Phase::record(Event event) const { run_->record(std::move(eve
 FRUGAL_INLINE std::vector<Event> const& Phase::events() const { return run_->events; }
 
 FRUGAL_INLINE void Phase::set_gauge(std::string_view name, double value) const {
+  if (name.empty() || detail::is_log_key(name)) [[unlikely]] {
+    throw SettingsError({.what = "a gauge is called '" + std::string(name) + "'",
+                         .where = "set_gauge",
+                         .why = name.empty() ? "a log's line has to name it"
+                                             : "a log's line has another value of that name",
+                         .fix = "Give it another name."});
+  }
   run_->gauges.set(name, value);
 }
 
@@ -116,6 +126,13 @@ FRUGAL_INLINE std::string const& CheckpointPhase::unfinished() const {
 FRUGAL_INLINE double CheckpointPhase::learning_rate_scale() const { return this->run().rate.scale; }
 
 FRUGAL_INLINE void CheckpointPhase::set_learning_rate_scale(double scale) {
+  if (!(scale >= 0 && scale <= std::numeric_limits<double>::max())) [[unlikely]] {
+    throw SettingsError(
+        {.what = "the learning rate would be multiplied by " + detail::general(scale, 6),
+         .where = "set_learning_rate_scale, before step " + std::to_string(counters().step),
+         .why = "a scale must be finite and 0 or more",
+         .fix = "Check what the policy computes the scale from."});
+  }
   this->run().rate.scale = scale;
 }
 

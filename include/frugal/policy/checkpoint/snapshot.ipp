@@ -7,6 +7,7 @@
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
+#include <frugal/data/tensor_dtype.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/divided_state.hpp>
 #include <frugal/policy/checkpoint/environment.hpp>

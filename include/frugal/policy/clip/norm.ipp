@@ -4,6 +4,7 @@
 #include <frugal/policy/clip/norm.hpp>
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
