@@ -5,6 +5,8 @@
 
 #include <c10/util/Type.h>
 
+#include <frugal/base/number_text.hpp>
+#include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/log_keys.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
@@ -13,6 +15,8 @@
 #include <frugal/inline.hpp>
 
 #include <limits>
+#include <typeinfo>
+#include <utility>
 
 namespace frugal::detail {
 

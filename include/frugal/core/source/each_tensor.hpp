@@ -15,7 +15,7 @@
 
 #include <frugal/core/source/fields.hpp>
 
-// Which tensors a batch is made of, found in its type. data/batch.hpp is for users.
+// Which tensors a batch is made of, found in its type. batch.hpp is for users.
 namespace frugal {
 
 template <class B>
