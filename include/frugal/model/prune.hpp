@@ -173,9 +173,9 @@ class Prune<Rule, Options...>::State {
   void around_fit(FitRun& phase, Next&& next) {
     next();
     // EarlyStop puts weights back after all others have seen the end.
-    if (!phase.run_state().restored_step || masked_.holds()) return;
+    if (!phase.run_state().progress.restored_step() || masked_.holds()) return;
     phase.warn("Prune: the weights that were restored are those of step " +
-               std::to_string(*phase.run_state().restored_step) +
+               std::to_string(*phase.run_state().progress.restored_step()) +
                ", from before the last ones were pruned: give EarlyStop a GraceEpochs that covers "
                "the pruning");
   }

@@ -128,7 +128,7 @@ class WarmStart::State {
   void on_fit_begin(FitBegin& phase) {
     // Also if they were postponed: the checkpoints may all be damaged, or Checkpoint may not resume.
     phase.when_restored([this, phase]() mutable {
-      if (phase.run_state().resumed || replaced_) return;
+      if (phase.run_state().progress.resumed() || replaced_) return;
       settings_->adapt(base_module(phase.module()));
       detail::WarmStarted const& found = *settings_->loaded.get();
       if (!found.announce()) return;

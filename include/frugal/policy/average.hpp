@@ -124,7 +124,7 @@ class Average<Rule>::State {
     RunState const& run = phase.run_state();
     bool const wanted =
         at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
-    if (!wanted || taken_ == 0 || run.status.preempted || run.restored_step) return;
+    if (!wanted || taken_ == 0 || run.control.preempted() || run.progress.restored_step()) return;
     at::NoGradGuard const no_gradients;
     at::_foreach_copy_(parameters_, averages_);  // rounds those in FP32
   }
@@ -217,7 +217,7 @@ class Average<Rule>::State {
   void count(std::uint64_t taken) {
     taken_ = taken;
     // A dry run loads before there is a run.
-    if (run_ != nullptr) run_->averaged = validate_ ? taken : 0;
+    if (run_ != nullptr) run_->observed.set_averaged(validate_ ? taken : 0);
   }
 
   void average() {

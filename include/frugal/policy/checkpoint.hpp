@@ -155,18 +155,18 @@ class Checkpoint<Options...>::OfRun {
     RunState& run = phase.run_state();
     detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
     follows_ = in_ranks_ && !phase.is_first();
-    std::string const outlook = Checkpoint{}.outlook(run.horizon);
+    std::string const outlook = Checkpoint{}.outlook(run.progress.horizon());
     if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     begin(phase);
-    if (!follows_) interval_.begin(run.counters, Clock::now());
+    if (!follows_) interval_.begin(run.counters(), Clock::now());
     // A run that is killed before its first cadence resumes from here. The save also measures what one
     // costs. Processes with parts of the module make its forward passes together.
     if (!follows_ || saves_together(phase)) phase.finish_set_up();
     if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
-    if (run.resumed && !options::retention().best.empty()) {
+    if (run.progress.resumed() && !options::retention().best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
     }
     next_check_step_ = interval_.next_look();
@@ -180,7 +180,7 @@ class Checkpoint<Options...>::OfRun {
     if (!due && phase.counters().step < next_check_step_.load(std::memory_order_relaxed)) [[likely]]
       return;
     RunState& run = phase.run_state();
-    due = interval_.look(run.counters, Clock::now());
+    due = interval_.look(run.counters(), Clock::now());
     next_check_step_ = interval_.next_look();
     saver_.beat(run);
     report_failure(run);
@@ -196,7 +196,7 @@ class Checkpoint<Options...>::OfRun {
     if (follows_ && !saves_together(phase)) return;
     RunState& run = phase.run_state();
     if (!follows_) report_failure(run);
-    bool const due = Cadence::due_at_epoch_end(run.counters) || best_.improved();
+    bool const due = Cadence::due_at_epoch_end(run.counters()) || best_.improved();
     if (agree(phase, due)) begin_save(phase);
   }
 
@@ -209,7 +209,7 @@ class Checkpoint<Options...>::OfRun {
     // No process leaves before the checkpoint is on disk.
     if (in_ranks_) {
       // After a preemption save() has said it, and another process may have been taken away since.
-      if (!phase.preempted()) run.status.unsaved = phase.from_first(run.status.unsaved);
+      if (!phase.preempted()) run.control.set_unsaved(phase.from_first(run.control.unsaved()));
     }
     // Every display has ended its line by now.
     if (interrupt_.requested()) {
@@ -237,9 +237,10 @@ class Checkpoint<Options...>::OfRun {
     if (!in_ranks_) return save_here(phase);
     bool const saved = (!follows_ || saves_together(phase)) && save_here(phase);
     RunState& run = phase.run_state();
-    std::string const here = saved ? "saved" : run.status.unsaved;
-    std::string const text = run.first_says ? run.first_says(here) : phase.from_first(here);
-    if (text != "saved") run.status.unsaved = text;
+    std::string const here = saved ? "saved" : run.control.unsaved();
+    std::string const text =
+        run.together.first_says ? run.together.first_says(here) : phase.from_first(here);
+    if (text != "saved") run.control.set_unsaved(text);
     return text == "saved";
   }
 
@@ -294,7 +295,7 @@ class Checkpoint<Options...>::OfRun {
   /// asked now, and not then.
   void require_one_folder(FitBegin const& phase) const {
     RunState const& run = phase.run_state();
-    if (resume_ == Resume::Never || run.save_board || phase.processes().count == 1) return;
+    if (resume_ == Resume::Never || run.together.board || phase.processes().count == 1) return;
     std::optional<detail::SeenFile> file;
     if (!follows_) file.emplace(run.settings.run_dir);
     std::string const text = phase.from_first(file ? file->text() : std::string());
@@ -321,7 +322,7 @@ class Checkpoint<Options...>::OfRun {
 
   /// Whether processes hold parts of what is saved, so that all of them take part in a save.
   bool saves_together(CheckpointPhase const& phase) const {
-    return in_ranks_ && phase.run_state().saves_together();
+    return in_ranks_ && phase.run_state().together.by_all();
   }
   /// What the first process answers, if all take part.
   bool agree(CheckpointPhase& phase, bool here) {
@@ -340,7 +341,7 @@ class Checkpoint<Options...>::OfRun {
     bool const asks = detail::Interval<Cadence>::timed || due || std::exchange(validated_, false);
     if (!follows_ && (due || phase.counters().step >= next_check_step_)) {
       RunState& run = phase.run_state();
-      due = interval_.look(run.counters, Clock::now()) || due;
+      due = interval_.look(run.counters(), Clock::now()) || due;
       next_check_step_ = interval_.next_look();
       saver_.beat(run);
       report_failure(run);
@@ -354,7 +355,7 @@ class Checkpoint<Options...>::OfRun {
     RunState& run = phase.run_state();
     // At a cadence of time each process saves at its own moment, so they cannot agree.
     if constexpr (by_counts) phase.read_losses();
-    ++run.saves;
+    ++run.together.begun;
     if (follows_) {
       if (saver_.is_shared()) return saver_.save_part(run);
       return give_parts(run);
@@ -373,10 +374,11 @@ class Checkpoint<Options...>::OfRun {
   static void give_parts(RunState& run) {
     StateDict scratch;
     StateWriter writer(scratch, CopyTarget::live);
-    writer.whole = run.whole_tensor;
+    writer.whole = run.together.whole_tensor;
     // In the order of the first process: weights, then States.
     detail::visit_tensors(run.root, [&](std::string const& name, at::Tensor const& tensor) {
-      if (auto const held = run.held_parts ? run.held_parts(tensor) : std::nullopt) {
+      if (auto const held =
+              run.together.held_parts ? run.together.held_parts(tensor) : std::nullopt) {
         writer.part(name, held->mine, held->which);
       } else if (auto const part = part_of(tensor)) {
         writer.part(name, tensor, *part);

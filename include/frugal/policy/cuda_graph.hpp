@@ -157,7 +157,7 @@ class CudaGraph<Options...>::State {
         "this batch type do not list its tensors. Write batch_traits<B>::each_tensor(batch, f).");
     at::NoGradGuard const no_gradients;
     warming_ = false;
-    set_rate(run.rate.factor * run.rate.scale);
+    set_rate(run.rate.factor());
     bool const moved = std::exchange(moved_, false) && !step_.empty();
     if (std::exchange(loaded_, false) || moved) forget();
     if (given_up_) return false;

@@ -109,7 +109,7 @@ struct EarlyStop {
       run_ = &run;
       if (restores_) finite_.begin(run.root);
       next();
-      if (!restores_ || run.status.preempted) return;
+      if (!restores_ || run.control.preempted()) return;
       if (best_weights_.empty()) {
         phase.warn("EarlyStop: no validation " +
                    (grace_epochs > 0
@@ -129,7 +129,7 @@ struct EarlyStop {
     void on_fit_begin(FitBegin& phase) {
       std::string const text = outlook_of(phase.horizon());
       if (!text.empty()) phase.warn("EarlyStop: " + text);
-      if (restores_ && phase.run_state().held_parts) detail::BestWeights::refuse_parts();
+      if (restores_ && phase.run_state().together.held_parts) detail::BestWeights::refuse_parts();
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + detail::general(min_delta_, 6),
                            .where = "EarlyStop",
@@ -192,12 +192,13 @@ struct EarlyStop {
       auto const bad = finite_.first_bad_weight(run.root);
       // Where processes have different layers, those of another one count as well.
       double const bad_here = bad ? 1.0 : 0.0;
-      if ((run.places.empty() ? bad_here : phase.reduce(Quantity::overflow, bad_here)) == 0) {
+      if ((run.together.places.empty() ? bad_here : phase.reduce(Quantity::overflow, bad_here)) ==
+          0) {
         return best_weights_.take(run, value);
       }
       if (std::exchange(has_advised_, true)) return;
       run.warn("EarlyStop: the weights of the best validation at step " +
-               std::to_string(run.counters.step) + " are not finite (" +
+               std::to_string(run.counters().step) + " are not finite (" +
                (bad ? "tensor '" + *bad + "'" : "in another process") +
                "), so they are not kept for restore_best");
     }

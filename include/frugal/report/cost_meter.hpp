@@ -124,8 +124,9 @@ class CostMeter::State {
   void on_ready(Ready& phase) {
     RunState const& run = phase.run_state();
     std::filesystem::path const& folder = phase.settings().run_dir;
-    if (run.resumed) {
-      double const rest = bill_.take_over(folder, run.resumed->seconds_lost, run.seconds_before);
+    if (run.progress.resumed()) {
+      double const rest = bill_.take_over(folder, run.progress.resumed()->seconds_lost,
+                                          run.progress.seconds_before());
       if (rest >= 1) {
         phase.warn("CostMeter: " + detail::general(rest / 3600, 4) +
                    " h before this resume had no price, and count at the one of now");

@@ -225,8 +225,8 @@ struct Log {
     }
 
     void write_events() {
-      for (; events_ < run_->events.size(); ++events_) {
-        write(line_of(detail::MetricCollector::event(run_->events[events_])));
+      for (; events_ < run_->observed.events().size(); ++events_) {
+        write(line_of(detail::MetricCollector::event(run_->observed.events()[events_])));
       }
     }
 

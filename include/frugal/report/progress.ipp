@@ -52,7 +52,7 @@ FRUGAL_INLINE std::optional<double> ProgressPrinter::validated(std::uint64_t ste
 
 FRUGAL_INLINE void ProgressPrinter::show(RunState const& run, clock::time_point now,
                                          Shown const& shown) {
-  Counters const& at = run.counters;
+  Counters const& at = run.counters();
   bool const epoch_end = shown.at == ShownAt::epoch_end;
   // Known only now: a resumed run's counters are loaded after this policy's own beginning.
   if (!pace_.knows_first()) {
@@ -63,18 +63,18 @@ FRUGAL_INLINE void ProgressPrinter::show(RunState const& run, clock::time_point 
   // its mean.
   line_.epoch = at.epoch - (epoch_end ? 1 : 0);
   line_.step = at.step;
-  line_.in_epoch = in_epoch(run.horizon, at.position, epoch_end);
+  line_.in_epoch = in_epoch(run.progress.horizon(), at.position, epoch_end);
   line_.samples_per_second = pace_.samples_per_second();
-  line_.utilisation = run.speed ? run.speed->utilisation : std::nullopt;
+  line_.utilisation = run.observed.speed() ? run.observed.speed()->utilisation : std::nullopt;
   line_.data_wait = pace_.data_wait();
-  if (!line_.data_wait && run.speed) line_.data_wait = run.speed->data_wait;
+  if (!line_.data_wait && run.observed.speed()) line_.data_wait = run.observed.speed()->data_wait;
   line_.seconds_left = pace_.seconds_left(at.step, line_.total_steps);
   line_.loss = shown.loss;
   line_.mean = epoch_end;
   line_.best = shown.best;
   line_.more = shown.scalars;
-  for (auto const& each : run.train_metrics.metrics) line_.more.push_back(each);
-  line_.gauges = run.gauges.items();
+  for (auto const& each : run.observed.train_metrics().metrics) line_.more.push_back(each);
+  line_.gauges = run.observed.gauges().items();
   line_.memory_bytes = tensor_bytes(run.settings.device);
   if (!line_.memory_bytes) line_.memory_bytes = watch::resident_bytes();
   draw(now);

@@ -72,7 +72,7 @@ struct Policies {
 
 struct Saver final : frugal::SaverInterface {
   bool save(frugal::CheckpointPhase& at) override {
-    saved.push_back(at.run_state().status.unfinished.hook);
+    saved.push_back(at.run_state().control.unfinished().hook);
     return true;
   }
   double save_seconds() const override { return 0; }
@@ -98,8 +98,8 @@ TEST_CASE("a verdict stops the run, and names the policy") {
   run.policies.verdict = flow::stop;
   run.interruption.emit(run.events().epoch_end);
   CHECK(run.interruption.stopped());
-  CHECK(run.state.status.stopped_by == "EarlyStop");
-  CHECK(!run.state.status.preempted);
+  CHECK(run.state.control.stopped_by() == "EarlyStop");
+  CHECK(!run.state.control.preempted());
   CHECK(run.policies.seen == std::vector<std::string>{"on_step", "on_epoch_end"});
 }
 
@@ -111,9 +111,9 @@ TEST_CASE("a preemption that a policy asks for saves, and ends the run after the
   CHECK(run.policies.seen == std::vector<std::string>{"on_step", "on_preempt"});
   CHECK(run.saver.saved == std::vector<std::string>{""});
   CHECK(run.interruption.stopped());
-  CHECK(run.state.status.preempted);
-  CHECK(run.state.status.preemption_saved);
-  CHECK(run.state.status.ended_by() == "Spot");
+  CHECK(run.state.control.preempted());
+  CHECK(run.state.control.preemption_saved());
+  CHECK(run.state.control.ended_by() == "Spot");
 }
 
 TEST_CASE("before the first window there is nothing to save") {
@@ -122,8 +122,8 @@ TEST_CASE("before the first window there is nothing to save") {
   run.policies.asks = true;
   run.interruption.preempt_before_training();
   CHECK(run.saver.saved.empty());
-  CHECK(run.state.status.preempted);
-  CHECK(run.state.status.preemption_saved);
+  CHECK(run.state.control.preempted());
+  CHECK(run.state.control.preemption_saved());
 }
 
 TEST_CASE("an interrupted event is left to the next start, which skips those that have seen it") {
@@ -133,13 +133,13 @@ TEST_CASE("an interrupted event is left to the next start, which skips those tha
   run.policies.completed = {"Log"};
   run.interruption.emit(run.events().step);
   CHECK(run.saver.saved == std::vector<std::string>{"on_step"});
-  CHECK(run.state.status.preempted);
+  CHECK(run.state.control.preempted());
 
   SmallRun next;
-  next.state.status.unfinished = run.state.status.unfinished;
+  next.state.control.set_unfinished(run.state.control.unfinished());
   next.interruption.complete_unfinished();
   CHECK(next.policies.seen == std::vector<std::string>{"on_step -Log"});
-  CHECK(next.state.status.unfinished.hook.empty());
+  CHECK(next.state.control.unfinished().hook.empty());
   next.interruption.complete_unfinished();
   CHECK(next.policies.seen.size() == 1);
 }
@@ -156,7 +156,7 @@ TEST_CASE(
     std::vector<std::string> const saved =
         failing == 1 ? std::vector<std::string>{} : std::vector<std::string>{"on_epoch_end"};
     CHECK(run.saver.saved == saved);
-    CHECK(!run.state.status.preempted);
+    CHECK(!run.state.control.preempted());
   }
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a bad loss goes to the policy that recovers, or passes") {
         {.what = "a loss is NaN", .where = "step 3", .why = "of a test", .fix = "None."}, {}, 0);
   };
   SmallRun run;
-  run.state.status.stopped = true;
+  run.state.control.close(frugal::End::stop);
   CHECK_THROWS_AS(run.interruption.with_recovery(bad_loss), frugal::LossError);
   CHECK(run.interruption.stopped());
   run.policies.recovers = true;

@@ -15,7 +15,7 @@ using namespace frugal_test::loop;
 
 /// A run of a module in epoch 3.
 struct SmallRun {
-  SmallRun() { state.counters.epoch = 3; }
+  SmallRun() { state.progress.go_to({.epoch = 3}); }
   Net module{};
   Settings settings{.seed = 5};
   frugal::RunState state{.root = frugal::base_module(module), .settings = settings};
@@ -32,11 +32,11 @@ TEST_CASE("a trial reads its batches and no more, and gives no advice; a measure
   static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward,
                                                     {.batches = 2, .is_trial = true}));
   CHECK(batches == 2);
-  CHECK(run.state.warnings.empty());
+  CHECK(run.state.observed.warnings().empty());
   static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward));
   CHECK(batches == 5);
-  REQUIRE(run.state.warnings.size() == 1);
-  CHECK(says(run.state.warnings[0], "validation: the loss is NaN"));
+  REQUIRE(run.state.observed.warnings().size() == 1);
+  CHECK(says(run.state.observed.warnings()[0], "validation: the loss is NaN"));
 }
 
 TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and without gradients") {
@@ -92,9 +92,9 @@ TEST_CASE("a scalar with the name of a metric is an error before the first step,
       source, run.state, forward, {.errors = frugal::detail::MetricErrors::noted});
   CHECK(found["accuracy"] == 1);
   CHECK(found["penalty"] == 0.5);
-  REQUIRE(run.state.warnings.size() == 1);
-  CHECK(says(run.state.warnings[0], "validation: "));
-  CHECK(says(run.state.warnings[0], "scalar 'accuracy'"));
+  REQUIRE(run.state.observed.warnings().size() == 1);
+  CHECK(says(run.state.observed.warnings()[0], "validation: "));
+  CHECK(says(run.state.observed.warnings()[0], "scalar 'accuracy'"));
 }
 
 }  // namespace frugal_test::loop_measure

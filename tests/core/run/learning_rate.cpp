@@ -18,7 +18,7 @@ TEST_CASE("a factor of the learning rate is finite and 0 or more") {
   LearningRate rate;
   for (double const factor : {0.0, 0.5, 2.0}) {
     rate.set_factor(factor, Counters{});
-    CHECK(rate.factor == factor);
+    CHECK(rate.factor() == factor);
   }
 }
 
@@ -43,18 +43,24 @@ TEST_CASE("another factor is refused with the step that would use it, and the ol
       CHECK(error.fault().where == "epoch 2, before step 40");
     }
   }
-  CHECK(rate.factor == 0.25);
+  CHECK(rate.factor() == 0.25);
+  CHECK_THROWS_WITH_AS(rate.set_scale(-1, at),
+                       doctest::Contains("a scale must be finite and 0 or more"),
+                       frugal::SettingsError);
+  CHECK(rate.scale() == 1);
 }
 
 TEST_CASE("the rate of the first group is its own times factor and scale, and is not saved") {
   LearningRate rate;
   CHECK_FALSE(rate.first());
-  rate.groups = {{.name = "head", .own = 0.5}};
+  rate.set_groups({{.name = "head", .own = 0.5}});
   rate.set_factor(0.25, Counters{});
-  rate.scale = 0.5;
+  rate.set_scale(0.5, Counters{});
+  CHECK(rate.factor() == 0.125);
   CHECK(rate.first() == 0.0625);
   CHECK(rate.each().empty());
-  rate.groups.push_back({.name = "body", .own = 2, .factor = 0.5});
+  rate.set_groups({{.name = "head", .own = 0.5}, {.name = "body", .own = 2}});
+  rate.set_group_factor(1, 0.5);
   CHECK(rate.first() == 0.0625);
   CHECK(rate.each() ==
         std::vector<std::pair<std::string, double>>{{"head", 0.0625}, {"body", 0.125}});

@@ -29,8 +29,8 @@ struct Subject {
     module.eval();
     at::NoGradGuard const no_gradients;
     module.first->weight.add_(1);
-    run.counters.step += 3;
-    run.ledger.add(at::ones({}), 1, run.counters);
+    run.progress.go_to({.step = run.counters().step + 3});
+    run.losses.add(at::ones({}), 1, run.counters());
   }
   Mlp module{Mlp::Shape{.dropout = 0.5, .norm = true}};
   frugal::Settings settings{};
@@ -53,12 +53,12 @@ TEST_CASE("a snapshot's contents are restored: parameters, buffers, modes and ge
   CHECK(subject.module.dropout->is_training());
   CHECK_FALSE(subject.module.norm->is_training());
   CHECK_FALSE(subject.module.first->weight.grad().defined());
-  CHECK(subject.run.counters.step == 3);  // which the snapshot does not hold
+  CHECK(subject.run.counters().step == 3);  // which the snapshot does not hold
 }
 
 TEST_CASE("a window is retried with its buffers, counters and losses, and with newer weights") {
   Subject subject;
-  subject.run.ledger.add(at::full({}, 5.0), 1, subject.run.counters);
+  subject.run.losses.add(at::full({}, 5.0), 1, subject.run.counters());
   at::Tensor const mean = subject.module.norm->running_mean.clone();
   at::Tensor const weight = subject.module.first->weight.detach().clone();
   at::Tensor const drawn = generator();
@@ -71,8 +71,8 @@ TEST_CASE("a window is retried with its buffers, counters and losses, and with n
   CHECK(at::equal(mean, subject.module.norm->running_mean));
   CHECK(at::equal(weight + 1, subject.module.first->weight));
   CHECK(at::equal(drawn, generator()));
-  CHECK(subject.run.counters.step == 0);
-  CHECK(subject.run.ledger.mean() == 5.0);
+  CHECK(subject.run.counters().step == 0);
+  CHECK(subject.run.losses.mean() == 5.0);
 }
 
 TEST_CASE("a part of a snapshot can be restored alone") {
@@ -213,13 +213,13 @@ TEST_CASE("the previous snapshot is not lost to a bad loss") {
   RunSnapshot snapshot;
   snapshot.take(subject.run, Part::resumable);
   subject.change();
-  subject.run.ledger.postpone(std::make_exception_ptr(
+  subject.run.losses.postpone(std::make_exception_ptr(
       frugal::NonFiniteLossError({.what = "", .where = "", .why = "", .fix = ""}, {}, 0)));
   CHECK_THROWS_AS(snapshot.take(subject.run, Part::resumable), frugal::NonFiniteLossError);
-  subject.run.ledger.reset();
+  subject.run.losses.reset();
   snapshot.restore(subject.run);
   CHECK(same_bits(before, tensors_of(subject.module)));
-  CHECK(subject.run.counters.step == 0);
+  CHECK(subject.run.counters().step == 0);
 }
 
 TEST_CASE("a tensor that the module has gained since is named") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/core/run/context.hpp>
+#include <frugal/core/run/run.hpp>
 #include <frugal/core/run/run_state.hpp>
 
 #include "core/loop/stand_ins.hpp"
@@ -60,13 +61,13 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   States mine{.count = 41};
   RunState run{.root = *module, .settings = settings};
   run.policies = PolicyStates::of(mine);
-  run.counters.step = 7;
-  run.rate.scale = 0.25;
-  run.status.stopped_by = "EarlyStop";
-  run.status.unfinished = {.hook = "on_step", .completed_by = {"Log", "Log.1"}};
-  run.validations.resize(1);
-  run.validations[0].step = 5;
-  run.validations[0].metrics.set("loss", 0.5);
+  run.progress.go_to({.step = 7});
+  run.rate.set_scale(0.25, {});
+  run.control.ask(frugal::End::stop, "EarlyStop");
+  run.control.set_unfinished({.hook = "on_step", .completed_by = {"Log", "Log.1"}});
+  frugal::Metrics metrics;
+  metrics.set("loss", 0.5);
+  run.observed.add_validation(metrics, {.step = 5});
   StateDict const memory = saved(run);
   CHECK(std::get<std::int64_t>(memory.values.at("policies/Counting/count")) == 41);
 
@@ -77,13 +78,14 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   other.persist(reader);
   CHECK_FALSE(reader.unread());
   CHECK(theirs.count == 41);
-  CHECK(other.counters == run.counters);
-  CHECK(other.rate.scale == 0.25);
-  CHECK(other.status.stopped_by == "EarlyStop");
-  CHECK(other.status.unfinished.hook == "on_step");
-  CHECK(other.status.unfinished.completed_by == std::vector<std::string>{"Log", "Log.1"});
-  REQUIRE(other.validations.size() == 1);
-  CHECK(other.validations[0].metrics["loss"] == 0.5);
+  CHECK(other.counters() == run.counters());
+  CHECK(other.rate.scale() == 0.25);
+  CHECK(other.control.stopped_by() == "EarlyStop");
+  CHECK(other.control.unfinished().hook == "on_step");
+  CHECK(other.control.unfinished().completed_by == std::vector<std::string>{"Log", "Log.1"});
+  REQUIRE(other.observed.validations().size() == 1);
+  CHECK(other.observed.validations()[0].step == 5);
+  CHECK(other.observed.validations()[0].metrics["loss"] == 0.5);
   CHECK(saved(other) == memory);
 }
 
@@ -94,19 +96,19 @@ TEST_CASE("a run keeps its newest 1000 validations, and the tables of the last o
   RunState run{.root = *module, .settings = settings};
   run.policies = PolicyStates::of(mine);
   for (std::uint64_t step = 1; step <= 1003; ++step) {
-    run.counters.step = step;
+    run.progress.go_to({.step = step});
     frugal::Metrics metrics;
     metrics.set("loss", 1.0 / static_cast<double>(step));
     metrics.set_table("confusion_matrix", at::eye(3));
-    run.add_validation(metrics);
+    run.observed.add_validation(metrics, run.counters());
   }
   auto const check = [](RunState const& found) {
-    REQUIRE(found.validations.size() == 1000);
-    CHECK(found.validations.front().step == 4);
-    CHECK(found.validations.back().step == 1003);
-    CHECK(found.judged.validations == 1003);
-    CHECK_FALSE(found.validations[998].metrics.has_table("confusion_matrix"));
-    CHECK(found.validations[999].metrics.has_table("confusion_matrix"));
+    REQUIRE(found.observed.validations().size() == 1000);
+    CHECK(found.observed.validations().front().step == 4);
+    CHECK(found.observed.validations().back().step == 1003);
+    CHECK(found.observed.validation_count() == 1003);
+    CHECK_FALSE(found.observed.validations()[998].metrics.has_table("confusion_matrix"));
+    CHECK(found.observed.validations()[999].metrics.has_table("confusion_matrix"));
   };
   check(run);
   StateDict const memory = saved(run);
@@ -126,9 +128,9 @@ TEST_CASE("a validation is of the current weights until training or the average 
   RunState run{.root = *module, .settings = settings};
   run.policies = PolicyStates::of(mine);
   CHECK_FALSE(run.is_judged());
-  run.counters.micro_batch = 6;
-  run.averaged = 2;
-  run.add_validation({});
+  run.progress.go_to({.micro_batch = 6});
+  run.observed.set_averaged(2);
+  run.observed.add_validation({}, run.counters());
   CHECK(run.is_judged());
   RunState other{.root = *module, .settings = settings};
   other.policies = PolicyStates::of(mine);
@@ -136,12 +138,12 @@ TEST_CASE("a validation is of the current weights until training or the average 
   StateReader reader(memory);
   other.persist(reader);
   CHECK_FALSE(other.is_judged());  // it is at another average
-  other.averaged = 2;
+  other.observed.set_averaged(2);
   CHECK(other.is_judged());
-  run.averaged = 3;
+  run.observed.set_averaged(3);
   CHECK_FALSE(run.is_judged());
-  run.averaged = 2;
-  ++run.counters.micro_batch;  // of a window that was skipped: buffers have moved
+  run.observed.set_averaged(2);
+  run.progress.count_micro_batch();  // of a window that was skipped: buffers have moved
   CHECK_FALSE(run.is_judged());
 }
 
@@ -152,17 +154,17 @@ TEST_CASE("a recommendation is given once, and an event has its step and time") 
   run.warn("more memory");
   run.warn("a faster disk");
   run.warn("more memory");
-  CHECK(run.warnings == std::vector<std::string>{"more memory", "a faster disk"});
+  CHECK(run.observed.warnings() == std::vector<std::string>{"more memory", "a faster disk"});
 
-  run.counters.step = 9;
-  run.resume_from({.from = "there", .step = 9}, 100.0);
+  run.progress.go_to({.step = 9});
+  run.progress.resume_from({.from = "there", .step = 9}, 100.0);
   run.record({.name = "resume"});
-  REQUIRE(run.events.size() == 1);
-  CHECK(run.events[0].at.step == 9);
-  CHECK(run.events[0].seconds >= 100.0);
-  CHECK(run.seconds() >= run.events[0].seconds);
-  REQUIRE(run.resumed);
-  CHECK(run.resumed->from == "there");
+  REQUIRE(run.observed.events().size() == 1);
+  CHECK(run.observed.events()[0].at.step == 9);
+  CHECK(run.observed.events()[0].seconds >= 100.0);
+  CHECK(run.seconds() >= run.observed.events()[0].seconds);
+  REQUIRE(run.progress.resumed());
+  CHECK(run.progress.resumed()->from == "there");
 }
 
 /// Records an event for every event that it sees, up to four.
@@ -177,7 +179,7 @@ struct Echo : frugal::LoopInterface {
   void finish_set_up() override {}
   void move_to(c10::Device) override {}
   void recorded(frugal::Event const& event) override {
-    if (run->events.size() < 4) run->record({.name = event.name + "+"});
+    if (run->observed.events().size() < 4) run->record({.name = event.name + "+"});
     heard.push_back(event.name);
   }
 };
@@ -200,26 +202,26 @@ TEST_CASE("advice survives a resume, together with that of the new process befor
   run.warn("more memory");
   StateDict memory;
   StateWriter writer(memory);
-  run.persist_warnings(writer);
+  run.observed.persist_warnings(writer);
 
   RunState other{.root = *module, .settings = settings};
   other.warn("a faster disk");
   other.warn("more memory");
   StateReader reader(memory);
-  other.persist_warnings(reader);
+  other.observed.persist_warnings(reader);
   CHECK_FALSE(reader.unread());
-  CHECK(other.warnings == std::vector<std::string>{"more memory", "a faster disk"});
+  CHECK(other.observed.warnings() == std::vector<std::string>{"more memory", "a faster disk"});
 }
 
 TEST_CASE("advice with a measurement takes the place of what an earlier start has measured") {
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   RunState run{.root = *module, .settings = settings};
-  run.warn_measured("training waits for data 62% of the time: use shards");
+  run.observed.warn_measured("training waits for data 62% of the time: use shards");
   run.warn("a faster disk");
-  run.warn_measured("training waits for data 58% of the time: use more workers");
-  run.warn_measured("training waits for a device 58% of the time");
-  CHECK(run.warnings ==
+  run.observed.warn_measured("training waits for data 58% of the time: use more workers");
+  run.observed.warn_measured("training waits for a device 58% of the time");
+  CHECK(run.observed.warnings() ==
         std::vector<std::string>{"training waits for data 58% of the time: use more workers",
                                  "a faster disk", "training waits for a device 58% of the time"});
 }
@@ -234,7 +236,7 @@ TEST_CASE("a run that goes back keeps the advice given since") {
   run.warn("more memory");
   StateReader reader(before);
   run.persist(reader);
-  CHECK(run.warnings == std::vector<std::string>{"more memory"});
+  CHECK(run.observed.warnings() == std::vector<std::string>{"more memory"});
 }
 
 TEST_CASE("a checkpoint policy sees the run's files and position, and resumes it") {
@@ -242,15 +244,15 @@ TEST_CASE("a checkpoint policy sees the run's files and position, and resumes it
   torch::nn::Linear module(2, 1);
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
-  run.status.unfinished.hook = "on_step";
+  run.control.set_unfinished({.hook = "on_step"});
   frugal::FitBegin phase(run);
   phase.writes_to("metrics.jsonl");
   phase.resumed({.from = "there", .step = 9}, 100.0);
   CHECK(phase.files() == std::vector<std::filesystem::path>{"metrics.jsonl"});
   CHECK(phase.unfinished() == "on_step");
   CHECK(phase.seconds() >= 100.0);
-  REQUIRE(run.resumed);
-  CHECK(run.resumed->step == 9);
+  REQUIRE(run.progress.resumed());
+  CHECK(run.progress.resumed()->step == 9);
 }
 
 TEST_CASE("a run knows its module's parameters and begins on the settings' device") {

@@ -25,31 +25,32 @@ TEST_CASE("the number of threads, and an epoch's length if known, are recorded")
   CHECK(unknown.at("threads") == static_cast<std::uint64_t>(at::get_num_threads()));
   CHECK(unknown.at("interop_threads") == static_cast<std::uint64_t>(at::get_num_interop_threads()));
   CHECK_FALSE(unknown.contains("steps_per_epoch"));
-  the.run.horizon.steps_per_epoch = 11;
+  the.run.progress = frugal::RunProgress(frugal::RunLimits{.steps_per_epoch = 11});
   CHECK(environment_of(the.run).at("steps_per_epoch") == 11);
 }
 
 TEST_CASE("equal or unknown values are not reported") {
   Fixture the;
-  the.run.horizon.steps_per_epoch = 11;
+  the.run.progress = frugal::RunProgress(frugal::RunLimits{.steps_per_epoch = 11});
   compare_environments(the.run, environment_of(the.run));
   compare_environments(the.run, {});
-  the.run.horizon.steps_per_epoch.reset();
+  the.run.progress = {};
   compare_environments(the.run, {{"steps_per_epoch", 9}});
-  CHECK(the.run.warnings.empty());
+  CHECK(the.run.observed.warnings().empty());
 }
 
 TEST_CASE("each difference is reported, with both numbers") {
   Fixture the;
-  the.run.horizon.steps_per_epoch = 11;
+  the.run.progress = frugal::RunProgress(frugal::RunLimits{.steps_per_epoch = 11});
   Environment saved = environment_of(the.run);
   for (auto& [name, value] : saved) ++value;
   compare_environments(the.run, saved);
-  REQUIRE(the.run.warnings.size() == 3);
+  REQUIRE(the.run.observed.warnings().size() == 3);
   std::string const threads = std::to_string(at::get_num_threads());
-  CHECK(the.run.warnings[0].find(" threads and continues with " + threads) != std::string::npos);
-  CHECK(the.run.warnings[1].find("threads between operators") != std::string::npos);
-  CHECK(the.run.warnings[2].find("12 steps in an epoch and continues with 11") !=
+  CHECK(the.run.observed.warnings()[0].find(" threads and continues with " + threads) !=
+        std::string::npos);
+  CHECK(the.run.observed.warnings()[1].find("threads between operators") != std::string::npos);
+  CHECK(the.run.observed.warnings()[2].find("12 steps in an epoch and continues with 11") !=
         std::string::npos);
 }
 

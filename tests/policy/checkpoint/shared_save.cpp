@@ -142,13 +142,13 @@ struct Busy {
     template <class Next>
     void around_fit(fr::FitRun& phase, Next&& next) {
       Seen* const all = seen;
-      phase.run_state().busy = [all]() -> std::shared_ptr<void> {
+      phase.run_state().together.busy = [all]() -> std::shared_ptr<void> {
         ++all->times;
         all->before += all->count();
         return {nullptr, [all](void*) { all->after += all->count(); }};
       };
       next();
-      phase.run_state().busy = nullptr;
+      phase.run_state().together.busy = nullptr;
     }
     Seen* seen;
   };

@@ -61,12 +61,12 @@ TEST_CASE("the reported norm is the total norm before clipping") {
     for (std::size_t i = 0; i < table.gradients.size(); ++i) {
       run.parameters.tensors[i].mutable_grad() = table.gradients[i];
     }
-    run.gradients.collect(run.parameters);
+    run.window.gradients().collect(run.parameters);
     ClipNorm<>::State state(ClipNorm<>{.max_norm = which.at("max_norm")});
-    CHECK_FALSE(run.gradient_norm.known());
+    CHECK_FALSE(run.window.norm().known());
     frugal::Gradients phase(run);
     state.on_gradients(phase);
-    CHECK(run.gradient_norm.value() ==
+    CHECK(run.window.norm().value() ==
           doctest::Approx(which.at("float64").at("norm").get<double>()).epsilon(1e-6));
   }
 }

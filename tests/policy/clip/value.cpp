@@ -52,12 +52,12 @@ TEST_CASE("a NaN among the gradients stays NaN") {
   frugal::Settings const settings;
   frugal::Run<Context> run(module, settings, {});
   run.parameters.tensors[0].mutable_grad() = at::tensor({std::nanf(""), 3.0F});
-  run.gradients.collect(run.parameters);
+  run.window.gradients().collect(run.parameters);
   ClipValue<>::State state(ClipValue<>{});
   frugal::Gradients phase(run);
   state.on_gradients(phase);
-  CHECK(run.gradients.tensors()[0][0].isnan().item<bool>());
-  CHECK(run.gradients.tensors()[0][1].item<float>() == 1.0F);
+  CHECK(run.window.gradients().tensors()[0][0].isnan().item<bool>());
+  CHECK(run.window.gradients().tensors()[0][1].item<float>() == 1.0F);
 }
 
 TEST_CASE("ClipValue refuses a run-time limit that is not positive") {

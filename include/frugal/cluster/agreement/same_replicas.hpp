@@ -38,11 +38,11 @@ class SameReplicas {
  public:
   /// They are the same now.
   void begin(RunState const& run) {
-    saves_ = run.saves;
-    step_ = run.counters.step;
+    saves_ = run.together.begun;
+    step_ = run.counters().step;
   }
   /// Whether this process has saved since they were compared.
-  bool has_saved(RunState const& run) const { return run.saves != saves_; }
+  bool has_saved(RunState const& run) const { return run.together.begun != saves_; }
 
   /// Those of the policy that updates the weights.
   static CommonMoments of_optimizer(RunState const& run) {
@@ -57,7 +57,7 @@ class SameReplicas {
                CommonMoments const& moments = {}) {
     TensorHash weights, others;
     for (at::Tensor const& each : run.parameters.tensors) {
-      if (!run.held_parts || !run.held_parts(each)) weights.add(each);
+      if (!run.together.held_parts || !run.together.held_parts(each)) weights.add(each);
     }
     if (moments.write) {
       StateDict state;
@@ -74,7 +74,7 @@ class SameReplicas {
     for (std::size_t rank = 1; rank < texts.size(); ++rank) {
       if (texts[rank] == texts.front()) continue;
       bool const by_weights = texts[rank].compare(0, half, texts.front(), 0, half) != 0;
-      refuse(all, rank, by_weights ? "weights" : moments.name, run.counters.step, saved);
+      refuse(all, rank, by_weights ? "weights" : moments.name, run.counters().step, saved);
     }
     begin(run);
   }

@@ -59,7 +59,7 @@ void as_run(Communicator& all, RunState& run, Body&& body, End&& end) {
   } catch (ClusterError const& error) {
     end();
     all.leave_run();
-    if (!run.status.preemption_saved) throw;  // of all processes, or of another one
+    if (!run.control.preemption_saved()) throw;  // of all processes, or of another one
     run.warn(std::string("the run has been preempted and saved, and then: ") + error.what());
   } catch (std::exception const& error) {
     all.fail(error);

@@ -66,7 +66,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     Base::around_fit(phase, [&] {
       // Each process holds weights and moments of its own, so all of them take part in a save.
       if (this->all_.size() > 1) {
-        phase.run_state().whole_tensor = [](at::Tensor const& mine, TensorPart const&) {
+        phase.run_state().together.whole_tensor = [](at::Tensor const& mine, TensorPart const&) {
           return mine;
         };
       }
@@ -112,11 +112,12 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   void on_update(Update& phase) {
     if (!weights_.has_own()) return;  // of a trial
     RunState const& run = phase.run_state();
-    if (run.overflow.skip) return weights_.put_shared();
+    if (run.window.skips_step()) return weights_.put_shared();
     round_.count_window();
-    std::uint64_t const step = run.counters.step + 1;
+    std::uint64_t const step = run.counters().step + 1;
     // The run's last step ends its round: validations and checkpoints have the final weights.
-    bool const is_last = run.horizon.total_steps && step == *run.horizon.total_steps;
+    bool const is_last =
+        run.progress.horizon().total_steps && step == *run.progress.horizon().total_steps;
     if (step % H == 0 || is_last) {
       end_round();
     } else {
@@ -126,7 +127,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 
   void on_epoch_end(EpochEnd& phase) {
     // The number of steps was not known before, or windows were skipped.
-    if (round_.is_open() && !phase.run_state().has_steps_left()) {
+    if (round_.is_open() && !phase.run_state().progress.has_steps_left()) {
       weights_.put_own(false);
       end_round();
     }
@@ -143,7 +144,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     if (round_.is_open() && !phase.preempted()) {
       weights_.put_own(false);
       end_round();
-      phase.run_state().weights_have_changed();
+      phase.run_state().observed.weights_have_changed();
     }
     Base::on_fit_end(phase);
   }
@@ -237,7 +238,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   /// As collect_rows() of the weights that travel.
   void require_finite(std::size_t row) {
     if (auto const bad = first_non_finite(weights_.own())) {
-      refuse_row(row, "weights/" + weights_.names()[*bad], run_->counters);
+      refuse_row(row, "weights/" + weights_.names()[*bad], run_->counters());
     }
   }
 
@@ -248,7 +249,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     if (round_.is_open()) persist_weights(writer);
     for (std::string_view const kind : own_kinds) run_->policies.persist_one(writer, kind);
     collect_rows(
-        this->all_, mine, run_->counters, run_->settings.run_dir,
+        this->all_, mine, run_->counters(), run_->settings.run_dir,
         [&](std::size_t rank, std::string const& path, StateDict::Value const& value) {
           auto const put = [&]<class T>(T const& each) {
             in_row(archive, rank, [&](auto& inner) {

@@ -110,7 +110,7 @@ class PipelineExecutor {
   void window() {
     layers_ = &state().layers();
     Communicator& all = layers_->processes();
-    all.at_step(passes_.run().counters.step);
+    all.at_step(passes_.run().counters().step);
     if (!links_) links_.emplace(all, passes_.run().device, layers_->stages());
     links_->agree(own_window());
     if (batches_.empty()) return links_->settle();
@@ -133,7 +133,7 @@ class PipelineExecutor {
   }
 
   StageWindow own_window() {
-    Counters const& now = passes_.run().counters;
+    Counters const& now = passes_.run().counters();
     StageWindow own{.at = {.epoch = now.epoch, .position = now.position, .step = now.step},
                     .micro_batches = keys_.size(),
                     .shapes = Hash::of(std::as_bytes(std::span(keys_)))};
@@ -203,7 +203,7 @@ class PipelineExecutor {
       send_gradient(live.input, stage, 1);
       return;
     }
-    guarded("the backward pass", passes_.run().counters,
+    guarded("the backward pass", passes_.run().counters(),
             [&] { torch::autograd::backward({live.output}, {came.tensor}); });
     gradients_->keep(stage, came.unit);
     send_gradient(live.input, stage, came.unit);

@@ -141,12 +141,14 @@ class PipelineState {
     RunState& run = phase.run_state();
     bool const several = all_->size() > 1;
     if (several) {
-      run.places = layers_->places();
-      run.places.writes = !copies_ || copies_->rank() == 0;
-      run.save_board = everyone_->save_board();
+      run.together.places = layers_->places();
+      run.together.places.writes = !copies_ || copies_->rank() == 0;
+      run.together.board = everyone_->save_board();
     }
-    run.busy = [this] { return everyone_->busy(); };
-    run.first_says = [this](std::string const& text) { return everyone_->first_says(text); };
+    run.together.busy = [this] { return everyone_->busy(); };
+    run.together.first_says = [this](std::string const& text) {
+      return everyone_->first_says(text);
+    };
     as_run(
         *everyone_, run,
         [&] {
@@ -156,10 +158,10 @@ class PipelineState {
           next();
         },
         [&] {
-          run.places = {};
-          run.save_board = nullptr;
-          run.busy = nullptr;
-          run.first_says = nullptr;
+          run.together.places = {};
+          run.together.board = nullptr;
+          run.together.busy = nullptr;
+          run.together.first_says = nullptr;
         });
   }
 
@@ -195,8 +197,8 @@ class PipelineState {
   }
   /// Of random numbers: a micro-batch draws the same however many processes there are.
   static std::uint64_t key(RunState const& run, std::uint64_t micro_batch) {
-    std::array<std::uint64_t, 4> const all{run.settings.seed, run.counters.epoch,
-                                           run.counters.position, micro_batch};
+    std::array<std::uint64_t, 4> const all{run.settings.seed, run.counters().epoch,
+                                           run.counters().position, micro_batch};
     return Hash::of(std::as_bytes(std::span(all)));
   }
 

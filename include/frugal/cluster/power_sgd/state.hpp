@@ -51,7 +51,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
     this->gradients_.memory().name(phase.parameters());
     Base::around_fit(phase, [&] {
       // All processes take part in a save: each has errors of its own.
-      WholeTensor& whole = phase.run_state().whole_tensor;
+      WholeTensor& whole = phase.run_state().together.whole_tensor;
       if (!whole && this->all_.size() > 1) {
         whole = [](at::Tensor const& mine, TensorPart const&) { return mine; };
       }

@@ -108,8 +108,10 @@ class ReplicateState {
   template <class Next>
   void around_fit(FitRun& phase, Next&& next) {
     RunState& run = phase.run_state();
-    run.busy = [this] { return everyone_.busy(); };
-    run.first_says = [this](std::string const& text) { return everyone_.first_says(text); };
+    run.together.busy = [this] { return everyone_.busy(); };
+    run.together.first_says = [this](std::string const& text) {
+      return everyone_.first_says(text);
+    };
     as_run(
         all_, run,
         [&] {
@@ -187,8 +189,7 @@ class ReplicateState {
     if constexpr (requires { gradients_.weigh(1.0, 1.0, has_gradient_); }) {
       double weight = 0;
       for (MicroBatchRecord const& each : phase.records) weight += each.weight;
-      auto const& scale = phase.run_state().loss_scale;
-      gradients_.weigh(weight, scale ? scale() : 1.0, has_gradient_);
+      gradients_.weigh(weight, phase.run_state().window.loss_scale(), has_gradient_);
     }
     if (sharded_) {
       sharded_->set_gradients(gradients_.own_sum(counts, *sharded_), has_gradient_);
@@ -258,10 +259,10 @@ class ReplicateState {
     cut_.emplace(*all_.tensor(), phase.parameters(), all_.rank() == 0);
     phase.update_parts(&cut_->parts());
     RunState& run = phase.run_state();
-    run.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
-      return cut_->whole(mine, which, run.saves_side_by_side);
+    run.together.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
+      return cut_->whole(mine, which, run.together.side_by_side);
     };
-    run.save_board = everyone_.save_board();
+    run.together.board = everyone_.save_board();
   }
 
   void require_whole_world() const {
@@ -304,26 +305,26 @@ class ReplicateState {
       if (groups_.layers != 0) {
         require_same_module(phase, "the module");  // later their weights are not there
         settings.layers = layer_weights(base_module(phase.module()), groups_.layers);
-        phase.run_state().held_parts = [this](at::Tensor const& parameter) {
+        phase.run_state().together.held_parts = [this](at::Tensor const& parameter) {
           return sharded_->held(parameter);
         };
       }
       sharded_.emplace(all_, phase.parameters(), std::move(settings));
       phase.update_parts(&sharded_->parts());
       RunState& run = phase.run_state();
-      run.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
-        return sharded_->whole(mine, which, run.saves_side_by_side);
+      run.together.whole_tensor = [this, &run](at::Tensor const& mine, TensorPart const& which) {
+        return sharded_->whole(mine, which, run.together.side_by_side);
       };
-      run.save_board = everyone_.save_board();
+      run.together.board = everyone_.save_board();
     }
   }
   void unshard(FitRun& phase) {
     phase.update_parts(nullptr);
-    phase.run_state().busy = nullptr;
-    phase.run_state().first_says = nullptr;
-    phase.run_state().whole_tensor = nullptr;
-    phase.run_state().save_board = nullptr;
-    phase.run_state().held_parts = nullptr;
+    phase.run_state().together.busy = nullptr;
+    phase.run_state().together.first_says = nullptr;
+    phase.run_state().together.whole_tensor = nullptr;
+    phase.run_state().together.board = nullptr;
+    phase.run_state().together.held_parts = nullptr;
     if (sharded_) sharded_->release();
     sharded_.reset();
     cut_.reset();
@@ -370,7 +371,7 @@ class ReplicateState {
 
   /// In all processes, in the window after a save of one of them.
   void has_saved(RunState const& run) {
-    std::uint64_t const step = run.counters.step;
+    std::uint64_t const step = run.counters().step;
     if constexpr (has_replicas) {
       bool const divided = shards || cut_;  // each process has the moments of its own parts
       replicas_.compare(all_, run, step,

@@ -61,7 +61,7 @@ FRUGAL_INLINE std::vector<Check> DryRunner::passes(DryRunBatches& source,
     finite = finite && std::isfinite(outcome->loss);
     losses += (losses.empty() ? "" : ", ") + std::to_string(outcome->loss);
   }
-  if (count == 0) refuse_empty_source("training", run_.counters.epoch);
+  if (count == 0) refuse_empty_source("training", run_.counters().epoch);
   return {{"forward and backward", true, std::to_string(count) + " batches, " + shapes},
           {"finite loss", finite, losses}};
 }

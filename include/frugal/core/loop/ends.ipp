@@ -26,29 +26,29 @@ FRUGAL_INLINE void prepare(RunState& run) {
   put_on(run.device, run.root);
   run.hold.train();
   run.parameters.reset_gradients();
-  run.gradients.reserve(run.parameters.size());
+  run.window.gradients().reserve(run.parameters.size());
 }
 
 FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks const& memory) {
-  return {.epochs = run.counters.epoch,
-          .steps = run.counters.step,
-          .samples = run.counters.sample,
+  return {.epochs = run.counters().epoch,
+          .steps = run.counters().step,
+          .samples = run.counters().sample,
           .seconds = seconds,
-          .train_loss = run.epoch_loss,
-          .stopped_by = run.status.ended_by(),
-          .validations = run.validations,
-          .warnings = run.warnings,
-          .resumed = run.resumed,
-          .preempted = run.status.preempted,
-          .non_finite_windows = run.counters.non_finite_windows,
-          .seconds_before = run.seconds_before,
-          .train_metrics = run.train_metrics.metrics,
-          .unsaved = run.status.unsaved,
-          .interrupted = run.status.interrupted,
-          .restored_step = run.restored_step,
-          .validation_count = run.judged.validations,
+          .train_loss = run.observed.epoch_loss(),
+          .stopped_by = run.control.ended_by(),
+          .validations = run.observed.validations(),
+          .warnings = run.observed.warnings(),
+          .resumed = run.progress.resumed(),
+          .preempted = run.control.preempted(),
+          .non_finite_windows = run.counters().non_finite_windows,
+          .seconds_before = run.progress.seconds_before(),
+          .train_metrics = run.observed.train_metrics().metrics,
+          .unsaved = run.control.unsaved(),
+          .interrupted = run.control.interrupted(),
+          .restored_step = run.progress.restored_step(),
+          .validation_count = run.observed.validation_count(),
           .memory = memory,
-          .preempted_by = run.status.preempted ? run.status.preempted_by : std::string()};
+          .preempted_by = run.control.preempted() ? run.control.preempted_by() : std::string()};
 }
 
 FRUGAL_INLINE void advise_of_earlier_fit(Report& report, bool repeats) {

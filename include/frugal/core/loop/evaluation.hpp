@@ -38,7 +38,7 @@ class Evaluation {
   Metrics evaluate(Source& source) {
     auto const loss_of = [this](auto const& batch) {
       Loss loss = pass(batch, [&] { return as_loss(objective_(run_.module, batch)); });
-      require_scalar(loss.value, run_.counters);
+      require_scalar(loss.value, run_.counters());
       if (!loss.weight) loss.weight = samples_of(batch);
       return loss;
     };
@@ -77,7 +77,7 @@ class Evaluation {
     try {
       return engine_.template surround_slots<around::forward>(phase, body);
     } catch (c10::Error const& error) {
-      refuse_forward(error, batch, run_.counters, run_.parameters);
+      refuse_forward(error, batch, run_.counters(), run_.parameters);
     }
   }
 

@@ -96,7 +96,7 @@ class Fit {
     } catch (c10::Error const& error) {
       return {{"set-up", false, error.what_without_backtrace()}};
     } catch (Interrupted const&) {
-      return {{"time", false, run_.status.preempted_by + " asks to preempt the run"}};
+      return {{"time", false, run_.control.preempted_by() + " asks to preempt the run"}};
     } catch (std::exception const& error) {
       return {{"set-up", false, error.what()}};
     }
@@ -135,13 +135,14 @@ class Fit {
   // [begin fit]
   void fit() {
     if (!begin()) return;
-    while (!interruption_.stopped() && run_.has_steps_left()) {
+    while (!interruption_.stopped() && run_.progress.has_steps_left()) {
       EpochRun phase(run_);
       interruption_.with_recovery(
           [&] { engine_.template surround<around::epoch>(phase, [this] { epoch(); }); });
     }
     if constexpr (AdvisingSource<Train>) {
-      if (std::string const text = train_.warning(); !text.empty()) run_.warn_measured(text);
+      if (std::string const text = train_.warning(); !text.empty())
+        run_.observed.warn_measured(text);
     }
     end();
   }
@@ -189,19 +190,20 @@ class Fit {
   /// A resumed run may have ended. A policy that withdraws a stop may be called in the first process alone.
   void take_over_stop() {
     if constexpr (Run<Context>::divides) {
-      run_.status.stopped_by = run_.from_first(run_.status.stopped_by);
+      run_.control.agree_on_stop(run_.from_first(run_.control.stopped_by()));
     }
-    run_.status.stop_requested_by = run_.status.stopped_by;
-    interruption_.stop_on(run_.status.stopped_by.empty() ? flow::proceed : flow::stop,
-                          own_verdicts<on::fit_begin>);
+    std::string const who = run_.control.stopped_by();
+    run_.control.forget_stop_request();
+    if (!who.empty()) run_.control.ask(End::stop, who);
+    interruption_.stop_on(who.empty() ? flow::proceed : flow::stop, own_verdicts<on::fit_begin>);
   }
 
   /// A resumed run may have been preempted during an event, or at its last step, before the code that follows
   /// that step.
   void complete_last_event() {
     interruption_.complete_unfinished();
-    bool const goes_on = !interruption_.stopped() && run_.has_steps_left();
-    if (!goes_on && run_.counters.position != 0) {
+    bool const goes_on = !interruption_.stopped() && run_.progress.has_steps_left();
+    if (!goes_on && run_.progress.is_within_epoch()) {
       seek_to_run(run_, train_);
       leave_epoch();
     }
@@ -209,9 +211,10 @@ class Fit {
 
   /// A request of the time before the first window, and a run that is resumed where it must end again.
   void preempt_before_first_window() {
-    if (interruption_.stopped() || !run_.has_steps_left()) return;
+    if (interruption_.stopped() || !run_.progress.has_steps_left()) return;
     interruption_.preempt_before_training();
-    if (interruption_.stopped() && run_.counters.position != 0) run_.epoch_loss = run_.mean_loss();
+    if (interruption_.stopped() && run_.progress.is_within_epoch())
+      run_.observed.set_epoch_loss(run_.mean_loss());
   }
 
   /// Every policy sees the end, also after one that throws: Checkpoint must save.
@@ -230,20 +233,20 @@ class Fit {
   /// into an earlier epoch.
   void epoch() {
     seek_to_run(run_, train_);
-    bool empty = run_.counters.position == 0;
-    if (!std::exchange(run_.status.epoch_begun, true)) {
+    bool empty = !run_.progress.is_within_epoch();
+    if (run_.progress.begin_epoch()) {
       // Not at the epoch's end: the checkpoint made there saves the losses.
-      run_.ledger.reset();
+      run_.losses.reset();
       EpochBegin phase(run_);
       engine_.template emit<on::epoch_begin>(phase);
     }
-    while (!interruption_.stopped() && run_.counters.step < run_.horizon.steps) {
+    while (!interruption_.stopped() && run_.progress.may_step()) {
       if (window()) {
         empty = false;
         continue;
       }
       if (interruption_.stopped()) break;
-      if (empty) refuse_empty_source("training", run_.counters.epoch);
+      if (empty) refuse_empty_source("training", run_.counters().epoch);
       end_epoch();
       return;
     }
@@ -253,16 +256,14 @@ class Fit {
 
   /// The run has no steps left. Reads one batch ahead to see whether the last step ended the epoch.
   void leave_epoch() {
-    run_.epoch_loss = run_.mean_loss();
+    run_.observed.set_epoch_loss(run_.mean_loss());
     if (!interruption_.stopped() && !has_another_batch(train_)) end_epoch();
   }
 
   // [begin end_epoch]
   void end_epoch() {
-    run_.epoch_loss = run_.mean_loss();
-    ++run_.counters.epoch;
-    run_.counters.position = 0;
-    run_.status.epoch_begun = false;
+    run_.observed.set_epoch_loss(run_.mean_loss());
+    run_.progress.end_epoch();
     interruption_.emit(run_.events_of_policies.epoch_end);
   }
   // [end end_epoch]
@@ -303,8 +304,7 @@ class Fit {
     }
     if constexpr (is_divided_source<Train>) empty = train_.window_batches() == 0;
     if (empty) return false;
-    run_.counters.position = position_after(train_, run_.counters.position, samples);
-    ++run_.counters.skipped_windows;
+    run_.progress.pass_over_window(position_after(train_, run_.counters().position, samples));
     interruption_.preempt_if_requested();
     return true;
   }

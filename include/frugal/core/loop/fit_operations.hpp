@@ -57,19 +57,19 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
       return flow::proceed;
     } else {
       if (valid_ == nullptr) return flow::proceed;
-      UnfinishedValidation& here = run_.status.validation;
+      UnfinishedValidation& here = run_.control.validation();
       // That of an earlier process, which a policy has interrupted.
-      bool const is_left = here.measured && !run_.validations.empty() &&
-                           run_.validations.back().step == run_.counters.step;
+      bool const is_left = here.measured && !run_.observed.validations().empty() &&
+                           run_.observed.validations().back().step == run_.counters().step;
       if (!is_left) {
         here = {};
-        run_.add_validation(measure_now());
+        run_.observed.add_validation(measure_now(), run_.counters());
         here.measured = true;
       }
-      Validated validated(run_, run_.validations.back().metrics);
+      Validated validated(run_, run_.observed.validations().back().metrics);
       flow const verdict = run_.engine->template emit_to_others<on::validated>(
           here.completed_by, here.current_subscriber, validated,
-          [this](std::string_view kind) { run_.status.request_stop(kind); });
+          [this](std::string_view kind) { run_.control.ask(End::stop, kind); });
       here = {};
       return verdict;
     }
@@ -149,7 +149,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
   /// metrics that do not fit are errors before the first step.
   void try_validation([[maybe_unused]] std::size_t batches) {
     if constexpr (!std::is_void_v<Valid>) {
-      bool const trains = run_.status.stopped_by.empty() && run_.has_steps_left();
+      bool const trains = run_.control.stopped_by().empty() && run_.progress.has_steps_left();
       if (batches == 0 || valid_ == nullptr || !trains) return;
       GeneratorStates generators;
       BufferCopies buffers;
@@ -228,7 +228,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     throw_if_preempted(run_);
     batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
+    require_graph(loss.value, run_.counters());
     double const value = loss.value.template item<double>();
     // A mean over nothing: training reads neither it nor its gradient.
     if (*loss.weight == 0 && !std::isfinite(value)) return outcome;

@@ -29,16 +29,16 @@ bool preemption_requested(RunState& run);
 /// together.
 void throw_if_preempted(RunState& run);
 
-/// Ends a run at the events at which that is possible. All of it works on RunStatus, and knows the recipe by
+/// Ends a run at the events at which that is possible. All of it works on Control, and knows the recipe by
 /// RunState alone.
 class Interruption {
  public:
-  explicit Interruption(RunState& run) : run_(run), status_(run.status) {}
+  explicit Interruption(RunState& run) : run_(run), control_(run.control) {}
 
-  bool stopped() const { return status_.stopped; }
+  bool stopped() const { return control_.is_closed(); }
   /// For each policy that asks to stop: what an event gives it.
   auto on_verdict() {
-    return [this](std::string_view kind) { status_.request_stop(kind); };
+    return [this](std::string_view kind) { control_.ask(End::stop, kind); };
   }
 
   /// Stops if the verdict of this process, or of another one, says so. `own_verdicts`: a policy may have asked
@@ -75,7 +75,7 @@ class Interruption {
   void save_unfinished(std::string_view hook, std::vector<std::string> completed_by);
 
   RunState& run_;
-  RunStatus& status_;
+  Control& control_;
 };
 
 }  // namespace frugal::detail

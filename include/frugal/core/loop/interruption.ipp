@@ -27,7 +27,7 @@ FRUGAL_INLINE void report_further_error(std::string_view who, std::exception_ptr
 }
 
 FRUGAL_INLINE bool preemption_requested(RunState& run) {
-  auto const who = [&run](std::string_view kind) { run.status.request_preemption(kind); };
+  auto const who = [&run](std::string_view kind) { run.control.ask(End::preempt, kind); };
   bool asked = run.events_of_policies.ask(run, who);
   if (run.settings.stop.stop_requested()) {
     who("Settings::stop");
@@ -42,57 +42,58 @@ FRUGAL_INLINE void throw_if_preempted(RunState& run) {
 
 FRUGAL_INLINE void Interruption::stop_on(flow verdict, bool own_verdicts) {
   // Most events end here, and make no string.
-  if (verdict != flow::stop && run_.others == nullptr) return status_.stop_requested_by.clear();
-  std::string const who = std::exchange(status_.stop_requested_by, {});
+  if (verdict != flow::stop && run_.others == nullptr) return control_.forget_stop_request();
+  std::string const who = control_.take_stop_request();
   bool stops = verdict == flow::stop;
   if (!run_.facts.divides) {
     stops = run_.reduce(Quantity::stop, stops ? 1.0 : 0.0) != 0;
   } else if (own_verdicts) {
     // Where all have the same losses, a message only for policies that ask for reasons of their
     // own. It names the one that asked: the run may go on only if that one withdraws it.
-    std::string name = who.empty() ? status_.stopped_by : who;
+    std::string name = who.empty() ? control_.stopped_by() : who;
     if (name.empty()) name = another_process;
     std::string const first = run_.others->first_of(stops ? name : std::string());
     stops = !first.empty();
-    if (stops) status_.stopped_by = first;
+    if (stops) control_.agree_on_stop(first);
   }
   if (!stops) return;
-  status_.stopped = true;
-  if (status_.stopped_by.empty()) status_.stopped_by = who.empty() ? another_process : who;
+  control_.close(End::stop);
+  if (control_.stopped_by().empty())
+    control_.agree_on_stop(who.empty() ? std::string(another_process) : who);
 }
 
 FRUGAL_INLINE void Interruption::emit(PolicyEvents::Interruptible const& event,
                                       std::vector<std::string> completed_by) {
-  status_.is_preempting = agreed_preemption();
-  status_.current_hook = event.name;
+  control_.preempt_after_event(agreed_preemption());
+  control_.enter(event.name);
   try {
-    stop_on(run_.events_of_policies.emit(event, run_, completed_by, status_.current_subscriber,
+    stop_on(run_.events_of_policies.emit(event, run_, completed_by, control_.subscriber(),
                                          on_verdict()),
             event.own_verdicts);
   } catch (Interrupted const&) {
     leave_unfinished(event.name, std::move(completed_by));
-    status_.is_preempting = true;
+    control_.preempt_after_event(true);
   } catch (LossError const&) {
     throw;  // the step was not good, and Rollback may go back to before it
   } catch (std::exception const&) {
     save_unfinished(event.name, std::move(completed_by));
     throw;
   }
-  status_.current_hook = {};
+  control_.leave();
   // The event may have taken long: a validation, a save. Several processes agree only before it.
-  if (!run_.facts.agrees) {
-    status_.is_preempting = status_.is_preempting || preemption_requested(run_);
+  if (!run_.facts.agrees && !control_.is_preempting()) {
+    control_.preempt_after_event(preemption_requested(run_));
   }
-  if (status_.is_preempting) preempt(/*has_begun=*/true);
+  if (control_.is_preempting()) preempt(/*has_begun=*/true);
 }
 
 FRUGAL_INLINE void Interruption::complete_unfinished() {
-  Unfinished left = std::exchange(status_.unfinished, {});
-  status_.validation.take_from(left.completed_by);
+  Unfinished left = control_.take_unfinished();
+  control_.validation().take_from(left.completed_by);
   PolicyEvents const& events = run_.events_of_policies;
   if (left.hook == events.step.name) emit(events.step, std::move(left.completed_by));
   if (left.hook == events.epoch_end.name) emit(events.epoch_end, std::move(left.completed_by));
-  status_.validation = {};  // a changed recipe may not have come to it
+  control_.validation() = {};  // a changed recipe may not have come to it
 }
 
 FRUGAL_INLINE void Interruption::preempt_if_requested() {
@@ -106,15 +107,14 @@ FRUGAL_INLINE void Interruption::preempt_before_training() {
 FRUGAL_INLINE void Interruption::preempt(bool has_begun) {
   using Clock = std::chrono::steady_clock;
   auto const start = Clock::now();
-  status_.stopped = true;
-  status_.request_preemption(another_process);
+  control_.close(End::preempt);
+  control_.ask(End::preempt, another_process);
   CheckpointPhase at(run_);
   bool const saved = has_begun && at.save();
-  status_.preemption_saved = saved || !has_begun;
+  control_.set_preemption_saved(saved || !has_begun);
   if (has_begun && !saved && run_.saver != nullptr)
     run_.warn("preempted, and the last steps could not be saved");
   std::chrono::duration<double> const took = Clock::now() - start;
-  status_.preempted = true;
   Preemption phase(run_, has_begun, saved, took.count());
   run_.events_of_policies.emit_preempt(phase);
 }
@@ -128,30 +128,30 @@ FRUGAL_INLINE void Interruption::with_recovery(FunctionRef<void()> body) {
     CheckpointPhase at(run_);
     if (!run_.events_of_policies.recover(at, error)) throw;
     // The cause of the stop or preemption is ahead of the run again.
-    status_.clear_stop();
+    control_.reopen();
   }
 }
 
 FRUGAL_INLINE bool Interruption::agreed_preemption() {
   if (run_.facts.divides) {
-    if (auto const asked = std::exchange(status_.asked_in_window, std::nullopt)) return *asked;
+    if (auto const asked = control_.take_agreed()) return *asked;
   }
   return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
 }
 
 FRUGAL_INLINE void Interruption::leave_unfinished(std::string_view hook,
                                                   std::vector<std::string> completed_by) {
-  status_.validation.add_to(completed_by);
-  status_.unfinished = {std::string(hook), std::move(completed_by)};
+  control_.validation().add_to(completed_by);
+  control_.set_unfinished({std::string(hook), std::move(completed_by)});
 }
 
 FRUGAL_INLINE void Interruption::save_unfinished(std::string_view hook,
                                                  std::vector<std::string> completed_by) {
   if (run_.saver == nullptr || run_.facts.agrees) return;
   // A policy that cannot save now has reported that by its own error.
-  if (status_.current_subscriber == run_.events_of_policies.saver) return;
+  if (control_.subscriber() == run_.events_of_policies.saver) return;
   leave_unfinished(hook, std::move(completed_by));
-  status_.current_hook = {};
+  control_.leave();
   try {
     CheckpointPhase at(run_);
     static_cast<void>(at.save());

@@ -159,7 +159,7 @@ Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measurin
   if constexpr (by == MeasuredBy::divided && measured_parts_of<MetricList>::type::can_join) {
     if (!measure_parts<typename measured_parts_of<MetricList>::type>(source, run, forward, how,
                                                                      measurement, means)) {
-      refuse_empty_source(how.which, run.counters.epoch);
+      refuse_empty_source(how.which, run.counters().epoch);
     }
   } else {
     ScalarAccumulator scalars;
@@ -176,7 +176,7 @@ Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measurin
       if (!loss.scalars.empty()) scalars.add(loss.scalars, *loss.weight);
     }
     scalars.read_pending();
-    if (measurement.empty()) refuse_empty_source(how.which, run.counters.epoch);
+    if (measurement.empty()) refuse_empty_source(how.which, run.counters().epoch);
   }
   if constexpr (by == MeasuredBy::summed) {
     if (!how.is_trial) {

@@ -24,7 +24,7 @@ FRUGAL_INLINE SettingsError named_like_a_metric(std::string const& name, std::st
 FRUGAL_INLINE void seed_measuring(RunState const& run, std::uint64_t batch) {
   constexpr std::uint64_t measuring = 2;
   std::array<std::uint64_t, 6> const all{
-      run.settings.seed, run.counters.epoch, run.counters.position, run.counters.step, batch,
+      run.settings.seed, run.counters().epoch, run.counters().position, run.counters().step, batch,
       measuring};
   at::manual_seed(Hash::of(std::as_bytes(std::span(all))));
 }

@@ -120,7 +120,7 @@ class Passes {
   double take_unit()
     requires Traits::divides
   {
-    run_.gradient_unit = 1;
+    run_.window.set_gradient_unit(1);
     return window_.take_unit();
   }
 
@@ -129,13 +129,13 @@ class Passes {
   void pass(Batch& batch) {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
+    require_graph(loss.value, run_.counters());
     if constexpr (scope == HookScope::all && Traits::divides) {
       require_scalars_carried(loss);
     } else if constexpr (scope == HookScope::all) {
-      run_.ledger.add(loss.value, *loss.weight, run_.counters);
+      run_.losses.add(loss.value, *loss.weight, run_.counters());
       if (!loss.scalars.empty()) [[unlikely]]
-        run_.ledger.add(loss.scalars, run_.ledger.leaves(loss.value) ? 0 : *loss.weight);
+        run_.losses.add(loss.scalars, run_.losses.leaves(loss.value) ? 0 : *loss.weight);
     }
     if constexpr (measures && scope == HookScope::all) {
       at::NoGradGuard const no_gradients;
@@ -143,7 +143,7 @@ class Passes {
         run_.engine->template provider<service::measure>().trained_on(shown, std::as_const(batch),
                                                                       window_.empty());
       };
-      if (run_.ledger.leaves(loss.value)) [[unlikely]] {
+      if (run_.losses.leaves(loss.value)) [[unlikely]] {
         Loss left = loss;
         left.weight = 0;
         show(left);
@@ -160,7 +160,7 @@ class Passes {
            static_cast<std::uint64_t>(batch_tokens(batch)), std::move(loss.scalars)});
     }
     if constexpr (scope == HookScope::all) {
-      if constexpr (!Traits::divides) ++run_.counters.micro_batch;
+      if constexpr (!Traits::divides) run_.progress.count_micro_batch();
       Backward phase(run_);
       emit<on::backward, scope>(phase);
     }
@@ -171,7 +171,7 @@ class Passes {
   /// Stands for `times` micro-batches.
   Loss capture(Batch const& batch, int times) {
     Loss loss = forward(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters);
+    require_graph(loss.value, run_.counters());
     {
       typename decltype(window_)::OwnSeed const own(window_);
       backward<HookScope::all, /*captured=*/true>(loss);
@@ -184,10 +184,10 @@ class Passes {
   /// Bookkeeping of a micro-batch that a graph has computed.
   void add_replayed(Batch const& batch, at::Tensor const& loss, double weight,
                     Scalars const& scalars) {
-    run_.ledger.add(loss, weight, run_.counters);
-    if (!scalars.empty()) run_.ledger.add(scalars, weight);
+    run_.losses.add(loss, weight, run_.counters());
+    if (!scalars.empty()) run_.losses.add(scalars, weight);
     window_.add(batch, weight);
-    ++run_.counters.micro_batch;
+    run_.progress.count_micro_batch();
   }
 
   template <class B>
@@ -199,10 +199,10 @@ class Passes {
       try {
         return run_.engine->template surround<around::forward>(phase, objective);
       } catch (c10::Error const& error) {
-        refuse_forward(error, batch, run_.counters, run_.parameters);
+        refuse_forward(error, batch, run_.counters(), run_.parameters);
       }
     }();
-    require_scalar(loss.value, run_.counters);
+    require_scalar(loss.value, run_.counters());
     if (!loss.weight) loss.weight = static_cast<double>(batch_samples(batch));
     return loss;
   }
@@ -213,7 +213,7 @@ class Passes {
     if constexpr (Traits::divides) {
       join();
     } else if constexpr (!Traits::shares) {
-      require_weight(window_.weight(), run_.counters, run_.counters.position);
+      require_weight(window_.weight(), run_.counters(), run_.counters().position);
     }
     count();
     update<HookScope::all>();
@@ -222,38 +222,32 @@ class Passes {
   // [end finish]
 
   void count() {
-    Counters& at = run_.counters;
-    if (at.window_skipped == 0) at.window_micro_batches = at.window_samples = at.window_tokens = 0;
-    at.window_micro_batches += window_.micro_batches();
-    at.window_samples += window_.samples();
-    at.window_tokens += window_.tokens();
-    run_.window = {at.epoch, at.position, at.step};
-    at.position = position_after(source_, at.position, window_.samples());
-    at.sample += window_.samples();
-    at.token += window_.tokens();
+    Counters const& at = run_.counters();
+    run_.window.set_place({at.epoch, at.position, at.step});
+    run_.progress.add_window({window_.micro_batches(), window_.samples(), window_.tokens()},
+                             position_after(source_, at.position, window_.samples()));
   }
 
   // [begin update]
   template <HookScope scope>
   void update() {
     gather<scope>(scope == HookScope::all);
-    if constexpr (reevaluates) run_.window_loss = kept_.mean(window_.weight());
+    if constexpr (reevaluates) run_.window.set_loss(kept_.mean(window_.weight()));
     Update phase(run_);
-    guarded("the update", run_.counters, [&] { emit<on::update, scope>(phase); });
+    guarded("the update", run_.counters(), [&] { emit<on::update, scope>(phase); });
   }
   // [end update]
 
   StepOutcome close() {
     bool const step = release();
-    run_.counters.window_skipped = step ? 0 : 1;
-    ++(step ? run_.counters.step : run_.counters.non_finite_windows);
+    run_.progress.close_window(step);
     return step ? StepOutcome::completed : StepOutcome::skipped;
   }
   /// Releases the gradients. False if they overflowed.
   bool release() {
-    run_.gradients.clear();
+    run_.window.gradients().clear();
     run_.parameters.reset_gradients();
-    return !std::exchange(run_.overflow.skip, false);
+    return !run_.window.take_skip();
   }
 
   /// Recomputes the window, for optimizers with a line search. Only the gradient hooks are emitted,
@@ -261,7 +255,7 @@ class Passes {
   /// each micro-batch.
   template <class Over>
   at::Tensor reevaluate(Over&& over) {
-    if (run_.overflow.found.defined()) refuse_reevaluation();
+    if (run_.window.overflow().defined()) refuse_reevaluation();
     at::AutoGradMode const gradients(true);
     run_.parameters.reset_gradients();
     over(kept_.batches(), [this](auto& batch) {
@@ -274,7 +268,8 @@ class Passes {
       kept_.add(loss);
     });
     gather<HookScope::all>(/*counts=*/false);
-    return run_.window_loss = kept_.mean(window_.weight());
+    run_.window.set_loss(kept_.mean(window_.weight()));
+    return run_.window.loss();
   }
   double weight() const { return window_.weight(); }
 
@@ -294,10 +289,11 @@ class Passes {
     double const factor = window_.shrink(*loss.weight);
     if (factor != 1) [[unlikely]] {
       at::NoGradGuard const no_gradients;
-      run_.gradients.collect(run_.parameters);
-      if (!run_.gradients.tensors().empty()) at::_foreach_mul_(run_.gradients.tensors(), factor);
+      run_.window.gradients().collect(run_.parameters);
+      if (!run_.window.gradients().tensors().empty())
+        at::_foreach_mul_(run_.window.gradients().tensors(), factor);
     }
-    if constexpr (Traits::divides) run_.gradient_unit = window_.unit();
+    if constexpr (Traits::divides) run_.window.set_gradient_unit(window_.unit());
     return window_.seed(loss);
   }
 
@@ -311,7 +307,7 @@ class Passes {
       try {
         emit<on::loss, scope>(ready);
       } catch (LossError const&) {
-        run_.ledger.postpone(std::current_exception());
+        run_.losses.postpone(std::current_exception());
       }
     } else {
       emit<on::loss, scope>(ready);
@@ -324,7 +320,7 @@ class Passes {
         return;
       }
     }
-    guarded("the backward pass", run_.counters, [&] { loss.value.backward(seed); });
+    guarded("the backward pass", run_.counters(), [&] { loss.value.backward(seed); });
   }
   // [end backward]
 
@@ -342,26 +338,26 @@ class Passes {
   void join()
     requires Traits::divides
   {
-    SharedWindow phase(run_, records_, preemption_requested(run_), !!run_.ledger.bad());
+    SharedWindow phase(run_, records_, preemption_requested(run_), !!run_.losses.bad());
     if constexpr (is_divided_source<Source>) phase.consumed = source_.consumed();
     run_.engine->template provider<service::share>().join(phase);
-    run_.status.asked_in_window = phase.preempts;
+    run_.control.agree_in_window(phase.preempts);
     window_.open();
     for (MicroBatchRecord const& record : records_) {
-      run_.ledger.add(record.loss, record.weight, run_.counters);
+      run_.losses.add(record.loss, record.weight, run_.counters());
       if (!record.scalars.empty()) [[unlikely]]
-        run_.ledger.add(record.scalars, run_.ledger.leaves(record.loss) ? 0 : record.weight);
-      ++run_.counters.micro_batch;
+        run_.losses.add(record.scalars, run_.losses.leaves(record.loss) ? 0 : record.weight);
+      run_.progress.count_micro_batch();
       window_.add(record.weight, record.samples, record.tokens);
     }
     if constexpr (provided<service::recover, typename Context::policies>) {
       auto& recovers = run_.engine->template provider<service::recover>();
       if constexpr (requires { recovers.on_joined(phase); }) {
-        if (!phase.fails && !run_.ledger.bad()) recovers.on_joined(phase);
+        if (!phase.fails && !run_.losses.bad()) recovers.on_joined(phase);
       }
     }
-    if (phase.fails || run_.ledger.bad()) run_.refuse_bad_loss();
-    require_weight(window_.weight(), run_.counters, run_.counters.position);
+    if (phase.fails || run_.losses.bad()) run_.refuse_bad_loss();
+    require_weight(window_.weight(), run_.counters(), run_.counters().position);
     if constexpr (measures) {
       auto& measuring = run_.engine->template provider<service::measure>();
       if constexpr (requires { measuring.on_joined(phase); }) measuring.on_joined(phase);
@@ -379,31 +375,31 @@ class Passes {
     if constexpr (requires { requires bool(Provider::carries_scalars); }) {
       ScalarAccumulator().add(loss.scalars, 0);
     } else {
-      require_no_scalars(loss, run_.counters);
+      require_no_scalars(loss, run_.counters());
     }
   }
 
   void complete() {
-    run_.gradients.collect(run_.parameters);
-    window_.complete(run_.gradients.tensors());
-    if constexpr (Traits::divides) run_.gradient_unit = 1;
+    run_.window.gradients().collect(run_.parameters);
+    window_.complete(run_.window.gradients().tensors());
+    if constexpr (Traits::divides) run_.window.set_gradient_unit(1);
   }
 
   /// `counts`: for the window's step, and not for a trial or a line search.
   template <HookScope scope>
   void gather(bool counts) {
-    run_.gradients.collect(run_.updated());
+    run_.window.gradients().collect(run_.updated());
     if constexpr (Traits::shares) {
       // Trials are local: their number depends on this process's memory.
       double all = window_.weight();
       if constexpr (scope == HookScope::all && !Traits::divides) {
         all = run_.window_weight(all);
-        require_weight(all, run_.counters, run_.window.position);
+        require_weight(all, run_.counters(), run_.window.place().position);
       }
-      window_.complete(run_.gradients.tensors());  // unless the last micro-batch has
-      window_.normalise(run_.gradients.tensors(), all);
+      window_.complete(run_.window.gradients().tensors());  // unless the last micro-batch has
+      window_.normalise(run_.window.gradients().tensors(), all);
     } else {
-      window_.normalise(run_.gradients.tensors());
+      window_.normalise(run_.window.gradients().tensors());
     }
     Gradients phase(run_, counts);
     emit<on::gradients, scope>(phase);

@@ -22,13 +22,6 @@ class GradientNorm {
   at::Tensor device_;
 };
 
-/// The overflow flag of a window: whether a gradient is not finite. A recipe without a policy that
-/// skips such windows has no flag and checks nothing.
-struct Overflow {
-  at::Tensor found{};  ///< a float scalar on the gradients' device: 1 if any is not finite
-  bool skip = false;   ///< this window does not count as a step
-};
-
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED

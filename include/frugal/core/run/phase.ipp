@@ -38,15 +38,13 @@ FRUGAL_INLINE Settings const& Phase::settings() const { return run_->settings; }
 
 FRUGAL_INLINE RecipeFacts const& Phase::facts() const { return run_->facts; }
 
-FRUGAL_INLINE Counters const& Phase::counters() const { return run_->counters; }
+FRUGAL_INLINE Counters const& Phase::counters() const { return run_->counters(); }
 
 FRUGAL_INLINE Parameters const& Phase::parameters() const { return run_->parameters; }
 
 FRUGAL_INLINE ParameterParts const* Phase::parts() const { return run_->parts; }
 
-FRUGAL_INLINE double Phase::learning_rate_factor() const {
-  return run_->rate.factor * run_->rate.scale;
-}
+FRUGAL_INLINE double Phase::learning_rate_factor() const { return run_->rate.factor(); }
 
 FRUGAL_INLINE std::optional<double> Phase::learning_rate() const { return run_->rate.first(); }
 
@@ -60,7 +58,7 @@ FRUGAL_INLINE void Phase::warn(std::string const& text) const { run_->warn(text)
 
 FRUGAL_INLINE void Phase::record(Event event) const { run_->record(std::move(event)); }
 
-FRUGAL_INLINE std::vector<Event> const& Phase::events() const { return run_->events; }
+FRUGAL_INLINE std::vector<Event> const& Phase::events() const { return run_->observed.events(); }
 
 FRUGAL_INLINE void Phase::set_gauge(std::string_view name, double value) const {
   if (name.empty() || detail::is_log_key(name)) [[unlikely]] {
@@ -70,10 +68,10 @@ FRUGAL_INLINE void Phase::set_gauge(std::string_view name, double value) const {
                                              : "a log's line has another value of that name",
                          .fix = "Give it another name."});
   }
-  run_->gauges.set(name, value);
+  run_->observed.set_gauge(name, value);
 }
 
-FRUGAL_INLINE Gauges const& Phase::gauges() const { return run_->gauges; }
+FRUGAL_INLINE Gauges const& Phase::gauges() const { return run_->observed.gauges(); }
 
 FRUGAL_INLINE double Phase::reduce(Quantity what, double value) const {
   return run_->reduce(what, value);
@@ -101,10 +99,12 @@ FRUGAL_INLINE double Phase::save_seconds() const {
 
 FRUGAL_INLINE RunState& CheckpointPhase::run_state() { return this->run(); }
 
-FRUGAL_INLINE RunLimits const& CheckpointPhase::horizon() const { return this->run().horizon; }
+FRUGAL_INLINE RunLimits const& CheckpointPhase::horizon() const {
+  return this->run().progress.horizon();
+}
 
 FRUGAL_INLINE std::vector<Validation> const& CheckpointPhase::validations() const {
-  return this->run().validations;
+  return this->run().observed.validations();
 }
 
 FRUGAL_INLINE void CheckpointPhase::persist(StateWriter& archive) {
@@ -124,40 +124,38 @@ FRUGAL_INLINE void CheckpointPhase::restore(RunSnapshot& from) { from.restore(th
 FRUGAL_INLINE void CheckpointPhase::read_losses() { this->run().read_losses(); }
 
 FRUGAL_INLINE std::string const& CheckpointPhase::unfinished() const {
-  return this->run().status.unfinished.hook;
+  return this->run().control.unfinished().hook;
 }
 
-FRUGAL_INLINE double CheckpointPhase::learning_rate_scale() const { return this->run().rate.scale; }
+FRUGAL_INLINE double CheckpointPhase::learning_rate_scale() const {
+  return this->run().rate.scale();
+}
 
 FRUGAL_INLINE void CheckpointPhase::set_learning_rate_scale(double scale) {
-  if (!(scale >= 0 && scale <= std::numeric_limits<double>::max())) [[unlikely]] {
-    throw SettingsError(
-        {.what = "the learning rate would be multiplied by " + detail::general(scale, 6),
-         .where = "set_learning_rate_scale, before step " + std::to_string(counters().step),
-         .why = "a scale must be finite and 0 or more",
-         .fix = "Check what the policy computes the scale from."});
-  }
-  this->run().rate.scale = scale;
+  this->run().rate.set_scale(scale, counters());
 }
 
 FRUGAL_INLINE bool CheckpointPhase::save() {
   RunState& run = this->run();
   if (run.saver == nullptr) return false;
-  if (!run.status.current_hook.empty()) {
-    run.status.unfinished = {std::string(run.status.current_hook),
-                             run.policies.names_of_first(run.status.current_subscriber + 1)};
+  Control& control = run.control;
+  if (control.in_event()) {
+    control.set_unfinished({std::string(control.current_hook()),
+                            run.policies.names_of_first(control.subscriber() + 1)});
   }
   bool const saved = run.saver->save(*this);
-  if (!run.status.current_hook.empty()) run.status.unfinished = {};
-  run.status.saved(saved);
+  if (control.in_event()) control.set_unfinished({});
+  control.saved(saved);
   return saved;
 }
 
 FRUGAL_INLINE void CheckpointPhase::interrupted_by_user() {
-  this->run().status.interrupted_by_user();
+  this->run().control.ask(End::interrupt, "Ctrl-C");
 }
 
-FRUGAL_INLINE bool CheckpointPhase::interrupted() const { return this->run().status.interrupted; }
+FRUGAL_INLINE bool CheckpointPhase::interrupted() const {
+  return this->run().control.interrupted();
+}
 
 FRUGAL_INLINE std::vector<std::filesystem::path> const& CheckpointPhase::files() const {
   return this->run().files;

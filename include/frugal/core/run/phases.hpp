@@ -78,7 +78,7 @@ struct FitBegin : CheckpointPhase {
   void try_validation(std::size_t batches);
   /// Runs deferred set-up (the AutoBatch search) now, so that the step-0 checkpoint includes it.
   void finish_set_up();
-  /// Called once, when a run that is resumed is restored (`run_state().resumed` says so), and before
+  /// Called once, when a run that is resumed is restored (`run_state().progress.resumed()` says so), and before
   /// anything is saved.
   void when_restored(std::function<void()> then);
   /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad

@@ -38,15 +38,15 @@ FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value
 }
 
 FRUGAL_INLINE void FitBegin::set_learning_rate_factor(double factor) {
-  run().rate.set_factor(factor, run().counters);
+  run().rate.set_factor(factor, run().counters());
 }
 
 FRUGAL_INLINE void FitBegin::report_learning_rate(double own) {
-  run().rate.groups = {{.own = own}};
+  run().rate.set_groups({{.own = own}});
 }
 
 FRUGAL_INLINE void FitBegin::report_learning_rates(std::vector<GroupRate> groups) {
-  run().rate.groups = std::move(groups);
+  run().rate.set_groups(std::move(groups));
 }
 
 FRUGAL_INLINE std::vector<Check> FitBegin::dry_run(std::size_t batches) {
@@ -63,80 +63,82 @@ FRUGAL_INLINE void FitBegin::when_restored(std::function<void()> then) {
   run().when_restored.push_back(std::move(then));
 }
 
-FRUGAL_INLINE void FitBegin::leave_bad_losses() { run().ledger.leave_bad_losses(); }
+FRUGAL_INLINE void FitBegin::leave_bad_losses() { run().losses.leave_bad_losses(); }
 
 FRUGAL_INLINE void FitBegin::writes_to(std::filesystem::path file) {
   run().files.push_back(std::move(file));
 }
 
-FRUGAL_INLINE void FitBegin::follow(ScalarSpan& span) { run().ledger.follow(span); }
+FRUGAL_INLINE void FitBegin::follow(ScalarSpan& span) { run().losses.follow(span); }
 
 FRUGAL_INLINE void FitBegin::resumed(Resumed what, double seconds) {
-  run().resume_from(std::move(what), seconds);
+  run().progress.resume_from(std::move(what), seconds);
 }
 
 FRUGAL_INLINE void Ready::move_to(c10::Device device) { run().loop->move_to(device); }
 
 FRUGAL_INLINE bool Ready::stopped_by(std::string_view kind) const {
-  return run().status.stopped_by == kind;
+  return run().control.stopped_by() == kind;
 }
 
-FRUGAL_INLINE void Ready::withdraw_stop() { run().status.stopped_by.clear(); }
+FRUGAL_INLINE void Ready::withdraw_stop() { run().control.agree_on_stop({}); }
 
 FRUGAL_INLINE void Ready::set_learning_rate_factor(double factor) {
-  run().rate.set_factor(factor, run().counters);
+  run().rate.set_factor(factor, run().counters());
 }
 
 FRUGAL_INLINE void Step::set_learning_rate_factor(double factor) {
-  run().rate.set_factor(factor, run().counters);
+  run().rate.set_factor(factor, run().counters());
 }
 
-FRUGAL_INLINE double Step::last_loss() { return run().ledger.last(); }
+FRUGAL_INLINE double Step::last_loss() { return run().losses.last(); }
 
 FRUGAL_INLINE double Step::mean_loss() { return run().mean_loss(); }
 
 FRUGAL_INLINE std::vector<ScalarSpan::Mean> Step::scalars(ScalarSpan& span) {
-  run().ledger.read_pending();
+  run().losses.read_pending();
   return span.take();
 }
 
-FRUGAL_INLINE GradientNorm const& Step::gradient_norm() const { return run().gradient_norm; }
+FRUGAL_INLINE GradientNorm const& Step::gradient_norm() const { return run().window.norm(); }
 
-FRUGAL_INLINE std::optional<Speed> const& Step::speed() const { return run().speed; }
+FRUGAL_INLINE std::optional<Speed> const& Step::speed() const { return run().observed.speed(); }
 
-FRUGAL_INLINE void Step::report_speed(Speed const& speed) { run().speed = speed; }
+FRUGAL_INLINE void Step::report_speed(Speed const& speed) { run().observed.set_speed(speed); }
 
 FRUGAL_INLINE std::optional<double> Step::waited_for_data() const {
   return run().loop->waited_for_data();
 }
 
-FRUGAL_INLINE Validation const& Step::train_metrics() const { return run().train_metrics; }
+FRUGAL_INLINE Validation const& Step::train_metrics() const {
+  return run().observed.train_metrics();
+}
 
 FRUGAL_INLINE void Step::report_train_metrics(Metrics metrics) {
-  Counters const& now = run().counters;
-  run().train_metrics = {now.epoch, now.step, std::move(metrics)};
+  Counters const& now = run().counters();
+  run().observed.set_train_metrics({now.epoch, now.step, std::move(metrics)});
 }
 
 FRUGAL_INLINE flow Step::validate() { return run().loop->validate(); }
 
-FRUGAL_INLINE bool Step::is_preempting() const { return run().status.is_preempting; }
+FRUGAL_INLINE bool Step::is_preempting() const { return run().control.is_preempting(); }
 
 FRUGAL_INLINE std::optional<std::uint64_t> ValidationRun::batches() const {
   return run().loop->validation_batches();
 }
 
 FRUGAL_INLINE void Validated::set_learning_rate_factor(double factor) {
-  run().rate.set_factor(factor, run().counters);
+  run().rate.set_factor(factor, run().counters());
 }
 
-FRUGAL_INLINE double EpochEnd::mean_loss() const { return run().epoch_loss; }
+FRUGAL_INLINE double EpochEnd::mean_loss() const { return run().observed.epoch_loss(); }
 
-FRUGAL_INLINE std::string const& FitEnd::stopped_by() const { return run().status.ended_by(); }
+FRUGAL_INLINE std::string const& FitEnd::stopped_by() const { return run().control.ended_by(); }
 
-FRUGAL_INLINE bool FitEnd::preempted() const { return run().status.preempted; }
+FRUGAL_INLINE bool FitEnd::preempted() const { return run().control.preempted(); }
 
 FRUGAL_INLINE std::string const& Preemption::requested_by() const {
-  return run().status.preempted_by;
+  return run().control.preempted_by();
 }
 
 }  // namespace frugal

@@ -10,8 +10,8 @@ FRUGAL_INLINE RunOfFacts::RunOfFacts(torch::nn::Module& the_module, Settings con
                                      RunLimits const& the_horizon, RecipeFacts const& of)
     : RunState{.root = the_module,
                .settings = the_settings,
-               .horizon = the_horizon,
-               .ledger = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
+               .progress = RunProgress(the_horizon),
+               .losses = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
                                                    : LossAccumulator::Reading::at_once),
                .facts = of} {}
 

@@ -25,7 +25,7 @@ FRUGAL_INLINE void RunSnapshot::take(RunState& from, Part parts, CopyTarget copi
                                      at::ScalarType floats) {
   at::NoGradGuard const no_gradients;
   // The old contents are lost from here on, so report a bad loss first.
-  if (holds(parts, Part::states)) from.ledger.require_good();
+  if (holds(parts, Part::states)) from.losses.require_good();
   parts_ = parts;
   if (holds(parts, Part::module)) take_module(from, copies, floats);
   if (holds(parts, Part::modes)) modes_.take(from.root);
@@ -48,7 +48,7 @@ FRUGAL_INLINE void RunSnapshot::copy(RunSnapshot const& of, c10::Device device) 
 FRUGAL_INLINE void RunSnapshot::restore(RunState& into, std::optional<Part> only) {
   at::NoGradGuard const no_gradients;
   Part const parts = only.value_or(parts_);
-  into.gradients.clear();
+  into.window.gradients().clear();
   into.parameters.reset_gradients();
   if (holds(parts, Part::device)) move_back(into.root);
   if (holds(parts, Part::module)) restore_module(into);
@@ -57,8 +57,8 @@ FRUGAL_INLINE void RunSnapshot::restore(RunState& into, std::optional<Part> only
   if (holds(parts, Part::generators)) restore_generators(into);
   if (holds(parts, Part::window)) {
     buffers_.restore();
-    into.counters = counters_;
-    into.ledger.go_back(ledger_);
+    into.progress.go_to(counters_);
+    into.losses.go_back(ledger_);
   }
 }
 
@@ -82,7 +82,7 @@ FRUGAL_INLINE void RunSnapshot::take_module(RunState& from, CopyTarget copies,
   StateWriter rounding(module, copies, floats), exact(module, copies);
   module_elsewhere.clear();
   for (StateWriter* const each : {&rounding, &exact}) {
-    if (with_kept) each->whole = from.whole_tensor;
+    if (with_kept) each->whole = from.together.whole_tensor;
     each->elsewhere = &module_elsewhere;
   }
   auto const keep_types = floats == at::ScalarType::Undefined
@@ -92,11 +92,12 @@ FRUGAL_INLINE void RunSnapshot::take_module(RunState& from, CopyTarget copies,
   detail::visit_tensors(from.root, [&](std::string const& name, at::Tensor const& tensor) {
     if (!device_) device_ = tensor.device();
     StateWriter& writer = keep_types.contains(tensor.unsafeGetTensorImpl()) ? exact : rounding;
-    if (auto const held = from.held_parts ? from.held_parts(tensor) : std::nullopt) {
+    if (auto const held =
+            from.together.held_parts ? from.together.held_parts(tensor) : std::nullopt) {
       writer.part(name, held->mine, held->which);
     } else if (auto const part = part_of(tensor)) {
       writer.part(name, tensor, *part);
-    } else if (!parts_alone || from.places.saves(name)) {
+    } else if (!parts_alone || from.together.places.saves(name)) {
       writer(name, tensor);
     }
   });
@@ -117,7 +118,7 @@ FRUGAL_INLINE void RunSnapshot::restore_module(RunState& into) const {
   detail::visit_tensors(into.root, [&](std::string const& name, at::Tensor const& tensor) {
     auto const taken = module.tensors.find(name);
     if (taken == module.tensors.end()) refuse_new_tensor(name);
-    auto const held = into.held_parts ? into.held_parts(tensor) : std::nullopt;
+    auto const held = into.together.held_parts ? into.together.held_parts(tensor) : std::nullopt;
     (held ? held->mine : tensor).copy_(taken->second);
   });
 }
@@ -134,15 +135,15 @@ FRUGAL_INLINE void RunSnapshot::take_run(RunState& from, CopyTarget copies) {
   StateWriter writer(run, copies);
   writer.of_a_snapshot = !with_kept;
   writer.parts_alone = parts_alone;
-  writer.places = &from.places;
+  writer.places = &from.together.places;
   run_elsewhere.clear();
   writer.elsewhere = &run_elsewhere;
-  if (with_kept) writer.whole = from.whole_tensor;
+  if (with_kept) writer.whole = from.together.whole_tensor;
   if (holds(parts_, Part::states)) {
     from.persist(writer);
   } else {
     from.policies.persist_slots(writer);
-    norm_ = from.gradient_norm;
+    norm_ = from.window.norm();
   }
   if (holds(parts_, Part::generators)) {
     detail::persist_generators(writer, from.settings.device);
@@ -159,9 +160,9 @@ FRUGAL_INLINE void RunSnapshot::restore_run(RunState& into) {
     return;
   }
   into.policies.persist_slots(reader);
-  into.gradient_norm = norm_;
-  into.overflow = {};
-  into.window_loss = at::Tensor();
+  into.window.set_norm(norm_);
+  into.window.forget_overflow();
+  into.window.set_loss({});
 }
 
 FRUGAL_INLINE void RunSnapshot::restore_generators(RunState& into) {
@@ -175,8 +176,8 @@ FRUGAL_INLINE void RunSnapshot::restore_generators(RunState& into) {
 
 FRUGAL_INLINE void RunSnapshot::take_window(RunState& from) {
   buffers_.take(from.root);
-  counters_ = from.counters;
-  ledger_ = from.ledger.mark();
+  counters_ = from.counters();
+  ledger_ = from.losses.mark();
 }
 
 FRUGAL_INLINE void RunSnapshot::forget(StateDict& memory) {

@@ -16,10 +16,12 @@ namespace frugal {
 FRUGAL_INLINE void WindowBegin::move_to(c10::Device device) { run().loop->move_to(device); }
 
 FRUGAL_INLINE void WindowBegin::set_learning_rate_factor(double factor) {
-  run().rate.set_factor(factor, run().counters);
+  run().rate.set_factor(factor, run().counters());
 }
 
-FRUGAL_INLINE double const& MicroBatchRun::gradient_unit() const { return run().gradient_unit; }
+FRUGAL_INLINE double const& MicroBatchRun::gradient_unit() const {
+  return run().window.gradient_unit();
+}
 
 FRUGAL_INLINE c10::Device Forward::device() const { return run().device; }
 
@@ -32,7 +34,7 @@ FRUGAL_INLINE void Captured::after_each_replay(std::function<void()> call) {
 }
 
 FRUGAL_INLINE std::vector<at::Tensor> const& Gradients::gradients() const {
-  return run().gradients.tensors();
+  return run().window.gradients().tensors();
 }
 
 FRUGAL_INLINE std::vector<at::Tensor> Gradients::norms() const {
@@ -44,7 +46,7 @@ FRUGAL_INLINE void Gradients::report_norm(double norm) {
   bool const guards = counts_ && !overflow().defined();
   on_host([norm, guards](Gradients& now) {
     if (guards) now.look_at_norm(norm);
-    now.run().gradient_norm.set(norm);
+    now.run().window.set_norm(norm);
   });
 }
 
@@ -54,28 +56,28 @@ FRUGAL_INLINE void Gradients::report_norm(at::Tensor norm) {
     return on_host([norm, guards](Gradients& now) {
       // The next replay writes to the tensor.
       if (guards) now.look_at_norm(norm.clone());
-      now.run().gradient_norm.set(norm);
+      now.run().window.set_norm(norm);
     });
   }
   if (guards) look_at_norm(norm);
-  run().gradient_norm.set(std::move(norm));
+  run().window.set_norm(std::move(norm));
 }
 
 FRUGAL_INLINE void Gradients::report_overflow(at::Tensor found) {
-  run().overflow.found = std::move(found);
+  run().window.set_overflow(std::move(found));
 }
 
-FRUGAL_INLINE at::Tensor const& Gradients::overflow() const { return run().overflow.found; }
+FRUGAL_INLINE at::Tensor const& Gradients::overflow() const { return run().window.overflow(); }
 
-FRUGAL_INLINE void Gradients::skip_step() { run().overflow.skip = true; }
+FRUGAL_INLINE void Gradients::skip_step() { run().window.skip_step(); }
 
 FRUGAL_INLINE void Gradients::look_at_norm(double norm) {
   if (!std::isfinite(norm)) [[unlikely]]
-    throw detail::non_finite_gradient(norm, run().window);
+    throw detail::non_finite_gradient(norm, run().window.place());
 }
 
 FRUGAL_INLINE void Gradients::look_at_norm(at::Tensor const& norm) {
-  run().ledger.add_norm(norm, run().window, this->counters());
+  run().losses.add_norm(norm, run().window.place(), this->counters());
 }
 
 FRUGAL_INLINE at::Tensor const& Update::learning_rate_tensor() const {
@@ -87,18 +89,18 @@ FRUGAL_INLINE void Update::state_has_moved() const {
 }
 
 FRUGAL_INLINE void Update::report_group_factor(std::size_t group, double factor) {
-  run().rate.groups[group].factor = factor;
+  run().rate.set_group_factor(group, factor);
 }
 
-FRUGAL_INLINE GradientList const& Update::gradients() const { return run().gradients; }
+FRUGAL_INLINE GradientList const& Update::gradients() const { return run().window.gradients(); }
 
 FRUGAL_INLINE void Update::collect_parts() {
   if (run().facts.divides) run().others->collect_parts();
 }
 
-FRUGAL_INLINE at::Tensor const& Update::overflow() const { return run().overflow.found; }
+FRUGAL_INLINE at::Tensor const& Update::overflow() const { return run().window.overflow(); }
 
-FRUGAL_INLINE at::Tensor const& Update::loss() const { return run().window_loss; }
+FRUGAL_INLINE at::Tensor const& Update::loss() const { return run().window.loss(); }
 
 FRUGAL_INLINE at::Tensor Update::reevaluate() { return run().loop->reevaluate(); }
 

@@ -28,7 +28,7 @@ void move_run(Run& run, c10::Device to) {
   writer.finish();
   run.root.to(to);
   run.device = to;
-  run.overflow = {};
+  run.window.forget_overflow();
   StateReader reader(state, to);
   run.persist(reader);
 }

@@ -93,7 +93,7 @@ FRUGAL_INLINE FittingStates::FittingStates(RunState& run, StateReader& reader,
                                                           : " is gone, and so is its state"));
     reader.pass_over("policies/" + scope);
     // The policy that had ended the run is no longer in the recipe.
-    if (run.status.stopped_by == scope) run.status.stopped_by.clear();
+    if (run.control.stopped_by() == scope) run.control.agree_on_stop({});
   }
   reader.recipe_changed = !changes_.empty();
 }

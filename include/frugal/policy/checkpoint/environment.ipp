@@ -13,8 +13,10 @@ FRUGAL_INLINE Environment environment_of(RunState const& run) {
   Environment all;
   all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
   all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
-  if (run.horizon.steps_per_epoch) all["steps_per_epoch"] = *run.horizon.steps_per_epoch;
-  if (run.horizon.samples_per_epoch) all["samples_per_epoch"] = *run.horizon.samples_per_epoch;
+  if (run.progress.horizon().steps_per_epoch)
+    all["steps_per_epoch"] = *run.progress.horizon().steps_per_epoch;
+  if (run.progress.horizon().samples_per_epoch)
+    all["samples_per_epoch"] = *run.progress.horizon().samples_per_epoch;
   return all;
 }
 

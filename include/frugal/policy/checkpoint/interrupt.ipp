@@ -47,12 +47,12 @@ FRUGAL_INLINE void InterruptSignal::hear_pipe(int) {
 
 FRUGAL_INLINE void report_interrupted(RunState const& run, bool has_begun) {
   std::string line = "frugal: Ctrl-C: ";
-  std::string const step = std::to_string(run.counters.step);
+  std::string const step = std::to_string(run.counters().step);
   if (!has_begun) {
     line += "nothing was trained; run the same command again to begin";
-  } else if (!run.status.unsaved.empty()) {
-    line += "stopped at step " + step + ", and that is not saved: " + run.status.unsaved;
-  } else if (!run.status.preempted) {
+  } else if (!run.control.unsaved().empty()) {
+    line += "stopped at step " + step + ", and that is not saved: " + run.control.unsaved();
+  } else if (!run.control.preempted()) {
     line += "the run had come to its end, at step " + step + ", and is saved";
   } else {
     line += "saved at step " + step + "; run the same command again to resume";

@@ -215,7 +215,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     refuse_checkpoint(state_path, "its seed is " + std::to_string(state.seed) +
                                       ", and here it is " + std::to_string(run.settings.seed));
   }
-  if (rules.keeps() && !run.places.empty()) {
+  if (rules.keeps() && !run.together.places.empty()) {
     throw SettingsError({.what = "ChangedRecipe::KeepWhatFits is set",
                          .where = "Checkpoint",
                          .why =
@@ -226,9 +226,9 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
   std::vector<SlotChange> const slots = changed_slots(state, recipe);
   require_recipe(slots, rules, state_path);
   TensorFiles const weights = TensorFiles::open(tensors_of(checkpoint, "model.safetensors"));
-  require_same_tensors(run.root, weights, !state.weights.empty(), run.places);
+  require_same_tensors(run.root, weights, !state.weights.empty(), run.together.places);
   std::vector<std::string> const other_data =
-      changed_data(run.data, state.data, rules.changed_data, state_path);
+      changed_data(run.progress.data(), state.data, rules.changed_data, state_path);
 
   TensorFiles const tensors = TensorFiles::open(tensors_of(checkpoint, "optimizer.safetensors"));
   StateDict memory;
@@ -241,13 +241,13 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     averages.emplace(TensorFiles::open(tensors_of(checkpoint, averages_file)));
     read_averages(memory, *averages);
   }
-  forget_elsewhere(memory, run.places);
+  forget_elsewhere(memory, run.together.places);
   auto const saved_on = forget_other_generators(memory, run.settings.device);
   require_generators(memory, run.settings.device, tensors.name());
   at::NoGradGuard const no_gradients;
   StateReader reader(memory);
   reader.other_validation =
-      changed_sources(validation_texts(run.data), validation_texts(state.data));
+      changed_sources(validation_texts(run.progress.data()), validation_texts(state.data));
   LoadedRun loaded{.seconds = state.seconds};
   try {
     if (rules.keeps()) {
@@ -257,7 +257,7 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     } else {
       run.persist(reader);
     }
-    reader.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
+    reader.scope("run", [&](auto& inner) { run.observed.persist_warnings(inner); });
     persist_generators(reader, run.settings.device);
   } catch (StateError const& error) {
     if (error.fault().where == state_path.string()) throw;
@@ -268,16 +268,16 @@ FRUGAL_INLINE LoadedRun load_run(RunState& run, Slots const& recipe, RecipeRules
     std::string const why = error.what_without_backtrace();
     refuse_file(tensors.name(), why.substr(0, why.find('\n')));
   }
-  if (run.counters.step != checkpoint.step()) {
-    refuse_file(state_path, "it is of step " + std::to_string(run.counters.step) +
+  if (run.counters().step != checkpoint.step()) {
+    refuse_file(state_path, "it is of step " + std::to_string(run.counters().step) +
                                 ", and the manifest says " + std::to_string(checkpoint.step()));
   }
-  require_counters(run.counters, state_path);
+  require_counters(run.counters(), state_path);
   if (auto const unread = reader.unread()) {
     refuse_value(state_path, *unread, "it has '" + *unread + "', ",
                  "for which this recipe has no place");
   }
-  copy_weights(run.root, weights, run.held_parts, run.places);
+  copy_weights(run.root, weights, run.together.held_parts, run.together.places);
   if (!loaded.differences.empty()) {
     run.warn("the checkpoint has another recipe; this run keeps what fits: " +
              joined(loaded.differences));

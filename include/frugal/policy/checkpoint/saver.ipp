@@ -24,20 +24,20 @@ FRUGAL_INLINE Saver::Saver(Options options)
 
 FRUGAL_INLINE void Saver::begin(RunState& run, Slots recipe, bool moves,
                                 std::function<void()> wake) {
-  auto const busy = run.is_busy();
+  auto const busy = run.together.is_busy();
   recipe_ = std::move(recipe);
   require_rules(options_.rules);
   snapshot_.begin(run);
   directory_ = std::make_unique<RunDirectory>(run.settings.run_dir, lock_run_folder(run));
   for (std::string const& note : directory_->notes()) run.warn(note);
-  if (run.loop != nullptr) run.data = run.loop->identify_data().values();
+  if (run.loop != nullptr) run.progress.identify_data(run.loop->identify_data().values());
   // In the order of the log: a resume cuts it first.
   for (Damage const& unfit : resume(run, moves)) {
     run.record(
         {"checkpoint_passed_over", {{"folder", unfit.folder.string()}, {"reason", unfit.why}}});
   }
   if (!options_.retention.best.empty()) {
-    former_ = FormerValidation(directory_->list().whole, run.data);
+    former_ = FormerValidation(directory_->list().whole, run.progress.data());
   }
   std::filesystem::path const beats = run.settings.run_dir / "heartbeat";
   heartbeat_ = std::make_unique<Heartbeat>(beats);
@@ -49,16 +49,16 @@ FRUGAL_INLINE void Saver::begin(RunState& run, Slots recipe, bool moves,
 }
 
 FRUGAL_INLINE std::string Saver::beginning(RunState const& run) const {
-  if (run.resumed) return run.resumed->from;
+  if (run.progress.resumed()) return run.progress.resumed()->from;
   return took_weights_.empty() ? std::string() : std::string(with_weights) + took_weights_;
 }
 
 FRUGAL_INLINE void Saver::follow(RunState& run, Slots recipe, bool moves,
                                  std::string const& beginning) {
-  auto const busy = run.is_busy();
+  auto const busy = run.together.is_busy();
   recipe_ = std::move(recipe);
   snapshot_.begin(run);
-  if (run.loop != nullptr) run.data = run.loop->identify_data().values();
+  if (run.loop != nullptr) run.progress.identify_data(run.loop->identify_data().values());
   if (beginning.empty()) return;
   if (beginning.starts_with(with_weights)) {
     return take_weights(run, beginning.substr(with_weights.size()));
@@ -66,26 +66,26 @@ FRUGAL_INLINE void Saver::follow(RunState& run, Slots recipe, bool moves,
   std::filesystem::path const folder = beginning;
   // The first process has compared the hashes; if each has other layers, they read the same folder.
   SavedCheckpoint const checkpoint =
-      run.places.empty() ? checkpoint_at(folder) : read_checkpoint(folder);
+      run.together.places.empty() ? checkpoint_at(folder) : read_checkpoint(folder);
   LoadedRun const loaded = load_run(run, recipe_, options_.rules, moves, checkpoint);
-  run.resume_from({.from = folder.string(),
-                   .step = checkpoint.step(),
-                   .steps_repeated = 0,
-                   .seconds_lost = 0,
-                   .damaged = {},
-                   .changed = loaded.differences},
-                  loaded.seconds);
+  run.progress.resume_from({.from = folder.string(),
+                            .step = checkpoint.step(),
+                            .steps_repeated = 0,
+                            .seconds_lost = 0,
+                            .damaged = {},
+                            .changed = loaded.differences},
+                           loaded.seconds);
 }
 
 FRUGAL_INLINE void Saver::share(RunState& run, std::function<void()> wake) {
-  if (!run.save_board) return;
-  if (!run.places.empty()) require_no_fixed(run.root);
-  SharedSave shared(run.save_board);
-  run.saves_side_by_side = shared.all_see(run.settings.run_dir / "checkpoints");
-  if (run.saves_side_by_side) {
+  if (!run.together.board) return;
+  if (!run.together.places.empty()) require_no_fixed(run.root);
+  SharedSave shared(run.together.board);
+  run.together.side_by_side = shared.all_see(run.settings.run_dir / "checkpoints");
+  if (run.together.side_by_side) {
     shared_.emplace(std::move(shared));
     if (options_.async && !writer_) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
-  } else if (!run.places.empty()) {
+  } else if (!run.together.places.empty()) {
     throw ClusterError({.what = "the processes do not all see the run's folder",
                         .where = "Checkpoint, " + run.settings.run_dir.string(),
                         .why = "each writes the layers that it has, and reads them when it resumes",
@@ -116,9 +116,9 @@ FRUGAL_INLINE void Saver::save_part(RunState& run) {
   shared_->next();
   snapshot_.take(run, recipe_);
   if (writer_) {
-    writer_->submit([this, busy = run.is_busy()] { snapshot_.write(*shared_); });
+    writer_->submit([this, busy = run.together.is_busy()] { snapshot_.write(*shared_); });
   } else {
-    auto const busy = run.is_busy();
+    auto const busy = run.together.is_busy();
     snapshot_.write(*shared_);
   }
 }
@@ -145,11 +145,11 @@ FRUGAL_INLINE void Saver::settle(RunState& run) {
 
 FRUGAL_INLINE void Saver::finish(RunState& run) {
   settle(run);
-  auto const busy = run.is_busy();
+  auto const busy = run.together.is_busy();
   // A run that was killed after its last save, and before it removed an older one, has one too many.
   if (!std::exchange(has_pruned_, true)) prune();
   advise_of_leftovers(run);
-  run.status.unsaved = has_saved(run) ? std::string() : failure_;
+  run.control.set_unsaved(has_saved(run) ? std::string() : failure_);
   beat(run);
 }
 
@@ -243,7 +243,7 @@ FRUGAL_INLINE void Saver::resume_exactly(RunState& run, bool moves,
                {"steps_repeated", what.steps_repeated},
                {"seconds_lost", what.seconds_lost}}};
   if (!what.changed.empty()) event.fields.emplace_back("changed", joined(what.changed));
-  run.resume_from(std::move(what), loaded.seconds);
+  run.progress.resume_from(std::move(what), loaded.seconds);
   run.record(event);  // at the step and the time at which the run resumes
   saved_ = moment_of(run);
 }
@@ -251,7 +251,7 @@ FRUGAL_INLINE void Saver::resume_exactly(RunState& run, bool moves,
 FRUGAL_INLINE void Saver::take_weights(RunState& run, std::filesystem::path const& file) {
   took_weights_ = file.string();
   LoadedWeights const loaded =
-      copy_weights(run.root, TensorFiles::open(file), run.held_parts, run.places);
+      copy_weights(run.root, TensorFiles::open(file), run.together.held_parts, run.together.places);
   run.record({"weights", {{"from", file.string()}}});
   for (std::string const& name : loaded.missing) {
     run.warn("weights of " + file.string() + ": '" + name + "' is not in the file");
@@ -286,13 +286,7 @@ FRUGAL_INLINE void Saver::advise_of_failure(RunState& run) {
   static constexpr char const* begin = "a checkpoint was not written: ";
   std::string line = begin + failure_;
   if (++failures_ > 1) line += " (" + std::to_string(failures_) + " times)";
-  for (std::string& known : run.warnings) {
-    if (known.starts_with(begin)) {
-      known = std::move(line);
-      return;
-    }
-  }
-  run.warn(line);
+  run.observed.warn_again(begin, std::move(line));
 }
 
 }  // namespace frugal::detail

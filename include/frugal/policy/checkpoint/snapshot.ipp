@@ -24,8 +24,8 @@
 namespace frugal::detail {
 
 FRUGAL_INLINE void StoredSnapshot::begin(RunState const& run) {
-  finite_.begin(run.root, run.places);
-  places_ = run.places;
+  finite_.begin(run.root, run.together.places);
+  places_ = run.together.places;
   compared_.clear();
   if (!places_.empty()) {
     for (SavedScope const& each : run.policies.scopes()) {
@@ -39,25 +39,25 @@ FRUGAL_INLINE void StoredSnapshot::begin(RunState const& run) {
 
 FRUGAL_INLINE void StoredSnapshot::take(RunState& run, Slots const& recipe) {
   state_.with_kept = true;
-  if (run.whole_tensor) {
+  if (run.together.whole_tensor) {
     // Another process may keep a tensor this time.
     state_.run.tensors.clear();
     state_.module.tensors.clear();
   }
-  state_.parts_alone = run.saves_side_by_side && run.save_board->rank() != 0;
-  has_parts_of_others_ = static_cast<bool>(run.whole_tensor);
+  state_.parts_alone = run.together.side_by_side && run.together.board->rank() != 0;
+  has_parts_of_others_ = static_cast<bool>(run.together.whole_tensor);
   state_.take(run, Part::resumable, copies_, weights_);
   StateWriter record(state_.run);
-  record.scope("run", [&](auto& inner) { run.persist_warnings(inner); });
+  record.scope("run", [&](auto& inner) { run.observed.persist_warnings(inner); });
   header_ = {.seed = run.settings.seed,
              .seconds = run.seconds(),
              .recipe = recipe,
              .weights = {},
              .environment = environment_of(run),
-             .data = run.data,
+             .data = run.progress.data(),
              .values = {}};
   if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
-  at_ = {run.counters.epoch, LossError::Window::elsewhere, run.counters.step};
+  at_ = {run.counters().epoch, LossError::Window::elsewhere, run.counters().step};
   files_ = run.files;
   fixed_ = run.fixed.identify(run.root);
   note_averages(run);
@@ -67,7 +67,8 @@ FRUGAL_INLINE void StoredSnapshot::take(RunState& run, Slots const& recipe) {
   if (run.is_judged()) judged_step_ = at_.step;
   metrics_.clear();
   if (run.is_judged()) {
-    for (auto const& [name, value] : run.validations.back().metrics) metrics_[name] = value;
+    for (auto const& [name, value] : run.observed.validations().back().metrics)
+      metrics_[name] = value;
   }
 }
 
@@ -274,7 +275,7 @@ FRUGAL_INLINE void StoredSnapshot::seal(CheckpointWriter& writer,
 
 FRUGAL_INLINE void StoredSnapshot::note_averages(RunState& run) {
   averages_.clear();
-  validated_ = run.averaged != 0;
+  validated_ = run.observed.averaged() != 0;
   // By the values: another process may have the tensor.
   auto const& values = state_.run.values;
   auto const first = values.lower_bound(std::string(averages_path));

@@ -123,7 +123,7 @@ class CapturedStep {
       // within the capture have no value yet.
       at::autocast::clear_cache();
       run_.parameters.reset_gradients();
-      run_.gradients.clear();
+      run_.window.gradients().clear();
     }
     CapturedStep& step_;
     RunState& run_;

@@ -20,13 +20,13 @@ FRUGAL_INLINE void BestWeights::refuse_parts() {
 FRUGAL_INLINE void BestWeights::take(RunState& run, double value) {
   kept_.take(run, Part::module);
   value_ = value;
-  step_ = run.counters.step;
+  step_ = run.counters().step;
   empty_ = false;
 }
 
 FRUGAL_INLINE void BestWeights::restore(RunState& run) {
   kept_.restore(run, Part::module);
-  run.restored_step = step_;
+  run.progress.set_restored_step(step_);
 }
 
 }  // namespace frugal::detail

@@ -79,7 +79,7 @@ struct Precision<FP16> {
       // An evaluation may have nothing to train.
       std::vector<at::Tensor> const& weights = phase.parameters().tensors;
       scale_.begin(weights.empty() ? device : weights.front().device());
-      phase.run_state().loss_scale = [this] { return scale_.value(); };
+      phase.run_state().window.scale_losses_by([this] { return scale_.value(); });
       skipped_.begin(phase);
       if (device.is_cpu() && !caution().empty()) phase.warn(caution());
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));

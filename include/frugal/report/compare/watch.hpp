@@ -79,7 +79,7 @@ struct CompareWatch {
     void on_fit_end(FitEnd& phase) {
       RunState const& run = phase.run_state();
       if (run.is_judged()) {
-        for (auto const& [name, value] : run.validations.back().metrics) {
+        for (auto const& [name, value] : run.observed.validations().back().metrics) {
           trial_->metrics.emplace_back(name, value);
         }
       }

@@ -27,7 +27,7 @@ FRUGAL_INLINE void ProfileWindows::begin(RunState& run) {
   folder_ = run.settings.run_dir / "profile";
   remove_parts(folder_);
   file_.emplace(folder_ / "hot_spots.json");
-  if (run.counters.step != 0) file_->resume_at(run.counters.step);
+  if (run.counters().step != 0) file_->resume_at(run.counters().step);
 }
 
 FRUGAL_INLINE void ProfileWindows::start(RunState& run, double step_seconds,
@@ -77,7 +77,7 @@ FRUGAL_INLINE WindowProfile const* ProfileWindows::finish(RunState& run,
     std::uint64_t const began = trace.span.begin;
     std::vector<watch::MemoryPoint> const memory = watch::memory_line(trace);
     WindowProfile found = watch::analyse(std::move(trace));
-    found.step = run.counters.step;
+    found.step = run.counters().step;
     found.steps = steps_;
     found.step_seconds =
         training_seconds(found) / static_cast<double>(std::max<std::uint64_t>(steps_, 1));

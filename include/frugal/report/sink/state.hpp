@@ -104,7 +104,7 @@ class SinkState {
     archive("ended_at", ended_at_);
     collector_.persist(archive);
     if constexpr (requires { sink_.persist(archive, SinkMoment{}); }) {
-      SinkMoment const now{.step = run_ == nullptr ? 0 : run_->counters.step, .in_run = in_run_};
+      SinkMoment const now{.step = run_ == nullptr ? 0 : run_->counters().step, .in_run = in_run_};
       archive.scope("sink", [&](auto& inner) { sink_.persist(inner, now); });
     }
     if constexpr (Archive::loading && requires { sink_.lacks(); }) {
@@ -137,7 +137,7 @@ class SinkState {
   void enter() {
     if (std::exchange(in_run_, true)) return;
     // Known only now: a resume, or a fork, has been loaded.
-    begin_->at = run_->counters;
+    begin_->at = run_->counters();
     begin_->seconds = run_->seconds();
     attempt([&] { sink_.write(*begin_); });
     begin_.reset();
@@ -150,8 +150,8 @@ class SinkState {
   }
 
   void write_events() {
-    for (; events_ < run_->events.size(); ++events_) {
-      attempt([&] { sink_.write(MetricCollector::event(run_->events[events_])); });
+    for (; events_ < run_->observed.events().size(); ++events_) {
+      attempt([&] { sink_.write(MetricCollector::event(run_->observed.events()[events_])); });
     }
   }
 
@@ -159,7 +159,7 @@ class SinkState {
     if (so_far_.lost++ != 0) return;
     so_far_.first_failure = why;
     run_->warn(std::string(name_) + " could not write at step " +
-               std::to_string(run_->counters.step) + " (" + why +
+               std::to_string(run_->counters().step) + " (" + why +
                "): the run continues, each later record is tried again, and lost ones are "
                "counted in its outcome");
   }
