@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/wall_clock.hpp>
-#include <frugal/core/run/run_state.hpp>
+#include <frugal/core/run/run_progress.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
 #include <frugal/report/cost_meter.hpp>
 
@@ -35,8 +35,7 @@ TEST_CASE("the wall clock is the one that goes on while the machine is suspended
 }
 
 TEST_CASE("the time of a run, its bill and a cadence in time go by this clock") {
-  using Run = decltype(std::declval<frugal::RunState&>().began);
-  CHECK((std::same_as<Run, WallClock::time_point>));
+  CHECK((std::same_as<frugal::RunProgress::Clock, WallClock>));
   CHECK((frugal::CostMeter{}.clock == &WallClock::seconds));
   using Timed = frugal::detail::Interval<frugal::Every<30, frugal::Second>>;
   CHECK((requires(Timed& each) { each.begin({}, WallClock::now()); }));

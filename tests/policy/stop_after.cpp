@@ -52,7 +52,8 @@ struct Slow {
    private:
     static void pass(frugal::CheckpointPhase& phase) {
       auto& progress = phase.run_state().progress;
-      progress.resume_from({.step = phase.counters().step}, progress.seconds() + 2 * 3600);
+      progress.resume_from({.from = "there", .step = phase.counters().step},
+                           progress.seconds() + 2 * 3600);
     }
 
     std::uint64_t step_;

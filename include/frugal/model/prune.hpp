@@ -20,7 +20,6 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/prune/masked_weights.hpp>
 #include <frugal/model/prune/rules.hpp>
@@ -173,9 +172,9 @@ class Prune<Rule, Options...>::State {
   void around_fit(FitRun& phase, Next&& next) {
     next();
     // EarlyStop puts weights back after all others have seen the end.
-    if (!phase.run_state().progress.restored_step() || masked_.holds()) return;
+    if (!phase.restored_step() || masked_.holds()) return;
     phase.warn("Prune: the weights that were restored are those of step " +
-               std::to_string(*phase.run_state().progress.restored_step()) +
+               std::to_string(*phase.restored_step()) +
                ", from before the last ones were pruned: give EarlyStop a GraceEpochs that covers "
                "the pruning");
   }

@@ -20,7 +20,6 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/load_weights.hpp>
@@ -128,7 +127,7 @@ class WarmStart::State {
   void on_fit_begin(FitBegin& phase) {
     // Also if they were postponed: the checkpoints may all be damaged, or Checkpoint may not resume.
     phase.when_restored([this, phase]() mutable {
-      if (phase.run_state().progress.resumed() || replaced_) return;
+      if (phase.resumed_from() || replaced_) return;
       settings_->adapt(base_module(phase.module()));
       detail::WarmStarted const& found = *settings_->loaded.get();
       if (!found.announce()) return;

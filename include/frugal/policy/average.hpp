@@ -121,10 +121,9 @@ class Average<Rule>::State {
   template <class Next>
   void around_fit(FitRun& phase, Next&& next) {
     next();
-    RunState const& run = phase.run_state();
     bool const wanted =
         at_end_ == Weights::averaged || (at_end_ == Weights::validated && validate_);
-    if (!wanted || taken_ == 0 || run.control.preempted() || run.progress.restored_step()) return;
+    if (!wanted || taken_ == 0 || phase.preempted() || phase.restored_step()) return;
     at::NoGradGuard const no_gradients;
     at::_foreach_copy_(parameters_, averages_);  // rounds those in FP32
   }

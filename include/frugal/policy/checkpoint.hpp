@@ -23,6 +23,8 @@
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>

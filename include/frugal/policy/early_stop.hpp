@@ -13,6 +13,7 @@
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/policy/early_stop/best_weights.hpp>
 #include <frugal/policy/finite_state.hpp>
@@ -105,11 +106,11 @@ struct EarlyStop {
     /// weights.
     template <class Next>
     void around_fit(FitRun& phase, Next&& next) {
-      RunState& run = phase.run_state();
-      run_ = &run;
-      if (restores_) finite_.begin(run.root);
+      run_ = &phase.run_state();
+      module_ = &phase.module();
+      if (restores_) finite_.begin(*module_);
       next();
-      if (!restores_ || run.control.preempted()) return;
+      if (!restores_ || phase.preempted()) return;
       if (best_weights_.empty()) {
         phase.warn("EarlyStop: no validation " +
                    (grace_epochs > 0
@@ -123,13 +124,13 @@ struct EarlyStop {
             "EarlyStop: the checkpoint has no weights of the best validation before it, so the "
             "best of those after it are restored");
       }
-      best_weights_.restore(run);
+      best_weights_.restore(*run_);
     }
 
     void on_fit_begin(FitBegin& phase) {
       std::string const text = outlook_of(phase.horizon());
       if (!text.empty()) phase.warn("EarlyStop: " + text);
-      if (restores_ && phase.run_state().together.held_parts) detail::BestWeights::refuse_parts();
+      if (restores_ && phase.has_held_parts()) detail::BestWeights::refuse_parts();
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + detail::general(min_delta_, 6),
                            .where = "EarlyStop",
@@ -180,7 +181,7 @@ struct EarlyStop {
         since_ = 0;
       }
       if (!restores_ || run_ == nullptr) return;
-      best_weights_.persist(archive, run_->root);
+      best_weights_.persist(archive, *module_);
       if (forgets) best_weights_.forget();
       if (Archive::loading && best_ && best_weights_.empty()) lacks_ = true;
     }
@@ -188,19 +189,17 @@ struct EarlyStop {
    private:
     /// Weights that are not finite are no best ones: a metric may not read all of them.
     void take_best(ValidationRun const& phase, double value) {
-      RunState& run = *run_;
-      auto const bad = finite_.first_bad_weight(run.root);
+      auto const bad = finite_.first_bad_weight(phase.module());
       // Where processes have different layers, those of another one count as well.
       double const bad_here = bad ? 1.0 : 0.0;
-      if ((run.together.places.empty() ? bad_here : phase.reduce(Quantity::overflow, bad_here)) ==
-          0) {
-        return best_weights_.take(run, value);
+      if ((phase.places().empty() ? bad_here : phase.reduce(Quantity::overflow, bad_here)) == 0) {
+        return best_weights_.take(*run_, value);
       }
       if (std::exchange(has_advised_, true)) return;
-      run.warn("EarlyStop: the weights of the best validation at step " +
-               std::to_string(run.counters().step) + " are not finite (" +
-               (bad ? "tensor '" + *bad + "'" : "in another process") +
-               "), so they are not kept for restore_best");
+      phase.warn("EarlyStop: the weights of the best validation at step " +
+                 std::to_string(phase.counters().step) + " are not finite (" +
+                 (bad ? "tensor '" + *bad + "'" : "in another process") +
+                 "), so they are not kept for restore_best");
     }
 
     /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.
@@ -218,6 +217,7 @@ struct EarlyStop {
     detail::FiniteState finite_;
     bool has_advised_ = false;
     RunState* run_ = nullptr;
+    torch::nn::Module* module_ = nullptr;
     bool lacks_ = false;  ///< the run resumed from a checkpoint made without restore_best
   };
 };

@@ -265,7 +265,7 @@ class Rollback<Options...>::State {
       window.position = LossError::Window::elsewhere;
     }
     require_finite(phase, window);
-    good_.copy(live_, phase.run_state().device);
+    good_.copy(live_, phase.device());
     live_ = {};
     kept_step_ = phase.counters().step;
     kept_mean_ = mean_;

@@ -4,7 +4,10 @@
 #include <memory>
 
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/core/run/run_state.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

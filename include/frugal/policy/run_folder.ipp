@@ -5,6 +5,7 @@
 
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal::detail {

@@ -15,7 +15,6 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -79,7 +78,7 @@ struct SkipNonFinite {
       }
       skipped_.begin(phase);
       // A process without a gradient in its first window has the others' device.
-      c10::Device const& device = phase.run_state().device;
+      c10::Device const device = phase.device();
       if (!device.is_cpu() && !found_.defined()) {
         found_ = at::zeros({}, at::TensorOptions().dtype(at::kFloat).device(device));
       }

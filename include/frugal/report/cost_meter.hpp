@@ -21,6 +21,8 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/cuda_uuids.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/step_pace.hpp>
@@ -122,11 +124,9 @@ class CostMeter::State {
   }
 
   void on_ready(Ready& phase) {
-    RunState const& run = phase.run_state();
     std::filesystem::path const& folder = phase.settings().run_dir;
-    if (run.progress.resumed()) {
-      double const rest = bill_.take_over(folder, run.progress.resumed()->seconds_lost,
-                                          run.progress.seconds_before());
+    if (auto const& resumed = phase.resumed_from()) {
+      double const rest = bill_.take_over(folder, resumed->seconds_lost, phase.seconds_before());
       if (rest >= 1) {
         phase.warn("CostMeter: " + detail::general(rest / 3600, 4) +
                    " h before this resume had no price, and count at the one of now");

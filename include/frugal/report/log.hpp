@@ -17,6 +17,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>

@@ -19,6 +19,7 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>

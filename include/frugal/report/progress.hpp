@@ -18,7 +18,6 @@
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
@@ -28,6 +27,8 @@
 #include <frugal/report/progress/pace.hpp>
 
 namespace frugal {
+
+struct RunState;
 
 namespace detail {
 

@@ -8,6 +8,7 @@
 #include <frugal/base/text_width.hpp>
 #include <frugal/base/write_text.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
 #include <cerrno>

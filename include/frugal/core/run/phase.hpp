@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
 #include <filesystem>
@@ -29,6 +30,7 @@ struct RunState;
 struct Settings;
 class StateReader;
 class StateWriter;
+class TensorPlaces;
 struct Validation;
 
 namespace detail {
@@ -63,6 +65,12 @@ struct Phase {
   /// What the optimizer updates, if these are parts of the parameters (FitRun::update_parts); null for
   /// the parameters themselves.
   ParameterParts const* parts() const;
+  /// Of the parameters of the module: those of other processes (TensorPlaces).
+  TensorPlaces const& places() const;
+  /// Whether processes hold parts of weights: then a tensor may be without values here.
+  bool has_held_parts() const;
+  /// Where batches are placed now.
+  c10::Device device() const;
   /// All that belongs to no policy, to read: for functions that are compiled once for all recipes.
   /// Its module and loop are those of the run: use them by way of the phase.
   RunState const& run_state() const { return *run_; }
@@ -72,8 +80,11 @@ struct Phase {
   std::optional<double> learning_rate() const;
   /// The learning rates of all parameter groups by their names; empty if there is only one.
   std::vector<std::pair<std::string, double>> group_learning_rates() const;
-  /// Wall time of training, including that before a resume.
+  /// The checkpoint from which this process went on; nothing if it began the run.
+  std::optional<Resumed> const& resumed_from() const;
+  /// Wall time of training, including that before a resume, and that alone.
   double seconds() const;
+  double seconds_before() const;
   /// Gives the user a one-line recommendation, once. Never throws.
   void warn(std::string const& text) const;
   /// Records an event of the run itself; loggers write it with their next line.

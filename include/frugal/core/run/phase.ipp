@@ -44,6 +44,18 @@ FRUGAL_INLINE Parameters const& Phase::parameters() const { return run_->paramet
 
 FRUGAL_INLINE ParameterParts const* Phase::parts() const { return run_->parts; }
 
+FRUGAL_INLINE TensorPlaces const& Phase::places() const { return run_->together.places; }
+
+FRUGAL_INLINE bool Phase::has_held_parts() const {
+  return static_cast<bool>(run_->together.held_parts);
+}
+
+FRUGAL_INLINE c10::Device Phase::device() const { return run_->device; }
+
+FRUGAL_INLINE std::optional<Resumed> const& Phase::resumed_from() const {
+  return run_->progress.resumed();
+}
+
 FRUGAL_INLINE double Phase::learning_rate_factor() const { return run_->rate.factor(); }
 
 FRUGAL_INLINE std::optional<double> Phase::learning_rate() const { return run_->rate.first(); }
@@ -51,6 +63,8 @@ FRUGAL_INLINE std::optional<double> Phase::learning_rate() const { return run_->
 FRUGAL_INLINE std::vector<std::pair<std::string, double>> Phase::group_learning_rates() const {
   return run_->rate.each();
 }
+
+FRUGAL_INLINE double Phase::seconds_before() const { return run_->progress.seconds_before(); }
 
 FRUGAL_INLINE double Phase::seconds() const { return run_->seconds(); }
 

@@ -52,6 +52,9 @@ struct FitRun : Phase {
   using Phase::run_state;
   /// See CheckpointPhase. Outside of the fit's events nothing can be saved.
   RunState& run_state();
+  /// After the fit's events: whether it was preempted, and the step whose weights a policy has restored.
+  bool preempted() const;
+  std::optional<std::uint64_t> restored_step() const;
   /// In a run that processes divide: the optimizer updates these in place of the parameters. Null:
   /// the parameters. Their gradients are set when a window is joined.
   void update_parts(ParameterParts const* parts);
@@ -84,6 +87,8 @@ struct FitBegin : CheckpointPhase {
   /// This policy skips every window with a bad loss (Gradients::skip_step), as one with a bad
   /// gradient: a loss that is NaN or infinite is no error then, and is in no mean.
   void leave_bad_losses();
+  /// This policy multiplies losses, and divides the gradients by the same before on_gradients.
+  void scale_losses_by(std::function<double()> scale);
   /// Registers a file that grows with the run: a checkpoint that refers to it makes it durable
   /// first.
   void writes_to(std::filesystem::path file);

@@ -28,6 +28,12 @@ FRUGAL_INLINE RunState& FitRun::run_state() { return run(); }
 
 FRUGAL_INLINE void FitRun::update_parts(ParameterParts const* parts) { run().parts = parts; }
 
+FRUGAL_INLINE bool FitRun::preempted() const { return run().control.preempted(); }
+
+FRUGAL_INLINE std::optional<std::uint64_t> FitRun::restored_step() const {
+  return run().progress.restored_step();
+}
+
 FRUGAL_INLINE bool FitBegin::validates() const { return run().loop->validates(); }
 
 FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value) {
@@ -64,6 +70,10 @@ FRUGAL_INLINE void FitBegin::when_restored(std::function<void()> then) {
 }
 
 FRUGAL_INLINE void FitBegin::leave_bad_losses() { run().losses.leave_bad_losses(); }
+
+FRUGAL_INLINE void FitBegin::scale_losses_by(std::function<double()> scale) {
+  run().window.scale_losses_by(std::move(scale));
+}
 
 FRUGAL_INLINE void FitBegin::writes_to(std::filesystem::path file) {
   run().files.push_back(std::move(file));

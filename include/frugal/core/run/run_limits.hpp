@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
 #include <frugal/core/run/settings.hpp>
-#include <frugal/core/source/source.hpp>
 
 namespace frugal {
 
@@ -38,7 +38,11 @@ RunLimits limits_of(Settings const& settings);
 template <class Train>
 RunLimits horizon_of(Settings const& settings, Train const& train, std::uint64_t micro_batches) {
   RunLimits horizon = limits_of(settings);
-  if constexpr (SizedSource<Train>) {
+  // As SizedSource, which only sources need to include.
+  if constexpr (requires {
+                  { train.samples() } -> std::convertible_to<std::uint64_t>;
+                  { train.batches() } -> std::convertible_to<std::uint64_t>;
+                }) {
     std::uint64_t const per_epoch = (train.batches() + micro_batches - 1) / micro_batches;
     horizon.steps_per_epoch = per_epoch;
     horizon.samples_per_epoch = train.samples();

@@ -24,6 +24,8 @@ struct WindowSize {
 /// How far a run is: its counters, its limits, its time, and where it has been resumed.
 class RunProgress {
  public:
+  using Clock = WallClock;
+
   RunProgress() = default;
   explicit RunProgress(RunLimits const& horizon) : horizon_(horizon) {}
 
@@ -86,7 +88,7 @@ class RunProgress {
   Counters counters_{};
   RunLimits horizon_{};
   bool epoch_begun_ = false;  ///< on_epoch_begin has been emitted for this epoch
-  WallClock::time_point began_ = WallClock::now();
+  Clock::time_point began_ = Clock::now();
   double seconds_before_ = 0;
   std::optional<Resumed> resumed_{};
   std::optional<std::uint64_t> restored_step_{};

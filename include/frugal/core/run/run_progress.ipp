@@ -38,14 +38,14 @@ FRUGAL_INLINE void RunProgress::end_epoch() {
 }
 
 FRUGAL_INLINE double RunProgress::seconds() const {
-  std::chrono::duration<double> const spent = WallClock::now() - began_;
+  std::chrono::duration<double> const spent = Clock::now() - began_;
   return seconds_before_ + spent.count();
 }
 
 FRUGAL_INLINE void RunProgress::resume_from(Resumed from, double seconds) {
   resumed_ = std::move(from);
   seconds_before_ = seconds;
-  began_ = WallClock::now();
+  began_ = Clock::now();
 }
 
 }  // namespace frugal

@@ -39,12 +39,6 @@
 
 namespace frugal {
 
-/// Parts of parameters: this process's elements of each, as a tensor of one dimension.
-struct ParameterParts {
-  Parameters parameters{};
-  std::vector<std::optional<TensorPart>> of{};  ///< nothing for a parameter that is there as it is
-};
-
 /// The state of a run that belongs to no policy, independent of module type and recipe: its parts, and what
 /// they do together. Rare operations (begin, dry run, save, resume, move) are written against this, so
 /// that a file compiles them once for all its recipes.

@@ -53,7 +53,6 @@ struct Forward : Phase {
   Forward(RunState& run, bool is_training) : Phase(run), training(is_training) {}
 
   bool const training;
-  c10::Device device() const;
 };
 
 /// The loss of a micro-batch is computed; its backward pass has not begun.

@@ -23,8 +23,6 @@ FRUGAL_INLINE double const& MicroBatchRun::gradient_unit() const {
   return run().window.gradient_unit();
 }
 
-FRUGAL_INLINE c10::Device Forward::device() const { return run().device; }
-
 FRUGAL_INLINE bool Captured::is_being_captured() const {
   return run().capture != nullptr && run().capture->capturing();
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <frugal/core/libtorch/parameters.hpp>
+
 namespace frugal {
 
 /// A run of a tensor's elements, in the order in which they lie in memory: what one of several
@@ -57,6 +59,12 @@ using HeldParts = std::function<std::optional<HeldPart>(at::Tensor const&)>;
 /// Makes a tensor whole of the parts that the processes hold, in the one that saves it; in the others,
 /// which call it at the same moments, the result is undefined. It is new, or the part itself.
 using WholeTensor = std::function<at::Tensor(at::Tensor const&, TensorPart const&)>;
+
+/// Parts of parameters: this process's elements of each, as a tensor of one dimension.
+struct ParameterParts {
+  Parameters parameters{};
+  std::vector<std::optional<TensorPart>> of{};  ///< nothing for a parameter that is there as it is
+};
 
 }  // namespace frugal
 

@@ -8,13 +8,16 @@
 #include <vector>
 
 #include <frugal/core/compose/scope.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

@@ -3,6 +3,7 @@
 
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/kinds.hpp>

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 
-#include <frugal/core/run/run_state.hpp>
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

@@ -3,6 +3,7 @@
 
 #include <frugal/policy/checkpoint/environment.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
 #include <ATen/Parallel.h>

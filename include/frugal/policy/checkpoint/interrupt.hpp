@@ -4,7 +4,10 @@
 #include <atomic>
 
 #include <frugal/base/signal_handlers.hpp>
-#include <frugal/core/run/run_state.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

@@ -3,6 +3,7 @@
 
 #include <frugal/policy/checkpoint/interrupt.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
 #include <signal.h>

@@ -13,7 +13,6 @@
 #include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_places.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
@@ -21,6 +20,10 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

@@ -9,6 +9,7 @@
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/generators.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_reader.hpp>

@@ -71,7 +71,7 @@ class Saver {
   /// Whether a process that is not the first has a part to write: see save_part().
   bool is_shared() const { return shared_.has_value(); }
 
-  void beat(RunState const& run) const { heartbeat_->beat({run.counters().step, run.seconds()}); }
+  void beat(RunState const& run) const;
 
   /// Whether a checkpoint of this moment is on disk, or being written.
   bool has_saved(RunState const& run) const { return saved_ && *saved_ == moment_of(run); }
@@ -97,9 +97,9 @@ class Saver {
     if (shared_) shared_->next();
     snapshot_.take(run, recipe_);
     if (writer_) {
-      writer_->submit([this, busy = run.together.is_busy()] { write(); });
+      writer_->submit([this, busy = keep_others(run)] { write(); });
     } else {
-      auto const busy = run.together.is_busy();
+      auto const busy = keep_others(run);
       if (!tolerate_failure(run, [this] { write(); })) return std::nullopt;
     }
     saved_ = moment_of(run);
@@ -155,9 +155,9 @@ class Saver {
     Judged judged;  // also RunState::weights_have_changed()
     bool operator==(Moment const&) const = default;
   };
-  static Moment moment_of(RunState const& run) {
-    return {run.counters(), run.control.unfinished().hook, run.observed.judged()};
-  }
+  static Moment moment_of(RunState const& run);
+  /// The other processes wait while the result lives.
+  static std::shared_ptr<void> keep_others(RunState const& run);
 
   /// Returns the checkpoints of this run that are whole and were passed over.
   std::vector<Damage> resume(RunState& run, bool moves);

@@ -5,6 +5,7 @@
 
 #include <frugal/checkpoint/removal.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
@@ -136,6 +137,18 @@ FRUGAL_INLINE void Saver::report_failure(RunState& run) {
       if (!abandoned_) throw;
     }
   });
+}
+
+FRUGAL_INLINE void Saver::beat(RunState const& run) const {
+  heartbeat_->beat({run.counters().step, run.seconds()});
+}
+
+FRUGAL_INLINE Saver::Moment Saver::moment_of(RunState const& run) {
+  return {run.counters(), run.control.unfinished().hook, run.observed.judged()};
+}
+
+FRUGAL_INLINE std::shared_ptr<void> Saver::keep_others(RunState const& run) {
+  return run.together.is_busy();
 }
 
 FRUGAL_INLINE void Saver::settle(RunState& run) {

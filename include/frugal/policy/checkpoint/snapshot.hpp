@@ -13,7 +13,6 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
@@ -21,6 +20,10 @@
 #include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

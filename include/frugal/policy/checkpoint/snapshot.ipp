@@ -5,6 +5,7 @@
 
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/core/compose/scope.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/data/tensor_dtype.hpp>

@@ -8,9 +8,12 @@
 #include <string>
 
 #include <frugal/core/run/run_snapshot.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

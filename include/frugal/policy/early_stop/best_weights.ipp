@@ -3,6 +3,7 @@
 
 #include <frugal/policy/early_stop/best_weights.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

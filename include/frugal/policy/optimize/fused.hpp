@@ -64,8 +64,8 @@ class FusedState {
   void on_fit_begin(FitBegin& phase) {
     rule_.check();
     Parameters const& parameters = phase.parameters();
-    GroupSettings groups = resolve_groups(rule_.groups, parameters, settings_of(rule_),
-                                          phase.run_state().together.places);
+    GroupSettings groups =
+        resolve_groups(rule_.groups, parameters, settings_of(rule_), phase.places());
     parts_.clear();
     // A parameter of which this process has a part may be without values.
     Parameters const& held = phase.parts() == nullptr ? parameters : phase.parts()->parameters;

@@ -14,7 +14,6 @@
 #include <frugal/core/libtorch/autocast.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -79,7 +78,7 @@ struct Precision<FP16> {
       // An evaluation may have nothing to train.
       std::vector<at::Tensor> const& weights = phase.parameters().tensors;
       scale_.begin(weights.empty() ? device : weights.front().device());
-      phase.run_state().window.scale_losses_by([this] { return scale_.value(); });
+      phase.scale_losses_by([this] { return scale_.value(); });
       skipped_.begin(phase);
       if (device.is_cpu() && !caution().empty()) phase.warn(caution());
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));

@@ -12,11 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/report/profile/hot_spots_file.hpp>
 #include <frugal/report/profile/kineto_window.hpp>
 #include <frugal/report/profile/step_ranges.hpp>
 #include <frugal/report/profile/window_profile.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

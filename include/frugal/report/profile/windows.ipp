@@ -3,6 +3,7 @@
 
 #include <frugal/report/profile/windows.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/profile/trace_file.hpp>
 

@@ -13,10 +13,13 @@
 #include <utility>
 
 #include <frugal/base/io_error.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/log/file.hpp>
 #include <frugal/report/log/waiting_lines.hpp>
+
+namespace frugal {
+struct RunState;
+}  // namespace frugal
 
 namespace frugal::detail {
 

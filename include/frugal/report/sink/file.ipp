@@ -3,6 +3,7 @@
 
 #include <frugal/report/sink/file.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/run_folder.hpp>
 
