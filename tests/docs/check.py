@@ -41,7 +41,7 @@ NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_n
            "step_pace", "watched", "explain", "explain_plan", "find_learning_rate", "plan_inputs", "plan_memory", "plan_ranks",
            "rate_curve"}
 NEED_CODE = ("README.md", "docs/policy/", "docs/report/", "docs/checkpoint/", "docs/cluster/", "docs/writing_a_policy.md",
-             "docs/loop.md", "docs/data.md")
+             "docs/writing_a_sink.md", "docs/loop.md", "docs/data.md")
 
 # Each list of pages, and the folder whose pages it must name.
 LISTS = {"docs/README.md": ("docs/",), "docs/levers.md": ("docs/policy/", "docs/report/")}
