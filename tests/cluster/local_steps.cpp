@@ -758,6 +758,8 @@ TEST_CASE("the first process gets what the others hold, to the bit") {
         },
         [&](std::size_t rank, std::string const& path, at::Tensor const& tensor) {
           CHECK(first);
+          CHECK_FALSE(rows[rank].values.contains(path));
+          rows[rank].values[path] = std::string("tensor");
           rows[rank].tensors[path] = tensor;
         });
   })));

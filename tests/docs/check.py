@@ -41,7 +41,7 @@ NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_n
            "step_pace", "watched", "explain", "explain_plan", "find_learning_rate", "plan_inputs", "plan_memory", "plan_ranks",
            "rate_curve"}
 NEED_CODE = ("README.md", "docs/policy/", "docs/report/", "docs/checkpoint/", "docs/cluster/", "docs/writing_a_policy.md",
-             "docs/loop.md", "docs/data.md")
+             "docs/writing_a_sink.md", "docs/loop.md", "docs/data.md")
 
 # Each list of pages, and the folder whose pages it must name.
 LISTS = {"docs/README.md": ("docs/",), "docs/levers.md": ("docs/policy/", "docs/report/")}
@@ -124,7 +124,7 @@ def expanded(root: Path, header: Path) -> str:
     """The header as a compiler sees it: its sentences are made by macros."""
     compiler = shutil.which("c++") or shutil.which("clang++-19")
     if compiler is None:
-        raise SystemExit("check: there is no C++ compiler to expand the macros of hooks.hpp with.")
+        raise SystemExit("check: there is no C++ compiler to expand the macros of near_hooks.hpp with.")
     command = [compiler, "-std=c++20", "-E", "-P", "-I", str(root / "include"), str(header)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -144,7 +144,8 @@ def literals_of(root: Path) -> set[str]:
     """Every string literal of the headers and examples, and the expanded sentences of the hooks."""
     texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.?pp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
-    hooks = root / "include/frugal/core/compose/hooks.hpp"
+    # It includes hooks.hpp.
+    hooks = root / "include/frugal/core/compose/near_hooks.hpp"
     if hooks.exists():
         texts.append(expanded(root, hooks))
     joined = (re.sub(r'"\s+"', "", text) for text in texts)

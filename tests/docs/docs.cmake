@@ -34,6 +34,7 @@ elseif(FRUGAL_WITH_TORCH AND NOT FRUGAL_SYNTAX_ONLY)
     DEPENDS ${docs_pages} "${CMAKE_CURRENT_LIST_DIR}/check.py"
     COMMENT "Taking the programs out of the documentation")
   set(docs_written "${CMAKE_CURRENT_LIST_DIR}/writing_a_policy.cpp"
+    "${CMAKE_CURRENT_LIST_DIR}/writing_a_sink.cpp"
     "${CMAKE_CURRENT_LIST_DIR}/archive.cpp")
   frugal_test_program(test_docs docs ${docs_units} ${docs_written})
   frugal_compiled_program(test_docs)

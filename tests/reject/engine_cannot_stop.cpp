@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: frugal: this policy's on_loss returns a flow, and a run cannot stop there. Return void, and stop in on_window, on_step, on_epoch_end or on_validated.
+// expect: frugal: this policy's on_loss returns a flow, and a run cannot stop there. Return void, and stop in on_fit_begin, on_window, on_step, on_validated or on_epoch_end.
 #include "../core/compose/stand_ins.hpp"
 
 using namespace frugal_test::compose;

@@ -4,6 +4,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 
 #include "core/loop/stand_ins.hpp"
 
@@ -155,6 +156,68 @@ TEST_CASE("a reader knows what it has read of a scope, and skips unused scopes")
   reader.pass_over("one");
   CHECK_FALSE(reader.unread("one"));
   CHECK(reader.unread() == "oneself/c");
+}
+
+TEST_CASE("a value that is loaded twice is an error that names its whole path") {
+  StateDict memory;
+  StateWriter writer(memory);
+  at::Tensor const whole = at::arange(4);
+  frugal::TensorPart const half = frugal::TensorPart::of(whole, 0, 2);
+  writer.scope("outer", [&](auto& inner) {
+    inner("number", std::optional<double>(1));
+    inner("list", std::vector<int>{1, 2});
+    inner("tensor", whole);
+  });
+  auto const again = [&](auto&& first, auto&& second) {
+    StateReader reader(memory);
+    auto const error = thrown_by<StateError>([&] {
+      reader.scope("outer", [&](auto& inner) {
+        first(inner);
+        second(inner);
+      });
+    });
+    REQUIRE(error);
+    CHECK(says(error->fault().fix, "another name"));
+    return error->fault().where;
+  };
+  auto const load = [](char const* name, auto value) {
+    return [name, value](auto& archive) mutable { archive(name, value); };
+  };
+  auto const part = [&](auto& archive) {
+    at::Tensor mine;
+    archive.part("tensor", mine, half);
+  };
+  auto number = load("number", std::optional<double>());
+  CHECK(again(number, number) == "outer/number");
+  CHECK(again(load("tensor", at::Tensor()), part) == "outer/tensor");
+  CHECK(again(part, part) == "outer/tensor");
+  CHECK(again(load("list", std::vector<int>()), load("list.1", 0)) == "outer/list.1");
+  CHECK(again(load("list.1", 0), load("list", std::vector<int>())) == "outer/list.1");
+}
+
+TEST_CASE("another reader loads again, and so does one that is told to") {
+  StateDict memory;
+  StateWriter writer(memory);
+  writer.scope("one", [](auto& inner) {
+    inner("a", 1);
+    inner("b", 2);
+  });
+  auto const load = [](StateReader& reader, char const* name) {
+    int value = 0;
+    reader.scope("one", [&](auto& inner) { inner(name, value); });
+    return value;
+  };
+  StateReader reader(memory);
+  CHECK(load(reader, "a") == 1);
+  CHECK(load(reader, "b") == 2);
+  StateReader other(memory);
+  CHECK(load(other, "a") == 1);
+  reader.load_again();
+  CHECK(reader.has_read("one"));
+  CHECK_FALSE(reader.unread());
+  CHECK(load(reader, "a") == 1);
+  CHECK_THROWS_AS(load(reader, "a"), StateError);
+  CHECK_FALSE(reader.unread());  // "b" counts as loaded
 }
 
 TEST_CASE("a scope that is left by an error is left") {

@@ -70,7 +70,8 @@ struct TensorShape {
 /// moment, for a save.
 ///
 /// `mine`: what this process holds, with its tensors where they are. In the first process
-/// `value(rank, path, value)` and `tensor(rank, path, tensor)` are called for each of the others.
+/// `value(rank, path, value)` and `tensor(rank, path, tensor)` are called for each of the others;
+/// `value` is not for what says only that there is a tensor.
 /// NonFiniteWeightsError, in all processes, if one of them holds a number that no checkpoint takes.
 ///
 /// The first process receives tensors into files without a name in `folder`, and not into memory.
@@ -109,8 +110,9 @@ void collect_rows(Communicator& all, StateDict const& mine, Counters const& at,
   }
   for (std::size_t rank = 1; rank < rows.size(); ++rank) {
     for (auto const& [key, each] : rows[rank].values) {
-      if (key.starts_with(values_key))
-        value(rank, key.substr(std::string(values_key).size()), each);
+      if (!key.starts_with(values_key)) continue;
+      std::string const path = key.substr(std::string(values_key).size());
+      if (!rows[rank].values.contains(tensors_key + path)) value(rank, path, each);
     }
     for (auto const& [key, each] : rows[rank].values) {
       if (!key.starts_with(tensors_key)) continue;

@@ -232,6 +232,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     }
     if (!round_.is_open()) return;
     if (!has_rows) require_finite(row);
+    if constexpr (std::is_same_v<Archive, StateWriter>) mark_row(archive, row);
     in_row(archive, row, [&](auto& inner) { persist_weights(inner); });
   }
 
@@ -248,9 +249,14 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     StateWriter writer(mine, CopyTarget::live);
     if (round_.is_open()) persist_weights(writer);
     for (std::string_view const kind : own_kinds) run_->policies.persist_one(writer, kind);
+    std::size_t marked = 0;
+    auto const mark = [&](std::size_t rank) {
+      if (std::exchange(marked, rank) != rank) mark_row(archive, rank);
+    };
     collect_rows(
         this->all_, mine, run_->counters(), run_->settings.run_dir,
         [&](std::size_t rank, std::string const& path, StateDict::Value const& value) {
+          mark(rank);
           auto const put = [&]<class T>(T const& each) {
             in_row(archive, rank, [&](auto& inner) {
               if constexpr (std::is_same_v<T, std::monostate>) {
@@ -263,6 +269,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
           std::visit(put, value);
         },
         [&](std::size_t rank, std::string const& path, at::Tensor const& tensor) {
+          mark(rank);
           in_row(archive, rank, [&](auto& inner) { inner.give(path, tensor); });
         });
   }
@@ -326,11 +333,11 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 
   template <class Archive, class Body>
   static void in_row(Archive& archive, std::size_t rank, Body&& body) {
-    archive.scope(row_name(rank), [&](auto& inner) {
-      bool others_need_not_read = true;
-      inner("dispensable", others_need_not_read);
-      body(inner);
-    });
+    archive.scope(row_name(rank), body);
+  }
+  /// Others need not read this row.
+  static void mark_row(StateWriter& archive, std::size_t rank) {
+    in_row(archive, rank, [](auto& inner) { inner("dispensable", true); });
   }
   template <class Archive>
   void persist_weights(Archive& archive) {

@@ -119,7 +119,7 @@ enum : unsigned { FRUGAL_HOOKS(FRUGAL_NUMBER) };
     FRUGAL_DIAGNOSTIC(cannot_stop,                                                              \
                       "frugal: this policy's " #member                                          \
                       " returns a flow, and a run cannot stop there. Return void, and stop in " \
-                      "on_window, on_step, on_epoch_end or on_validated.");                     \
+                      "on_fit_begin, on_window, on_step, on_validated or on_epoch_end.");       \
     FRUGAL_DIAGNOSTIC(                                                                          \
         misreturned,                                                                            \
         "frugal: this policy's " #member                                                        \

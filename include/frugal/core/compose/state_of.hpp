@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <frugal/core/compose/legality.hpp>
+#include <frugal/core/compose/near_hooks.hpp>
 #include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/compose/services.hpp>
 
@@ -120,6 +121,7 @@ constexpr bool well_formed_state() {
   constexpr bool keeps =
       std::is_empty_v<State> || persists<State> || requires { typename State::transient; };
   return agree<P, State, Phases>(typename P::listens{}, all_hooks{}) &&
+         require_no_near_hook<P, State>(near_hooks{}) &&
          rules::not_persistent::require<keeps, P>() &&
          delivers<P, State>(typename provides_of<P>::type{});
 }

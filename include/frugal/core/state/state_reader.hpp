@@ -21,7 +21,8 @@
 
 namespace frugal {
 
-/// Loads from a StateDict. Throws StateError, naming the value, if it is missing or does not fit.
+/// Loads from a StateDict. Throws StateError, naming the value, if it is missing, does not fit, or has
+/// been loaded before: load_again(), or another reader, loads it again.
 class StateReader {
  public:
   static constexpr bool loading = true;
@@ -55,6 +56,8 @@ class StateReader {
   bool has_read(std::string const& scope) const;
   /// Nobody will ask for the values of this scope.
   void pass_over(std::string const& scope);
+  /// Values that have been loaded may be loaded once more; unread() still counts them as loaded.
+  void load_again();
 
   /// Whether there is a value with this name here.
   bool holds(std::string const& name) const;
@@ -65,7 +68,9 @@ class StateReader {
 
   template <class T>
   void operator()(std::string const& name, T& value) {
-    load(path_(name), value);
+    std::string const path = path_(name);
+    require_first(path);
+    load(path, value);
   }
   template <class F>
   void scope(std::string const& name, F&& body) {
@@ -96,7 +101,9 @@ class StateReader {
       value.resize(size);
       for (std::size_t i = 0; i < size; ++i) {
         typename T::value_type item = value[i];
-        load(detail::item_path(path, i), item);
+        std::string const item_path = detail::item_path(path, i);
+        require_first(item_path);
+        load(item_path, item);
         value[i] = item;
       }
     } else if constexpr (std::is_same_v<T, bool>) {
@@ -113,6 +120,11 @@ class StateReader {
   }
 
   bool is_dispensable(std::string const& path) const;
+  /// StateError for a path that has been loaded.
+  void require_first(std::string const& path) const;
+  bool is_read(std::string_view path) const {
+    return read_.contains(path) || before_.contains(path);
+  }
 
   StateDict::Value const& at(std::string const& path);
   // One function for each type, so that programs compile nothing of the variant.
@@ -149,6 +161,7 @@ class StateReader {
   StateDict const& memory_;
   std::optional<c10::Device> to_;
   std::set<std::string_view> read_;
+  std::set<std::string_view> before_;  ///< read before the last load_again()
   std::set<std::string> forgotten_;
   detail::ArchivePath path_;
 };

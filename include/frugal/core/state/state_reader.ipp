@@ -24,14 +24,18 @@ FRUGAL_INLINE std::optional<std::string> StateReader::unread(std::string const& 
   std::string const prefix = scope.empty() ? scope : scope + "/";
   for (auto each = memory_.values.lower_bound(prefix);
        each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
-    if (!read_.contains(each->first) && !is_dispensable(each->first)) return each->first;
+    if (!is_read(each->first) && !is_dispensable(each->first)) return each->first;
   }
   return std::nullopt;
 }
 
 FRUGAL_INLINE bool StateReader::has_read(std::string const& scope) const {
-  auto const first = read_.lower_bound(scope + "/");
-  return first != read_.end() && first->starts_with(scope + "/");
+  std::string const prefix = scope + "/";
+  auto const in = [&](std::set<std::string_view> const& paths) {
+    auto const first = paths.lower_bound(prefix);
+    return first != paths.end() && first->starts_with(prefix);
+  };
+  return in(read_) || in(before_);
 }
 
 FRUGAL_INLINE void StateReader::pass_over(std::string const& scope) {
@@ -40,6 +44,11 @@ FRUGAL_INLINE void StateReader::pass_over(std::string const& scope) {
        each != memory_.values.end() && each->first.starts_with(prefix); ++each) {
     read_.insert(each->first);
   }
+}
+
+FRUGAL_INLINE void StateReader::load_again() {
+  before_.merge(read_);
+  read_.clear();
 }
 
 FRUGAL_INLINE bool StateReader::holds(std::string const& name) const {
@@ -56,6 +65,7 @@ FRUGAL_INLINE bool StateReader::has(std::string const& scope) const {
 FRUGAL_INLINE void StateReader::part(std::string const& name, at::Tensor& mine,
                                      TensorPart const& which) {
   std::string const path = path_(name);
+  require_first(path);
   auto const saved = memory_.tensors.find(path);
   bool const is_whole = saved != memory_.tensors.end() && saved->second.sizes() == which.sizes;
   if (!is_whole) {
@@ -78,6 +88,15 @@ FRUGAL_INLINE bool StateReader::is_dispensable(std::string const& path) const {
     if (memory_.values.contains(path.substr(0, end + 1) + "dispensable")) return true;
   }
   return false;
+}
+
+FRUGAL_INLINE void StateReader::require_first(std::string const& path) const {
+  if (!read_.contains(path)) return;
+  throw StateError({.what = "two values are loaded from one name",
+                    .where = path,
+                    .why = "one value was saved under it, and another has been loaded from it",
+                    .fix = "In persist(), give the second another name or its own scope. To load a "
+                           "whole state again, use a new StateReader."});
 }
 
 FRUGAL_INLINE StateDict::Value const& StateReader::at(std::string const& path) {

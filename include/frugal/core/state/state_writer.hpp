@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,6 +22,7 @@ namespace frugal {
 /// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change
 /// what was saved. Reuses a copy that the StateDict already has at the path, if shape and type
 /// match: repeated saves to one StateDict allocate once. Call finish() after the last value.
+/// Throws StateError for a path that has been written since the last finish().
 class StateWriter {
  public:
   static constexpr bool loading = false;
@@ -42,7 +44,9 @@ class StateWriter {
 
   template <class T>
   void operator()(std::string const& name, T const& value) {
-    save(path_(name), value);
+    std::string const path = path_(name);
+    note(path);
+    save(path, value);
   }
   template <class F>
   void scope(std::string const& name, F&& body) {
@@ -52,8 +56,8 @@ class StateWriter {
   void give(std::string const& name, at::Tensor tensor);
   void part(std::string const& name, at::Tensor const& mine, TensorPart const& which);
 
-  /// Allocates missing page-locked memory, in one go, and starts the copies into it. Does nothing
-  /// if no device tensor went to host memory.
+  /// Allocates missing page-locked memory, in one go, and starts the copies into it, if a device
+  /// tensor went to host memory. What is written after it is another save.
   void finish();
 
  private:
@@ -76,7 +80,9 @@ class StateWriter {
     } else if constexpr (detail::ListOfValues<T>) {
       put_unsigned(path, value.size());
       for (std::size_t i = 0; i < value.size(); ++i) {
-        save<typename T::value_type>(detail::item_path(path, i), value[i]);
+        std::string const item = detail::item_path(path, i);
+        note(item);
+        save<typename T::value_type>(item, value[i]);
       }
     } else if constexpr (std::is_same_v<T, bool>) {
       put_truth_value(path, value);
@@ -100,6 +106,8 @@ class StateWriter {
   void put_text(std::string const& path, std::string_view value);
   void put_tensor(std::string const& path, at::Tensor const& value);
 
+  /// StateError for a path of an earlier value.
+  void note(std::string const& path);
   bool saves(std::string const& path) const;
 
   void keep(at::Tensor& kept, at::Tensor const& value);
@@ -108,6 +116,7 @@ class StateWriter {
   CopyTarget copies_;
   at::ScalarType floats_;
   detail::ArchivePath path_;
+  std::set<std::string> written_;  ///< paths
   std::vector<Missing> missing_;
 };
 

@@ -4,6 +4,7 @@
 #include <frugal/core/state/state_writer.hpp>
 
 #include <frugal/core/libtorch/page_locked.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
 #include <utility>
@@ -11,28 +12,33 @@
 namespace frugal {
 
 FRUGAL_INLINE void StateWriter::give(std::string const& name, at::Tensor tensor) {
-  put_text(path_(name), "tensor");
-  if (saves(path_(name))) memory_.tensors[path_(name)] = std::move(tensor);
+  std::string const path = path_(name);
+  note(path);
+  put_text(path, "tensor");
+  if (saves(path)) memory_.tensors[path] = std::move(tensor);
 }
 
 FRUGAL_INLINE void StateWriter::part(std::string const& name, at::Tensor const& mine,
                                      TensorPart const& which) {
-  if (!whole || !mine.defined()) return put_tensor(path_(name), mine);
-  put_text(path_(name), "tensor");
+  std::string const path = path_(name);
+  note(path);
+  if (!whole || !mine.defined()) return put_tensor(path, mine);
+  put_text(path, "tensor");
   at::Tensor const all = whole(mine, which);
   if (!all.defined()) {
-    if (elsewhere != nullptr) elsewhere->push_back(path_(name));
+    if (elsewhere != nullptr) elsewhere->push_back(path);
     return;
   }
   bool const rounds = floats_ != at::ScalarType::Undefined && all.is_floating_point();
   if (all.is_same(mine) || rounds) {
-    keep(memory_.tensors[path_(name)], all.detach());
+    keep(memory_.tensors[path], all.detach());
   } else {
-    memory_.tensors[path_(name)] = all.detach().contiguous();  // nobody else has it
+    memory_.tensors[path] = all.detach().contiguous();  // nobody else has it
   }
 }
 
 FRUGAL_INLINE void StateWriter::finish() {
+  written_.clear();
   if (missing_.empty()) return;
   std::vector<at::Tensor> like;
   like.reserve(missing_.size());
@@ -75,6 +81,14 @@ FRUGAL_INLINE void StateWriter::put_tensor(std::string const& path, at::Tensor c
   if (!value.defined()) return;
   put_text(path, "tensor");
   if (saves(path)) keep(memory_.tensors[path], value.detach());
+}
+
+FRUGAL_INLINE void StateWriter::note(std::string const& path) {
+  if (written_.insert(path).second) return;
+  throw StateError({.what = "two values are saved under one name",
+                    .where = path,
+                    .why = "the second would replace the first, and both would load from it",
+                    .fix = "In persist(), give the second another name or its own scope."});
 }
 
 FRUGAL_INLINE bool StateWriter::saves(std::string const& path) const {

@@ -104,6 +104,7 @@ FRUGAL_INLINE std::vector<std::string> FittingStates::load(std::filesystem::path
   for (SavedScope const& scope : scopes_) load_one(scope.name, where);
   // A policy that keeps a snapshot of the run can detect only now that it does not fit.
   if (!known && reader_.recipe_changed) {
+    reader_.load_again();
     for (SavedScope const& scope : scopes_) {
       if (!scope.dispensable) load_one(scope.name, where);
     }
