@@ -17,7 +17,6 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
@@ -99,7 +98,7 @@ struct Log {
       if (!file_->open()) fail_to_open();
       if (file_->regular()) phase.writes_to(path_);
       collector_.follow(phase, !Cadence::per_epoch);
-      run_ = &phase.run_state();
+      run_ = phase;
       // Held back until there is another line, or a save: a run that is refused, because another
       // trainer works in this folder, must not write into that one's log.
       first_ = line_of(collector_.begin(phase));
@@ -226,8 +225,8 @@ struct Log {
     }
 
     void write_events() {
-      for (; events_ < run_->observed.events().size(); ++events_) {
-        write(line_of(detail::MetricCollector::event(run_->observed.events()[events_])));
+      for (; events_ < run_->events().size(); ++events_) {
+        write(line_of(detail::MetricCollector::event(run_->events()[events_])));
       }
     }
 
@@ -254,7 +253,7 @@ struct Log {
     std::filesystem::path path_;
     detail::Links links_;
     std::unique_ptr<detail::LogFile> file_;
-    RunState* run_ = nullptr;
+    std::optional<Phase> run_;
     std::string first_;
     detail::WaitingLines waiting_;
     bool advised_ = false;

@@ -192,7 +192,7 @@ class Measurement {
           {.what = "the metric '" + std::string(metric) + "' has a number '" + name + "'",
            .where = "result()",
            .why = found.has(name) ? "another metric has a number of that name"
-                                  : "a log's line has another value of that name",
+                                  : std::string(log_key_taken),
            .fix = "Give it another name."});
     }
   }

@@ -33,4 +33,14 @@ constexpr bool is_log_key(std::string_view name) {
          std::find(log_keys.begin(), log_keys.end(), name) != log_keys.end();
 }
 
+/// Why such a name is refused.
+inline constexpr std::string_view log_key_taken = "a log's line has another value of that name";
+
+/// SettingsError if a line of a log cannot have the name. `what`: "a gauge".
+void require_log_name(std::string_view what, std::string_view name, std::string_view where);
+
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/log_keys.ipp>
+#endif

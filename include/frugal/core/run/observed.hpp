@@ -57,7 +57,8 @@ class Observed {
   std::optional<Speed> const& speed() const { return speed_; }
   void set_speed(Speed const& last) { speed_ = last; }
   Gauges const& gauges() const { return gauges_; }
-  void set_gauge(std::string_view name, double value) { gauges_.set(name, value); }
+  /// SettingsError for a name that a log's line has already.
+  void set_gauge(std::string_view name, double value);
 
   // ---- words
 

@@ -3,6 +3,7 @@
 
 #include <frugal/core/run/observed.hpp>
 
+#include <frugal/core/run/log_keys.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -25,6 +26,11 @@ FRUGAL_INLINE void Observed::bound_validations() {
   for (std::size_t i = 0; i + 1 < validations_.size(); ++i) {
     validations_[i].metrics.drop_tables();
   }
+}
+
+FRUGAL_INLINE void Observed::set_gauge(std::string_view name, double value) {
+  detail::require_log_name("a gauge", name, "set_gauge");
+  gauges_.set(name, value);
 }
 
 FRUGAL_INLINE void Observed::warn(std::string const& text) {

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,6 +110,8 @@ struct Phase {
   /// process must call it, at the same moments.
   std::vector<std::string> texts_of_all(std::string const& text) const;
 
+  /// What locks Settings::run_dir, once a policy writes there; null before.
+  std::shared_ptr<void> folder_lock() const;
   /// Duration of the last checkpoint in seconds; 0 before the first.
   double save_seconds() const;
 

@@ -5,16 +5,13 @@
 
 #include <c10/util/Type.h>
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/gauges.hpp>
 #include <frugal/core/run/interfaces.hpp>
-#include <frugal/core/run/log_keys.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
-#include <limits>
 #include <typeinfo>
 #include <utility>
 
@@ -75,13 +72,6 @@ FRUGAL_INLINE void Phase::record(Event event) const { run_->record(std::move(eve
 FRUGAL_INLINE std::vector<Event> const& Phase::events() const { return run_->observed.events(); }
 
 FRUGAL_INLINE void Phase::set_gauge(std::string_view name, double value) const {
-  if (name.empty() || detail::is_log_key(name)) [[unlikely]] {
-    throw SettingsError({.what = "a gauge is called '" + std::string(name) + "'",
-                         .where = "set_gauge",
-                         .why = name.empty() ? "a log's line has to name it"
-                                             : "a log's line has another value of that name",
-                         .fix = "Give it another name."});
-  }
   run_->observed.set_gauge(name, value);
 }
 
@@ -106,6 +96,8 @@ FRUGAL_INLINE std::string Phase::from_first(std::string const& text) const {
 FRUGAL_INLINE std::vector<std::string> Phase::texts_of_all(std::string const& text) const {
   return run_->texts_of_all(text);
 }
+
+FRUGAL_INLINE std::shared_ptr<void> Phase::folder_lock() const { return run_->folder_lock; }
 
 FRUGAL_INLINE double Phase::save_seconds() const {
   return run_->saver == nullptr ? 0 : run_->saver->save_seconds();

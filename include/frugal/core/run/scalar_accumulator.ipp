@@ -113,12 +113,7 @@ FRUGAL_INLINE void ScalarAccumulator::require_one(Scalars::Value const& each) {
 }
 
 FRUGAL_INLINE void ScalarAccumulator::require_free(std::string const& name) {
-  if (!name.empty() && !detail::is_log_key(name)) return;
-  throw SettingsError({.what = "a scalar is called '" + name + "'",
-                       .where = "Loss::scalars",
-                       .why = name.empty() ? "a log's line has to name it"
-                                           : "a log's line has another value of that name",
-                       .fix = "Give it another name."});
+  detail::require_log_name("a scalar", name, "Loss::scalars");
 }
 
 }  // namespace frugal

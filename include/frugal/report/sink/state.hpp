@@ -12,7 +12,6 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/sink/collector.hpp>
 #include <frugal/report/sink/record.hpp>
@@ -65,9 +64,9 @@ class SinkState {
 
   void on_fit_begin(FitBegin& phase) {
     outcome_->clear();
-    run_ = &phase.run_state();
+    run_ = phase;
     sink_.open(phase);
-    lock_ = run_->folder_lock;  // held longer than the run: closing may write
+    lock_ = phase.folder_lock();  // held longer than the run: closing may write
     opened_ = true;
     collector_.follow(phase, !Cadence::per_epoch);
     begin_ = collector_.begin(phase);
@@ -104,7 +103,7 @@ class SinkState {
     archive("ended_at", ended_at_);
     collector_.persist(archive);
     if constexpr (requires { sink_.persist(archive, SinkMoment{}); }) {
-      SinkMoment const now{.step = run_ == nullptr ? 0 : run_->counters().step, .in_run = in_run_};
+      SinkMoment const now{.step = !run_ ? 0 : run_->counters().step, .in_run = in_run_};
       archive.scope("sink", [&](auto& inner) { sink_.persist(inner, now); });
     }
     if constexpr (Archive::loading && requires { sink_.lacks(); }) {
@@ -150,8 +149,8 @@ class SinkState {
   }
 
   void write_events() {
-    for (; events_ < run_->observed.events().size(); ++events_) {
-      attempt([&] { sink_.write(MetricCollector::event(run_->observed.events()[events_])); });
+    for (; events_ < run_->events().size(); ++events_) {
+      attempt([&] { sink_.write(MetricCollector::event(run_->events()[events_])); });
     }
   }
 
@@ -168,7 +167,7 @@ class SinkState {
   Sink sink_;
   Outcome<SinkOutcome> const* outcome_;
   std::string_view name_;
-  RunState* run_ = nullptr;
+  std::optional<Phase> run_;
   MetricCollector collector_;
   std::optional<MetricRecord> begin_;
   SinkOutcome so_far_;
