@@ -20,7 +20,7 @@ from common import Failed, judge, machine, version_of
 RATES = (100, 400)  # Mbit/s
 RANKS = (2, 4)  # that train
 LINKS = (2, 4, 8)  # that measure the link
-PAYLOAD = 1448 / 1514  # tcp_payload_share of frugal/base/link_speed.hpp
+PAYLOAD = 1448 / 1514  # tcp_payload_share of frugal/base/gradient_exchange.hpp
 WAYS = {"ring": [], "wire": ["--bf16"]}  # and the flag of --way plan
 STEPS, WARMUP = 4, 2
 BAR = 1.10

@@ -21,7 +21,7 @@
 #include <frugal/report/compare/watch.hpp>
 #include <frugal/search/candidate_file.hpp>
 #include <frugal/search/engine.hpp>
-#include <frugal/search/forecast_text.hpp>
+#include <frugal/search/forecast.hpp>
 #include <frugal/search/horizon.hpp>
 #include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>

@@ -3,13 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/json_writer.hpp>
+#include <frugal/base/utf8.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace frugal_test::base_json_writer {
 
@@ -87,6 +91,130 @@ TEST_CASE("any depth is closed in the order in which it was opened") {
   expected_text += '0';
   for (int i = 0; i < 40; ++i) expected_text += "}]";
   CHECK(out.str() == expected_text);
+}
+
+using frugal::detail::JsonLine;
+
+nlohmann::json read(JsonLine line) { return nlohmann::json::parse(std::move(line).str()); }
+
+TEST_CASE("a JSON library reads every value back") {
+  JsonLine line;
+  line.add("text", "step").add("count", std::uint64_t{18446744073709551615U});
+  line.add("negative", -7).add("real", 0.1).add("tiny", 5e-324);
+  auto const json = read(std::move(line));
+  CHECK(json["text"] == "step");
+  CHECK(json["count"] == 18446744073709551615U);
+  CHECK(json["negative"] == -7);
+  CHECK(json["real"].get<double>() == 0.1);
+  CHECK(json["tiny"].get<double>() == 5e-324);
+}
+
+TEST_CASE("keys keep their order and the object is one line") {
+  JsonLine line;
+  line.add("b", 1).add("a", 2);
+  CHECK(std::move(line).str() == "{\"b\":1,\"a\":2}\n");
+}
+
+TEST_CASE("quotes, backslashes and control characters are escaped") {
+  std::string text = "a\"b\\c\nd\te";
+  text.push_back('\0');
+  text.push_back('\x1f');
+  JsonLine line;
+  line.add(text, text);
+  std::string const written = std::move(line).str();
+  CHECK(written.find('\n') == written.size() - 1);
+  CHECK(nlohmann::json::parse(written)[text] == text);
+}
+
+TEST_CASE("numbers that JSON cannot express are null") {
+  JsonLine line;
+  line.add("nan", std::numeric_limits<double>::quiet_NaN());
+  line.add("inf", -std::numeric_limits<double>::infinity());
+  auto const json = read(std::move(line));
+  CHECK(json["nan"].is_null());
+  CHECK(json["inf"].is_null());
+}
+
+TEST_CASE("a line with bytes that are not text is still JSON") {
+  JsonLine line;
+  line.add("path", "runs/\xff\xfe").add("\xc3", 1);
+  auto const json = read(std::move(line));
+  CHECK(json["path"] == "runs/\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(json["\xef\xbf\xbd"] == 1);
+}
+
+TEST_CASE("an object without members is an object") {
+  CHECK(std::move(JsonLine()).str() == "{}\n");
+}
+
+using frugal::detail::append_json;
+using frugal::detail::is_utf8;
+
+/// A JSON library's result; nothing if it rejects the text as invalid UTF-8.
+std::optional<std::string> library(std::string const& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (nlohmann::json::type_error const&) {
+    return std::nullopt;
+  }
+}
+
+template <class T>
+std::string written(T const& value) {
+  std::string out;
+  append_json(out, value);
+  return out;
+}
+
+/// Calls `check` with texts that cover every lead byte and the bounds of every range after it.
+template <class Check>
+void with_texts(Check&& check) {
+  std::vector<unsigned> const tails = {0x00, 0x22, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0};
+  for (unsigned first = 0; first < 256; ++first) {
+    check(std::string(1, static_cast<char>(first)));
+    for (unsigned const second : tails) {
+      for (unsigned const third : tails) {
+        std::string const three = {static_cast<char>(first), static_cast<char>(second),
+                                   static_cast<char>(third)};
+        check(three.substr(0, 2));
+        check(three);
+        check(three + "\x80");
+        check(three + "\xbf");
+        check("a" + three + "b");
+      }
+    }
+  }
+}
+
+TEST_CASE("text is written as a JSON library writes it, and refused if that refuses it") {
+  std::size_t good = 0;
+  with_texts([&](std::string const& text) {
+    auto const expected = library(text);
+    REQUIRE(is_utf8(text) == expected.has_value());
+    if (!expected) return;
+    REQUIRE(written(text) == *expected);
+    ++good;
+  });
+  CHECK(good > 1000);
+}
+
+TEST_CASE("bytes that are not UTF-8 are written as U+FFFD, each by itself") {
+  with_texts([](std::string const& text) {
+    REQUIRE(written(text) == written(frugal::detail::as_utf8(text)));
+  });
+}
+
+TEST_CASE("whole numbers are written with all digits") {
+  CHECK(written(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");
+  CHECK(written(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
+}
+
+TEST_CASE("numbers read back unchanged, and those that JSON cannot express are null") {
+  for (double const number : {0.0, -0.1, 1e300, 5e-324, 123456789.0, 1.0 / 3.0}) {
+    CHECK(nlohmann::json::parse(written(number)).get<double>() == number);
+  }
+  CHECK(written(std::numeric_limits<double>::infinity()) == "null");
+  CHECK(written(std::numeric_limits<double>::quiet_NaN()) == "null");
 }
 
 }  // namespace frugal_test::base_json_writer

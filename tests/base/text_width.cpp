@@ -5,6 +5,7 @@
 #include <frugal/base/text_width.hpp>
 
 #include <string>
+#include <vector>
 
 namespace frugal_test::watch_text_width {
 
@@ -52,6 +53,41 @@ TEST_CASE("bytes that are not UTF-8 become question marks, one each") {
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond Unicode
   CHECK(text_width("\xff\xfe") == 2);
   CHECK(truncated("\xff\xfe", 1) == "\xff");
+}
+
+using frugal::watch::columns;
+using frugal::watch::wrapped;
+
+TEST_CASE("a line breaks between words, where the next one would not fit") {
+  CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
+  CHECK(wrapped("one two three", 6) == std::vector<std::string>{"one", "two", "three"});
+  CHECK(wrapped("one two three", 13) == std::vector<std::string>{"one two three"});
+  CHECK(wrapped("a  b", 9) == std::vector<std::string>{"a b"});
+}
+
+TEST_CASE("a word that does not fit has a line of its own, and no text is one empty line") {
+  CHECK(wrapped("a mountainous b", 5) == std::vector<std::string>{"a", "mountainous", "b"});
+  CHECK(wrapped("", 5) == std::vector<std::string>{""});
+}
+
+TEST_CASE("columns are as wide as their widest cell, with two spaces between") {
+  CHECK(columns({{"a", "bb", "c"}, {"aaa", "b", "ccc"}}, {9, 9, 9}) ==
+        "a    bb  c\n"
+        "aaa  b   ccc\n");
+}
+
+TEST_CASE("a cell wider than its column wraps, and its neighbours do not move") {
+  CHECK(columns({{"1", "one two three", "end"}, {"2", "four", ""}}, {9, 7, 9}) ==
+        "1  one two  end\n"
+        "   three\n"
+        "2  four\n");
+}
+
+TEST_CASE("a word longer than its column pushes only what is on its line") {
+  CHECK(columns({{"mountainous", "x", "z"}, {"a", "yyyyy", "z"}}, {4, 9, 9}) ==
+        "mountainous  x  z\n"
+        "a     yyyyy  z\n");
+  CHECK(columns({{"mounts", "x"}}, {4, 9}) == "mounts  x\n");
 }
 
 }  // namespace frugal_test::watch_text_width

@@ -71,7 +71,7 @@ FAULTS = (
     Fault(
         name="takeover-without-second-look",
         breaks="Who replaces a dead owner does not look again whether it is still the dead one's: two win.",
-        file="include/frugal/checkpoint/owner_file.ipp",
+        file="include/frugal/checkpoint/lock.ipp",
         old="    require_dead(path_, lock_);  // still the dead one's?\n",
         new="",
         check=test("^torch-free: checkpoint/lock$"),
@@ -87,7 +87,7 @@ FAULTS = (
     Fault(
         name="stamp-of-the-manifest-alone",
         breaks="A checkpoint that was verified is believed although its weights were written to since.",
-        file="include/frugal/checkpoint/verified.ipp",
+        file="include/frugal/checkpoint/run_directory.ipp",
         old=("  for (FileEntry const& entry : checkpoint.manifest.files) {\n"
              "    if (!add(checkpoint.folder / entry.name)) return std::nullopt;\n"
              "  }\n"),
@@ -113,7 +113,7 @@ FAULTS = (
     Fault(
         name="half-a-byte",
         breaks="A tensor of 4-bit elements that ends within a byte is taken.",
-        file="include/frugal/checkpoint/safetensors_layout.ipp",
+        file="include/frugal/checkpoint/safetensors_header.ipp",
         old="  if (*bits % 8 != 0) {\n",
         new="  if (*bits % 4 != 0) {\n",
         check=test("^torch-free: checkpoint/safetensors_hostile$"),
@@ -163,7 +163,7 @@ FAULTS = (
     Fault(
         name="include-forgotten",
         breaks="A header compiles only behind another that happens to come before it everywhere.",
-        file="include/frugal/checkpoint/verified.hpp",
+        file="include/frugal/checkpoint/run_directory.hpp",
         old="#include <frugal/checkpoint/checkpoint.hpp>\n",
         new="",
         check=HEADERS_ALONE,

@@ -7,8 +7,21 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE std::span<std::byte const> BlockBuffer::take(std::span<std::byte const> bytes) {
+  std::size_t const count = std::min(bytes.size(), capacity - size_);
+  if (count != 0) std::memcpy(bytes_ + size_, bytes.data(), count);
+  size_ += count;
+  return bytes.subspan(count);
+}
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_text.hpp>
-
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -11,7 +10,22 @@
 #include <utility>
 #include <variant>
 
+// Writes JSON by hand: otherwise everything that includes the checkpoint writer would pay for a
+// JSON library, which takes as long to compile as all the rest. Reading uses a library.
 namespace frugal::detail {
+
+/// Appends a JSON string. Bytes that are not UTF-8 become U+FFFD, as as_utf8 has it. Escapes only
+/// what RFC 8259, section 7, requires, in the short form where one exists, as most writers do.
+void append_json(std::string& out, std::string_view text);
+
+/// Appends the shortest digits that read back as the same double; null for a non-finite number,
+/// which JSON cannot express.
+void append_json(std::string& out, double number);
+
+void append_json(std::string& out, std::integral auto number) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
 
 /// How an object or array is set out.
 enum class JsonLayout : unsigned char {
@@ -97,6 +111,36 @@ class JsonWriter {
   std::optional<std::size_t> line_;  ///< a line feed and blanks come before the next value
   std::size_t indent_;
   bool has_key_ = false;
+};
+
+/// One flat JSON object on one line: {"event":"step","step":100,"loss":0.71}. Bytes that are not
+/// UTF-8 become U+FFFD, so that any path or error text gives a readable line.
+class JsonLine {
+ public:
+  JsonLine() : writer_(reserved()) { writer_.object(); }
+
+  JsonLine& add(std::string_view key, std::string_view text) {
+    writer_.add(key, text);
+    return *this;
+  }
+  template <class Value>
+    requires(!std::convertible_to<Value const&, std::string_view>)
+  JsonLine& add(std::string_view key, Value const& value) {
+    writer_.add(key, value);
+    return *this;
+  }
+
+  /// The object, with a line feed.
+  std::string str() && { return writer_.str("\n"); }
+
+ private:
+  static std::string reserved() {
+    std::string text;
+    text.reserve(256);  // as long as most lines of a log
+    return text;
+  }
+
+  JsonWriter writer_;
 };
 
 }  // namespace frugal::detail

@@ -15,4 +15,19 @@ FRUGAL_INLINE BlockedSignals::BlockedSignals() {
   pthread_sigmask(SIG_BLOCK, &all, &before_);
 }
 
+FRUGAL_INLINE void PeriodicThread::stop() {
+  if (!thread_.joinable()) return;
+  {
+    std::scoped_lock const lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+FRUGAL_INLINE void PeriodicThread::work() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, between_, [this] { return stopping_; })) call_();
+}
+
 }  // namespace frugal::detail

@@ -38,6 +38,11 @@ bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
 bool wants_colours(char const* term = std::getenv("TERM"),
                    char const* no_colour = std::getenv("NO_COLOR"));
 
+/// Writes a text and flushes it, so that a kill loses none of it. False with the reason in errno if
+/// that fails. A pipe whose reader has gone (`program 2>&1 | head`) is EPIPE, without a SIGPIPE: a
+/// closed terminal does not end a run.
+bool write_text(std::FILE* out, std::string_view text);
+
 }  // namespace frugal::watch
 
 #ifndef FRUGAL_COMPILED

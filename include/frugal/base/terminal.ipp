@@ -3,6 +3,7 @@
 
 #include <frugal/base/terminal.hpp>
 
+#include <frugal/base/sigpipe_guard.hpp>
 #include <frugal/inline.hpp>
 
 #include <sys/ioctl.h>
@@ -40,6 +41,12 @@ FRUGAL_INLINE bool redraws(std::FILE* file, char const* term, char const* ci) {
 FRUGAL_INLINE bool wants_colours(char const* term, char const* no_colour) {
   if (no_colour != nullptr && *no_colour != '\0') return false;
   return detail::moves_cursor(term);
+}
+
+FRUGAL_INLINE bool write_text(std::FILE* out, std::string_view text) {
+  frugal::detail::SigpipeGuard const quiet;
+  bool const whole = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  return std::fflush(out) == 0 && whole;
 }
 
 }  // namespace frugal::watch

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <frugal/base/utf8.hpp>
 
@@ -33,6 +34,20 @@ std::string_view truncated(std::string_view text, std::size_t columns);
 /// The text with `?` for control characters, for those that turn the direction of writing, and for
 /// bytes that are not UTF-8: a metric's name is the user's, and must not move the cursor.
 std::string printable(std::string_view text);
+
+}  // namespace frugal::watch
+
+/// Text that fits a terminal: paragraphs and tables whose lines break between words.
+namespace frugal::watch {
+
+/// Lines of at most `width` characters; a word that is longer has a line of its own.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+/// A table with two spaces between columns. Each column is as wide as its widest cell, but no wider
+/// than `widths` says; the cells of one that is cut break between words. All rows have as many
+/// cells as `widths`.
+std::string columns(std::vector<std::vector<std::string>> const& rows,
+                    std::vector<std::size_t> widths);
 
 }  // namespace frugal::watch
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file_id.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/commit.hpp>
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/checkpoint/removal.hpp>
-#include <frugal/checkpoint/verified.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>
@@ -16,9 +15,70 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace frugal::detail {
+
+/// Caches which checkpoints are valid, so that gigabytes are not read again at every save. An entry
+/// expires when any file of the checkpoint is written to, replaced or removed.
+class Verified {
+ public:
+  /// Call it after the checkpoint was verified, or written and fsynced.
+  void remember(SavedCheckpoint const& checkpoint) {
+    if (auto const stamps = stamps_of(checkpoint)) known_[checkpoint.folder] = *stamps;
+  }
+
+  /// Whether the checkpoint is valid; reads it if that is unknown. Throws errors other than damage.
+  bool holds(SavedCheckpoint const& checkpoint);
+
+  void forget(std::filesystem::path const& folder) { known_.erase(folder); }
+
+ private:
+  static std::optional<std::vector<FileStamp>> stamps_of(SavedCheckpoint const& checkpoint);
+
+  std::map<std::filesystem::path, std::vector<FileStamp>> known_;
+};
+
+}  // namespace frugal::detail
+
+namespace frugal {
+
+/// The result of deleting checkpoints.
+struct Removal {
+  std::vector<SavedCheckpoint> removed;  ///< no longer checkpoints
+  std::vector<Damage> left;              ///< what could not be deleted, and why
+};
+
+}  // namespace frugal
+
+namespace frugal::detail {
+
+/// Deletes the files of checkpoints that have lost their names, as far as possible. A file that
+/// another process holds open over a network, or a missing permission, must not end a run: a failed
+/// deletion is reported, and retried at the next call.
+class Deleter {
+ public:
+  /// `moved`: folders in `checkpoints` that have lost their names. Also retries those that earlier
+  /// calls could not delete.
+  void remove(std::filesystem::path const& checkpoints, std::vector<std::filesystem::path> moved,
+              Removal& out);
+
+  void leave(std::filesystem::path const& path, std::string const& why, Removal& out);
+
+  /// What could not be deleted since the last call of this function; each path is reported once,
+  /// however often it is retried.
+  std::vector<Damage> take_leftovers() { return std::exchange(left_, {}); }
+
+ private:
+  std::vector<std::filesystem::path> unfinished_;
+  std::vector<Damage> left_;
+  std::set<std::filesystem::path> told_;
+};
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -4,10 +4,75 @@
 #include <frugal/checkpoint/run_directory.hpp>
 
 #include <frugal/base/folder.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <system_error>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE bool Verified::holds(SavedCheckpoint const& checkpoint) {
+  auto const known = known_.find(checkpoint.folder);
+  if (known != known_.end() && stamps_of(checkpoint) == known->second) return true;
+  try {
+    verify(checkpoint);
+  } catch (StoreError const& error) {
+    if (!is_damage(error)) throw;
+    return false;
+  }
+  remember(checkpoint);
+  return true;
+}
+
+FRUGAL_INLINE std::optional<std::vector<FileStamp>> Verified::stamps_of(
+    SavedCheckpoint const& checkpoint) {
+  std::vector<FileStamp> stamps;
+  auto const add = [&](std::filesystem::path const& path) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) return false;
+    stamps.push_back(FileStamp::of(status));
+    return true;
+  };
+  if (!add(checkpoint.folder / Manifest::file_name)) return std::nullopt;
+  for (FileEntry const& entry : checkpoint.manifest.files) {
+    if (!add(checkpoint.folder / entry.name)) return std::nullopt;
+  }
+  return stamps;
+}
+
+FRUGAL_INLINE void Deleter::remove(std::filesystem::path const& checkpoints,
+                                   std::vector<std::filesystem::path> moved, Removal& out) {
+  if (!moved.empty()) {
+    try {
+      sync_folder(checkpoints);
+    } catch (StoreError const& error) {
+      // The old names may come back after a crash, and would name half-empty folders.
+      for (auto const& path : moved) leave(path, error.fault().why, out);
+      moved.clear();
+    }
+  }
+  for (auto& path : std::exchange(unfinished_, {})) moved.push_back(std::move(path));
+  for (auto& path : moved) {
+    try {
+      remove_tree(path);
+    } catch (StoreError const& error) {
+      leave(path, error.fault().why, out);
+      unfinished_.push_back(std::move(path));
+    }
+  }
+}
+
+FRUGAL_INLINE void Deleter::leave(std::filesystem::path const& path, std::string const& why,
+                                  Removal& out) {
+  out.left.push_back({path, why});
+  if (told_.insert(path).second) left_.push_back({path, why});
+}
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

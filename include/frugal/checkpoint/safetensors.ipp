@@ -3,7 +3,7 @@
 
 #include <frugal/checkpoint/safetensors.hpp>
 
-#include <frugal/checkpoint/safetensors_layout.hpp>
+#include <frugal/checkpoint/safetensors_header.hpp>
 #include <frugal/inline.hpp>
 
 #include <cstring>

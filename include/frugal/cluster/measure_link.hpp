@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/link_speed.hpp>
+#include <frugal/base/gradient_exchange.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/error.hpp>
 

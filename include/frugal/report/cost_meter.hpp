@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <frugal/base/number_text.hpp>
-#include <frugal/base/periodic_thread.hpp>
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/outcome.hpp>

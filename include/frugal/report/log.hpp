@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <frugal/base/io_error.hpp>
-#include <frugal/base/json_line.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <frugal/base/gradient_exchange.hpp>
-#include <frugal/base/link_speed.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/low_rank.hpp>
 #include <frugal/core/libtorch/modes.hpp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/base/number_texts.hpp>
+#include <frugal/base/number_text.hpp>
 
 namespace frugal {
 

@@ -13,13 +13,30 @@
 
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/search/journal/journal.hpp>
-#include <frugal/search/run_traces.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/task.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal::detail {
+
+/// The marks that a process has left in its run folder, which a kill does not take away.
+struct RunTraces {
+  double newest = 0;       ///< when a file of it was last written, in seconds since 1970; 0: never
+  std::uint64_t step = 0;  ///< of the newest checkpoint
+};
+
+/// When a file was last written, in seconds since 1970 by the clock of its file system; 0 if it is not there. Workers on
+/// several machines have one such clock, and each a clock of its own that may go wrong by minutes.
+double written_at(std::filesystem::path const& file);
+
+/// Files that other processes remove meanwhile are passed over; so are those of the lock `claim`, which whoever
+/// looks holds.
+RunTraces traces_in(std::filesystem::path const& folder);
+
+/// Removes the checkpoints of a trial that is over and has no weights to keep: hundreds of them would fill the
+/// disk.
+void remove_checkpoints(std::filesystem::path const& folder);
 
 /// The rules of the engine, next to the schedule.
 struct EngineRules {

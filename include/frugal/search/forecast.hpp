@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <frugal/search/schedule/schedule.hpp>
@@ -56,6 +57,15 @@ SearchForecast forecast(SearchSchedule const& schedule, std::optional<std::uint6
                         std::size_t objectives, Finalists const& finalists, std::size_t draws = 16);
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// The text of explain(). `measured`: an objective or the budget is in time or money.
+std::string forecast_text(SearchForecast const& all, SearchSchedule const& schedule, RungUnit unit,
+                          std::string const& sampler, bool learns, bool measured,
+                          Finalists const& finalists);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/search/forecast.ipp>

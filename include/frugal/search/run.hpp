@@ -36,7 +36,6 @@
 #include <frugal/search/engine.hpp>
 #include <frugal/search/entrant.hpp>
 #include <frugal/search/forecast.hpp>
-#include <frugal/search/forecast_text.hpp>
 #include <frugal/search/horizon.hpp>
 #include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>

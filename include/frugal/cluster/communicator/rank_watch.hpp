@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/periodic_thread.hpp>
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/rank_place.hpp>

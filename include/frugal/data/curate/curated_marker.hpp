@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/json_fields.hpp>
-#include <frugal/base/json_line.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <frugal/data/curate/curation_file.hpp>
 
-#include <frugal/base/json_line.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/file.hpp>
-#include <frugal/base/file_stamp.hpp>
+#include <frugal/base/file_id.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
 

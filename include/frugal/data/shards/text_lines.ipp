@@ -3,7 +3,7 @@
 
 #include <frugal/data/shards/text_lines.hpp>
 
-#include <frugal/base/file_stamp.hpp>
+#include <frugal/base/file_id.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
 #include <frugal/data/file_identity.hpp>

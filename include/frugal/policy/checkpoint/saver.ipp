@@ -3,7 +3,7 @@
 
 #include <frugal/policy/checkpoint/saver.hpp>
 
-#include <frugal/checkpoint/removal.hpp>
+#include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/state_writer.hpp>

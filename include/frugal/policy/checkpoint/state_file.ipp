@@ -4,7 +4,7 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/base/json_text.hpp>
+#include <frugal/base/json_writer.hpp>
 #include <frugal/core/state/archive_path.hpp>
 #include <frugal/inline.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <frugal/report/compare/table.hpp>
 
-#include <frugal/base/columns.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/periodic_thread.hpp>
+#include <frugal/base/signal_free_thread.hpp>
 #include <frugal/report/energy/nvml.hpp>
 #include <frugal/report/energy/rapl.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/columns.hpp>
+#include <frugal/base/text_width.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 #include <frugal/report/plan/money.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/base/gradient_exchange.hpp>
-#include <frugal/base/link_speed.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/prices.hpp>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_texts.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/report/progress/display.hpp>
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.

@@ -3,7 +3,7 @@
 
 #include <frugal/report/progress/bar.hpp>
 
-#include <frugal/base/bytes.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/progress/gauge_texts.hpp>

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <frugal/base/terminal.hpp>
-#include <frugal/base/write_text.hpp>
 
 namespace frugal::watch {
 

@@ -4,7 +4,6 @@
 #include <frugal/report/progress/gauge_texts.hpp>
 
 #include <frugal/base/number_text.hpp>
-#include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 

@@ -11,7 +11,6 @@
 
 #include <frugal/error.hpp>
 #include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/cost.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal {

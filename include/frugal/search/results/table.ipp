@@ -3,8 +3,8 @@
 
 #include <frugal/search/results/table.hpp>
 
-#include <frugal/base/columns.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/results/over_seeds.hpp>
 #include <frugal/search/results/spending.hpp>

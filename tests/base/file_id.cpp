@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <frugal/base/file_stamp.hpp>
+#include <frugal/base/file_id.hpp>
 
 #include "support/files.hpp"
 

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/base/permissions.hpp>
+#include <frugal/base/io_error.hpp>
 
 #include <unistd.h>
 

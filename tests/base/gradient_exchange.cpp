@@ -2,9 +2,9 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/base/link_speed.hpp>
+#include <frugal/base/gradient_exchange.hpp>
 
-namespace frugal_test::base_link_speed {
+namespace frugal_test::base_gradient_exchange {
 
 TEST_CASE(
     "1448 bytes of payload in a frame of 1514 leave 95.6 % of a link, of which a byte takes eight "
@@ -14,4 +14,4 @@ TEST_CASE(
   CHECK(link.latency == 0.5);
 }
 
-}  // namespace frugal_test::base_link_speed
+}  // namespace frugal_test::base_gradient_exchange
