@@ -103,14 +103,14 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 915,
-    "lines of .hpp and .ipp": 134000,
-    f"headers of fewer than {FRAGMENT} lines": 162,
+    "headers": 896,
+    "lines of .hpp and .ipp": 134050,
+    f"headers of fewer than {FRAGMENT} lines": 142,
     "lines of the longest file": 586,
     "headers that name Context": 31,
-    "lines that frugal.hpp closes over": 35300,
-    "lines that core/run/phases.hpp closes over": 1549,
-    "lines that the median policy closes over": 7250,
+    "lines that frugal.hpp closes over": 35700,
+    "lines that core/run/phases.hpp closes over": 1570,
+    "lines that the median policy closes over": 4830,
     "policies that close over more than 2000 lines": 52,
     "files of the loop": 16,
     "lines of the loop that divide, share or rank": 72,
