@@ -53,6 +53,9 @@ class LearningRate {
   }
 
  private:
+  [[noreturn]] static void refuse(double value, Counters const& at, std::string why,
+                                  std::string fix);
+
   double factor_ = 1.0;
   double scale_ = 1.0;
   std::vector<GroupRate> groups_{};

@@ -9,23 +9,6 @@
 
 #include <limits>
 
-namespace frugal::detail {
-
-inline bool is_factor(double value) {
-  return value >= 0 && value <= std::numeric_limits<double>::max();
-}
-
-[[noreturn]] inline void refuse_factor(double value, Counters const& at, std::string why,
-                                       std::string fix) {
-  throw SettingsError(
-      {.what = "the learning rate would be multiplied by " + general(value, 6),
-       .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),
-       .why = std::move(why),
-       .fix = std::move(fix)});
-}
-
-}  // namespace frugal::detail
-
 namespace frugal {
 
 FRUGAL_INLINE std::vector<std::pair<std::string, double>> LearningRate::each() const {
@@ -36,22 +19,29 @@ FRUGAL_INLINE std::vector<std::pair<std::string, double>> LearningRate::each() c
 }
 
 FRUGAL_INLINE void LearningRate::set_factor(double value, Counters const& at) {
-  if (!detail::is_factor(value)) [[unlikely]] {
-    detail::refuse_factor(value, at,
-                          "the factor of a Schedule, or of a policy that sets one, must be "
-                          "finite and 0 or more",
-                          "Check the curves of the Schedule and their members.");
+  if (!(value >= 0 && value <= std::numeric_limits<double>::max())) [[unlikely]] {
+    refuse(value, at,
+           "the factor of a Schedule, or of a policy that sets one, must be finite and 0 or more",
+           "Check the curves of the Schedule and their members.");
   }
   factor_ = value;
 }
 
 FRUGAL_INLINE void LearningRate::set_scale(double value, Counters const& at) {
-  if (!detail::is_factor(value)) [[unlikely]] {
-    detail::refuse_factor(value, at, "a scale must be finite and 0 or more",
-                          "Check what the policy that calls set_learning_rate_scale computes it "
-                          "from.");
+  if (!(value >= 0 && value <= std::numeric_limits<double>::max())) [[unlikely]] {
+    refuse(value, at, "a scale must be finite and 0 or more",
+           "Check what the policy that calls set_learning_rate_scale computes it from.");
   }
   scale_ = value;
+}
+
+FRUGAL_INLINE void LearningRate::refuse(double value, Counters const& at, std::string why,
+                                        std::string fix) {
+  throw SettingsError(
+      {.what = "the learning rate would be multiplied by " + detail::general(value, 6),
+       .where = "epoch " + std::to_string(at.epoch) + ", before step " + std::to_string(at.step),
+       .why = std::move(why),
+       .fix = std::move(fix)});
 }
 
 }  // namespace frugal
