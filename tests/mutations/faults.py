@@ -425,10 +425,10 @@ FAULTS = (
     Fault(
         name="metrics-of-another-average",
         breaks="A checkpoint has the metrics of an average that has changed since.",
-        file="include/frugal/core/run/run_state.ipp",
-        old=("judged.micro_batch == counters.micro_batch &&\n"
-             "         judged.averaged == averaged;"),
-        new="judged.micro_batch == counters.micro_batch;",
+        file="include/frugal/core/run/observed.ipp",
+        old=("judged_.micro_batch == now.micro_batch &&\n"
+             "         judged_.averaged == averaged_;"),
+        new="judged_.micro_batch == now.micro_batch;",
         check=test("^policy: average$"),
     ),
     Fault(
@@ -526,8 +526,8 @@ FAULTS = (
         name="trained-weights-for-validated",
         breaks="The weights of a checkpoint are the trained ones, although the averages were validated.",
         file="include/frugal/policy/average.hpp",
-        old="run_->averaged = validate_ ? taken : 0;",
-        new="run_->averaged = 0 * taken;",
+        old="run_->observed.set_averaged(validate_ ? taken : 0);",
+        new="run_->observed.set_averaged(0 * taken);",
         check=test("^policy: average$"),
     ),
     Fault(
@@ -1042,7 +1042,7 @@ FAULTS = (
         name="end-of-a-stopped-round-not-saved",
         breaks="The checkpoint at the end of a stopped run lacks its last outer step.",
         file="include/frugal/cluster/local_steps/state.hpp",
-        old="phase.run_state().weights_have_changed();",
+        old="phase.run_state().observed.weights_have_changed();",
         new="static_cast<void>(phase.run_state());",
         check=test("^cluster: local_steps$"),
     ),
@@ -1106,7 +1106,7 @@ FAULTS = (
         name="resumes-all-stages",
         breaks="A process of a pipeline does not resume, because a checkpoint has what belongs to others.",
         file="include/frugal/policy/checkpoint/resume.ipp",
-        old="  forget_elsewhere(memory, run.places);\n",
+        old="  forget_elsewhere(memory, run.together.places);\n",
         new="",
         check=test("^cluster: pipeline_checkpoint$"),
     ),
@@ -1354,7 +1354,7 @@ FAULTS = (
         name="the-stop-of-one-process",
         breaks="A stop that the first process withdraws at a resume ends the others.",
         file="include/frugal/core/loop/fit.hpp",
-        old="run_.status.stopped_by = run_.from_first(run_.status.stopped_by);",
+        old="run_.control.agree_on_stop(run_.from_first(run_.control.stopped_by()));",
         new="",
         check=test("^cluster: replicate_exact$"),
     ),
