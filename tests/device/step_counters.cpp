@@ -2,7 +2,7 @@
 // Step counters on a device: how often the host reads them.
 #include <doctest/doctest.h>
 
-#include <frugal/policy/optimize/step_counters.hpp>
+#include <frugal/policy/optimize/fused_bucket.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/running.hpp"

@@ -4,7 +4,6 @@
 // refused must be refused with a typed error.
 #include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
-#include <frugal/data/avro/input.hpp>
 #include <frugal/data/avro/schema.hpp>
 #include <frugal/error.hpp>
 

@@ -6,11 +6,9 @@
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/page.hpp>
-#include <frugal/report/html/profile_windows.hpp>
 #include <frugal/report/html/run_folder.hpp>
 #include <frugal/report/html/run_log.hpp>
 #include <frugal/report/html/run_page.hpp>
-#include <frugal/report/html/run_sections.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -130,10 +130,10 @@ FAULTS = (
     Fault(
         name="stage-ignored",
         breaks="Checkpoint comes where the alphabet has it, and saves before others have done their part.",
-        file="include/frugal/core/compose/order.hpp",
+        file="include/frugal/core/compose/legality.hpp",
         old="    return stages[one] != stages[other] ? stages[one] < stages[other]\n",
         new="    return stages[one] == Stage::leave ? stages[one] < stages[other]\n",
-        check=test("^torch-free: core/compose/order$"),
+        check=test("^torch-free: core/compose/legality$"),
     ),
     Fault(
         name="need-not-asked",
@@ -320,10 +320,10 @@ FAULTS = (
     Fault(
         name="decay-not-decoupled",
         breaks="AdamW adds its weight decay to the gradient, as Adam does.",
-        file="include/frugal/policy/optimize/adam.hpp",
+        file="include/frugal/policy/optimize/fused.hpp",
         old="      at::_fused_adamw_(std::forward<decltype(arguments)>(arguments)...);\n",
         new="      at::_fused_adam_(std::forward<decltype(arguments)>(arguments)...);\n",
-        check=test("^policy: optimize/adam$"),
+        check=test("^policy: optimize/fused$"),
     ),
     Fault(
         name="clip-that-amplifies",
@@ -442,7 +442,7 @@ FAULTS = (
     Fault(
         name="other-dropout-in-backward",
         breaks="A recomputed function draws other random numbers than in its forward pass.",
-        file="include/frugal/core/libtorch/recompute/surroundings.ipp",
+        file="include/frugal/core/libtorch/recompute/frame.ipp",
         old="    set_state_of_generator(generator, each.state);\n",
         new="",
         check=test("^policy: recompute$"),
@@ -450,7 +450,7 @@ FAULTS = (
     Fault(
         name="graph-of-another-type",
         breaks="Batches of the captured shape and another element type are replayed, and rounded.",
-        file="include/frugal/policy/cuda_graph/shapes.hpp",
+        file="include/frugal/policy/cuda_graph/captured_step.hpp",
         old="      numbers_.push_back(static_cast<std::int64_t>(tensor.scalar_type()));\n",
         new="",
         check=test("^policy: cuda_graph$"),
@@ -520,7 +520,7 @@ FAULTS = (
         file="include/frugal/core/loop/fit_operations.hpp",
         old="    if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);\n",
         new="",
-        check=test("^policy: checkpoint/changed_data$"),
+        check=test("^policy: checkpoint/former_validation$"),
     ),
     Fault(
         name="trained-weights-for-validated",
@@ -758,7 +758,7 @@ FAULTS = (
     Fault(
         name="heads-cut-as-neighbours",
         breaks="Of a group of heads single rows are removed, every so many.",
-        file="include/frugal/model/structured/cut.ipp",
+        file="include/frugal/model/structured/groups.ipp",
         old='at::div(place, after, "floor").remainder(keep.size(0))',
         new="place.remainder(keep.size(0))",
         check=test("^model: structured$"),
@@ -953,7 +953,7 @@ FAULTS = (
     Fault(
         name="fields-stay-behind",
         breaks="A padded batch moves to a device, and is split, without its fields.",
-        file="include/frugal/data/padded.hpp",
+        file="include/frugal/data/pad.hpp",
         old="f(data, target, mask, fields); }",
         new="f(data, target, mask); }",
         check=test("^data: pad$"),
@@ -1081,7 +1081,7 @@ FAULTS = (
     Fault(
         name="values-of-the-first-stage",
         breaks="A checkpoint of a pipeline lacks the numbers of the layers of other processes.",
-        file="include/frugal/policy/checkpoint/divided_state.ipp",
+        file="include/frugal/policy/checkpoint/snapshot.ipp",
         old="      run.values.insert_or_assign(path, value);\n",
         new="",
         check=test("^cluster: pipeline_checkpoint$"),
@@ -1089,10 +1089,10 @@ FAULTS = (
     Fault(
         name="state-of-another-stage",
         breaks="A State that differs between the stages of a pipeline is saved as the first one has it.",
-        file="include/frugal/policy/checkpoint/divided_state.ipp",
+        file="include/frugal/policy/checkpoint/snapshot.ipp",
         old="if (theirs != reports[rank].common.end() && theirs->second == hash) continue;",
         new="if (theirs != reports[rank].common.end()) continue;",
-        check=test("^policy: checkpoint/divided_state$"),
+        check=test("^policy: checkpoint/snapshot$"),
     ),
     Fault(
         name="first-name-in-a-path",

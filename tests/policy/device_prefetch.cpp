@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/device_prefetch.hpp>
-#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/fused.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/running.hpp"

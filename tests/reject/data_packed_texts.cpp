@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Packed packs a set of documents that is read by index, `get(index)`, and gives a span, a vector or a tensor of token ids. Tokenise the texts first
-#include <frugal/data/text/documents.hpp>
 #include <frugal/data/text/packed.hpp>
+#include <frugal/data/text/tokenise.hpp>
 
 #include <cstdint>
 #include <string>

@@ -31,7 +31,6 @@ MAY_INCLUDE = {
     "model": POLICY | {"policy"},
     "cluster": POLICY | {"policy", "model"},
     "report": POLICY | {"policy", "model", "report/*"},
-    "report/audit": {"base", "core/run"},
     "report/budget": {"base", "core/run", "policy", "report/notify"},
     "report/compare": {"base", "core/compose", "core/libtorch", "core/run", "policy"},
     "report/cost_meter": {"base", "checkpoint", "report/energy", "report/plan"},

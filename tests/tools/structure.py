@@ -103,14 +103,14 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 896,
-    "lines of .hpp and .ipp": 134050,
-    f"headers of fewer than {FRAGMENT} lines": 142,
+    "headers": 821,
+    "lines of .hpp and .ipp": 132700,
+    f"headers of fewer than {FRAGMENT} lines": 114,
     "lines of the longest file": 586,
     "headers that name Context": 31,
-    "lines that frugal.hpp closes over": 35700,
-    "lines that core/run/phases.hpp closes over": 1570,
-    "lines that the median policy closes over": 4830,
+    "lines that frugal.hpp closes over": 35550,
+    "lines that core/run/phases.hpp closes over": 1575,
+    "lines that the median policy closes over": 4850,
     "policies that close over more than 2000 lines": 52,
     "files of the loop": 16,
     "lines of the loop that divide, share or rank": 72,

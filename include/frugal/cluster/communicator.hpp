@@ -18,11 +18,9 @@
 #include <vector>
 
 #include <frugal/cluster/communicator/backends.hpp>
-#include <frugal/cluster/communicator/begun_exchanges.hpp>
 #include <frugal/cluster/communicator/blocked_look.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>
-#include <frugal/cluster/communicator/first_word.hpp>
 #include <frugal/cluster/communicator/guarded_store.hpp>
 #include <frugal/cluster/communicator/meeting.hpp>
 #include <frugal/cluster/communicator/no_pipe_signal.hpp>

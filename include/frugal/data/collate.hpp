@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <array>
@@ -21,8 +22,31 @@
 #include <frugal/core/source/fields.hpp>
 #include <frugal/data/fields_batch.hpp>
 #include <frugal/data/page_locked_batches.hpp>
-#include <frugal/data/sample_names.hpp>
 #include <frugal/error.hpp>
+
+namespace frugal::detail {
+
+/// What errors call the samples of a batch: by their number in the set, where it is known.
+class SampleNames {
+ public:
+  SampleNames() = default;
+  explicit SampleNames(std::span<std::size_t const> indices) : indices_(indices) {}
+
+  std::string operator()(std::size_t i) const {
+    if (i < indices_.size()) return "sample " + std::to_string(indices_[i]);
+    return "sample " + std::to_string(i) + " of the batch";
+  }
+
+ private:
+  std::span<std::size_t const> indices_{};
+};
+
+/// Requires one type and one shape of tensors that are combined into one; if they are padded, one
+/// shape from the second dimension on. `part` names the part of a sample.
+void require_alike(std::vector<at::Tensor> const& all, SampleNames const& name,
+                   std::string const& part, bool padded);
+
+}  // namespace frugal::detail
 
 // A collate function makes a batch of samples: `batch(std::vector<Sample>)`, or
 // `batch(std::vector<Sample>, std::span<std::size_t const> indices)` with their numbers in the set.
@@ -160,3 +184,7 @@ struct Stack {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/collate.ipp>
+#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -20,12 +21,33 @@
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/model/first_gradients.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/options.hpp>
 #include <frugal/policy/kinds.hpp>
+
+namespace frugal::detail {
+
+/// Refuses trained parameters that the first window's backward pass has not reached: a layer that
+/// the module's forward never calls, because it has another one in its place, would train nothing
+/// and be saved as trained.
+class FirstGradients {
+ public:
+  void check(Parameters const& parameters, char const* policy) {
+    if (checked_) [[likely]]
+      return;
+    checked_ = true;
+    require(parameters, policy);
+  }
+
+ private:
+  static void require(Parameters const& parameters, char const* policy);
+
+  bool checked_ = false;
+};
+
+}  // namespace frugal::detail
 
 namespace frugal {
 
@@ -184,6 +206,13 @@ void adapt(Module& module, Policy const& policy, std::uint64_t seed) {
 }
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// PiSSA: the adapter begins as the weight's largest singular values. See LoraAdapter::begin_as().
+void begin_with_singular_values(LoraAdapter& adapter, at::Tensor const& weight);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/model/lora.ipp>

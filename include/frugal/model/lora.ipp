@@ -8,15 +8,35 @@
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/finite_weight.hpp>
-#include <frugal/model/lora/initial.hpp>
 #include <frugal/model/lora/nf4.hpp>
 
+#include <ATen/ATen.h>
+
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE void FirstGradients::require(Parameters const& parameters, char const* policy) {
+  std::string names;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    at::Tensor const& each = parameters.tensors[i];
+    if (!each.requires_grad() || each.grad().defined()) continue;
+    if (++count <= 3) names += (names.empty() ? "'" : ", '") + parameters.names[i] + "'";
+  }
+  if (count == 0) return;
+  if (count > 3) names += " and " + std::to_string(count - 3) + " more";
+  throw ModuleError(
+      {.what = "trained parameters get no gradient: " + names,
+       .where = std::string(policy) + ", first step",
+       .why = "the module's forward does not use them, or uses the weight of their layer in a way "
+              "that cannot be intercepted",
+       .fix = "Leave them out of the patterns, or freeze them. A layer must be called by its own "
+              "forward, or by torch::linear, conv2d or embedding on its weight."});
+}
 
 FRUGAL_INLINE void refuse_adapter(std::string what, std::string where, std::string why,
                                   std::string fix) {
@@ -233,3 +253,16 @@ FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& s
 }
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void begin_with_singular_values(LoraAdapter& adapter, at::Tensor const& weight) {
+  at::NoGradGuard const no_gradients;
+  at::Tensor const whole = weight.detach().to(at::promote_types(weight.scalar_type(), at::kFloat));
+  auto const [left, values, right] = at::linalg_svd(whole, /*full_matrices=*/false);
+  auto const rank = adapter.settings().rank;
+  at::Tensor const root = (values.slice(0, 0, rank) / adapter.scale()).sqrt();
+  adapter.begin_as(root.unsqueeze(1) * right.slice(0, 0, rank), left.slice(1, 0, rank) * root);
+}
+
+}  // namespace frugal::detail

@@ -4,7 +4,7 @@
 #include <frugal/model/quantise.hpp>
 
 #include <frugal/inline.hpp>
-#include <frugal/model/dropped_weight.hpp>
+#include <frugal/model/finite_weight.hpp>
 
 #include <unordered_set>
 

@@ -21,7 +21,6 @@
 #include <frugal/core/run/counters.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/prune/rules.hpp>
-#include <frugal/model/structured/cut.hpp>
 #include <frugal/model/structured/groups.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/checkpoint/options.hpp>

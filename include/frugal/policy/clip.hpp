@@ -2,6 +2,5 @@
 #pragma once
 
 #include <frugal/policy/clip/adaptive.hpp>
-#include <frugal/policy/clip/none.hpp>
 #include <frugal/policy/clip/norm.hpp>
 #include <frugal/policy/clip/value.hpp>

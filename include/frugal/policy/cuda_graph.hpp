@@ -25,7 +25,6 @@
 #include <frugal/policy/cuda_graph/captured_step.hpp>
 #include <frugal/policy/cuda_graph/eager.hpp>  // IWYU pragma: keep
 #include <frugal/policy/cuda_graph/executor.hpp>
-#include <frugal/policy/cuda_graph/shapes.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 

@@ -3,7 +3,8 @@
 
 #include <frugal/report/explain_plan.hpp>
 
-#include <frugal/base/number_text.hpp>
+#include <frugal/base/bytes.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>
 

@@ -21,7 +21,6 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/report/log/file.hpp>
-#include <frugal/report/log/waiting_lines.hpp>
 #include <frugal/report/sink/collector.hpp>
 #include <frugal/report/sink/record.hpp>
 

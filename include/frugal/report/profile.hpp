@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,16 +19,71 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/run/durations.hpp>
+#include <frugal/core/run/event.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
-#include <frugal/report/profile/options.hpp>
-#include <frugal/report/profile/texts.hpp>
+#include <frugal/report/profile/window_profile.hpp>
 #include <frugal/report/profile/windows.hpp>
 
+/// What Profile says: to explain, to the log, and as recommendations.
+namespace frugal::detail {
+
+std::string finding_of(WindowProfile const& window);
+
+Event event_of(WindowProfile const& window);
+
+std::string verdict_of(WindowProfile const& window);
+
+std::string no_window_text(std::uint64_t step, std::uint64_t warm_up);
+
+}  // namespace frugal::detail
+
 namespace frugal {
+
+/// An option of Profile: its ranges are NVTX ranges too, for Nsight.
+struct Nvtx {};
+
+namespace detail::option {
+
+/// How long a window of Profile is: Seconds<3>, Steps<20>.
+struct window_length {
+  template <class O>
+  static constexpr bool has = is_wall_time<O> || is_step_count<O>;
+};
+struct nvtx {
+  template <class O>
+  static constexpr bool has = std::same_as<O, Nvtx>;
+};
+
+}  // namespace detail::option
+
+namespace detail {
+
+template <class Length>
+constexpr std::chrono::duration<double> window_seconds() {
+  if constexpr (is_wall_time<Length>) {
+    return std::chrono::duration<double>(Length::seconds);
+  } else {
+    return std::chrono::duration<double>(std::numeric_limits<double>::infinity());
+  }
+}
+
+/// Steps<N> is exact; a window of some seconds ends earlier if its trace would become too large to
+/// open.
+template <class Length>
+constexpr std::uint64_t window_steps() {
+  if constexpr (is_step_count<Length>) {
+    return Length::count;
+  } else {
+    return 100;
+  }
+}
+
+}  // namespace detail
 
 /// Profiles a few seconds of each epoch with Kineto, and says where the time goes and what to do.
 ///
@@ -268,3 +324,7 @@ class Profile<Options...>::State {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile.ipp>
+#endif

@@ -4,7 +4,7 @@
 #include <frugal/report/progress.hpp>
 
 #include <frugal/base/memory.hpp>
-#include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/base/terminal.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>

@@ -12,7 +12,6 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/report/sink/exposition.hpp>
-#include <frugal/report/sink/prometheus_labels.hpp>
 #include <frugal/report/sink/state.hpp>
 
 namespace frugal {

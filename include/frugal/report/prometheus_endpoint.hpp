@@ -26,7 +26,6 @@
 #include <frugal/report/sink/clock.hpp>
 #include <frugal/report/sink/exposition.hpp>
 #include <frugal/report/sink/listening_socket.hpp>
-#include <frugal/report/sink/prometheus_labels.hpp>
 #include <frugal/report/sink/state.hpp>
 
 // Needs prometheus-cpp: FRUGAL_PROMETHEUS=ON, and the target frugal::prometheus.

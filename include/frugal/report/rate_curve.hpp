@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 
 namespace frugal {
 

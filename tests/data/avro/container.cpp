@@ -4,7 +4,6 @@
 #include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/encoder.hpp>
-#include <frugal/data/avro/input.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // torch-free, optimised
 #include <doctest/doctest.h>
 
-#include <frugal/data/curate/bands.hpp>
+#include <frugal/data/curate/deduplicate_settings.hpp>
 #include <frugal/data/curate/minhash.hpp>
 #include <frugal/data/curate/shingles.hpp>
 

@@ -14,8 +14,8 @@
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>
 #include <frugal/data/tensor_dataset.hpp>
-#include <frugal/data/text/documents.hpp>
 #include <frugal/data/text/packed.hpp>
+#include <frugal/data/text/tokenise.hpp>
 
 #include <array>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 
 #include <frugal/core/source/batch.hpp>
-#include <frugal/data/text/documents.hpp>
 #include <frugal/data/text/packed.hpp>
+#include <frugal/data/text/tokenise.hpp>
 
 #include <cstdint>
 #include <random>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/policy/auto_batch/memory.hpp>
+#include <frugal/policy/auto_batch.hpp>
 
 #include <torch/nn/modules/linear.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/policy/auto_batch/search.hpp>
+#include <frugal/policy/auto_batch.hpp>
 
 #include <algorithm>
 #include <bit>

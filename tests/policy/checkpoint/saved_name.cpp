@@ -7,7 +7,7 @@
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/cuda_graph.hpp>
-#include <frugal/policy/optimize/adam.hpp>
+#include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/validate.hpp>

@@ -5,8 +5,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/embedding.h>
 
-#include <frugal/policy/optimize/adam.hpp>
-#include <frugal/policy/optimize/sgd.hpp>
+#include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/policy/precision/int8_kernels.hpp>
 #include <frugal/policy/recompute.hpp>

@@ -4,7 +4,7 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/policy/rollback/loss_mean.hpp>
+#include <frugal/policy/rollback.hpp>
 
 namespace frugal_test::policy_rollback_loss_mean {
 

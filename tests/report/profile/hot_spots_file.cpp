@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/json.hpp>
-#include <frugal/report/html/profile_windows.hpp>
+#include <frugal/report/html/run_folder.hpp>
 #include <frugal/report/profile/hot_spots_file.hpp>
 
 #include "support/files.hpp"

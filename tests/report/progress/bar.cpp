@@ -6,6 +6,7 @@
 #include <frugal/report/progress/bar.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace frugal_test::watch_bar {
@@ -125,6 +126,22 @@ TEST_CASE("a line for a file has the step and the figures") {
   CHECK(line_text(complete()) ==
         "epoch 3/20  step 250/1000  12.3k samples/s  3m07s left  loss 0.7131  best accuracy "
         "0.9013  last 0.8953  data wait 3.1%  1.5 GiB  $1.23 of $4.94  idle 35%");
+}
+
+TEST_CASE("small sums of money show their cents, and an unknown price hours") {
+  auto const texts = [](std::vector<std::pair<std::string, double>> const& gauges) {
+    return frugal::watch::detail::gauge_texts(gauges);
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(texts({{"dollars", 0.0123}}) == Texts{"$0.012"});
+  CHECK(texts({{"dollars", 0.0123}, {"hours", 0.5}}) == Texts{"$0.012"});
+  CHECK(texts({{"dollars_projected", 37748}}) == Texts{"$37748.00 projected"});
+  CHECK(texts({{"hours", 0.51}, {"hours_projected", 12}}) == Texts{"0.51 h of 12 h"});
+  CHECK(texts({{"kilowatt_hours", 1.25}, {"kg_co2", 0.4}, {"queue", 7}, {"memory_bytes", 9}}) ==
+        Texts{"1.25 kWh", "0.4 kg CO2", "queue 7"});
+  CHECK(texts({{"kilowatt_hours", 1.25}, {"kilowatt_hours_projected", 30}}) ==
+        Texts{"1.25 kWh of 30 kWh"});
+  CHECK(texts({{"device_memory_bytes", 9}}).empty());  // shown as memory
 }
 
 }  // namespace frugal_test::watch_bar

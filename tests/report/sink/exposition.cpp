@@ -6,6 +6,7 @@
 
 #include "support/locales.hpp"
 
+#include <limits>
 #include <string>
 
 namespace frugal_test::policy_sink_exposition {
@@ -176,6 +177,69 @@ TEST_CASE("no locale changes a number") {
   values.take(record.add("loss", 1234.5));
   CHECK(has(values.text({}), "frugal_steps_total 1234567"));
   CHECK(has(values.text({}), "frugal_loss 1234.5"));
+}
+
+using frugal::PrometheusLabels;
+using frugal::detail::checked_labels;
+using frugal::detail::is_label_name;
+
+TEST_CASE("names of labels are letters, digits and underscores") {
+  CHECK(is_label_name("job"));
+  CHECK(is_label_name("_a1"));
+  for (char const* name : {"", "1a", "a-b", "__a", "event", "le", "quantile", "a b"})
+    CHECK_FALSE(is_label_name(name));
+}
+
+TEST_CASE("the run's folder is a label, unless the user has set that one") {
+  CHECK(checked_labels({}, "runs/a", "here") == PrometheusLabels{{"run", "runs/a"}});
+  CHECK(checked_labels({{"run", "x"}}, "runs/a", "here") == PrometheusLabels{{"run", "x"}});
+  CHECK(checked_labels({{"job", "x"}}, "", "here") == PrometheusLabels{{"job", "x"}});
+}
+
+TEST_CASE("a label that each scrape has is told, since Prometheus renames it") {
+  using frugal::detail::label_advice;
+  CHECK(label_advice({{"model", "x"}, {"run", "y"}}, "Prometheus").empty());
+  CHECK(label_advice({{"job", "x"}}, "Prometheus").starts_with("Prometheus has the label job, "));
+  CHECK(label_advice({{"job", "x"}, {"instance", "y"}}, "Prometheus")
+            .starts_with("Prometheus has the label instance and job, "));
+}
+
+TEST_CASE("a label that promtool complains of is refused, with the reason") {
+  CHECK_THROWS_WITH_AS(static_cast<void>(checked_labels({{"le", "1"}}, "", "Prometheus::labels")),
+                       doctest::Contains("belong to histograms and summaries"),
+                       frugal::SettingsError);
+}
+
+using frugal::detail::prometheus_escaped;
+using frugal::detail::prometheus_name;
+using frugal::detail::prometheus_number;
+
+TEST_CASE("numbers are as Prometheus writes them") {
+  double const infinity = std::numeric_limits<double>::infinity();
+  CHECK(prometheus_number(std::numeric_limits<double>::quiet_NaN()) == "NaN");
+  CHECK(prometheus_number(infinity) == "+Inf");
+  CHECK(prometheus_number(-infinity) == "-Inf");
+  CHECK(prometheus_number(0.1) == "0.1");
+  CHECK(prometheus_number(1e300) == "1e+300");
+}
+
+TEST_CASE("names become snake_case, and keep no suffix of another kind") {
+  CHECK(prometheus_name("accuracy") == "accuracy");
+  CHECK(prometheus_name("validLoss") == "valid_loss");
+  CHECK(prometheus_name("F1") == "f1");
+  CHECK(prometheus_name("test/top-5 acc.") == "test_top_5_acc");
+  CHECK(prometheus_name("a\nb\"c\\") == "a_b_c");
+  CHECK(prometheus_name("\xc3\xa4rger") == "rger");
+  CHECK(prometheus_name("") == "unnamed");
+  CHECK(prometheus_name("::") == "unnamed");
+  CHECK(prometheus_name("error_total") == "error_total_value");
+  CHECK(prometheus_name("hits_count") == "hits_count_value");
+}
+
+TEST_CASE("texts are escaped, and bytes that are not UTF-8 are replaced") {
+  CHECK(prometheus_escaped("a\\b\"c\nd", true) == "a\\\\b\\\"c\\nd");
+  CHECK(prometheus_escaped("a\"b", false) == "a\"b");
+  CHECK(prometheus_escaped("\xff", true) == "\xef\xbf\xbd");
 }
 
 }  // namespace frugal_test::policy_sink_exposition

@@ -25,7 +25,6 @@
 #include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/pipeline/cuts.hpp>
 #include <frugal/cluster/pipeline/layers.hpp>
 #include <frugal/cluster/pipeline/processes.hpp>
 #include <frugal/cluster/pipeline/stage_gradients.hpp>

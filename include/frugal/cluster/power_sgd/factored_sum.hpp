@@ -15,7 +15,6 @@
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/power_sgd.hpp>
-#include <frugal/cluster/power_sgd/low_rank.hpp>
 #include <frugal/cluster/power_sgd/memory.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>

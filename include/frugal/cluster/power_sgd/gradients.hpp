@@ -16,7 +16,6 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/power_sgd.hpp>
 #include <frugal/cluster/power_sgd/factored_sum.hpp>
-#include <frugal/cluster/power_sgd/low_rank.hpp>
 #include <frugal/cluster/power_sgd/memory.hpp>
 #include <frugal/cluster/replicate/ring_gradients.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>

@@ -16,7 +16,6 @@
 #include <frugal/cluster/tensor_parallel/collectives.hpp>
 #include <frugal/cluster/tensor_parallel/dropout.hpp>
 #include <frugal/cluster/tensor_parallel/linear.hpp>
-#include <frugal/cluster/tensor_parallel/shard_of.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

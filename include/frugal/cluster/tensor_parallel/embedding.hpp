@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <frugal/cluster/tensor_parallel/collectives.hpp>
-#include <frugal/cluster/tensor_parallel/shard_of.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 
 namespace frugal {

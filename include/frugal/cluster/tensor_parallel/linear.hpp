@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <frugal/cluster/tensor_parallel/collectives.hpp>
-#include <frugal/cluster/tensor_parallel/shard_of.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/error.hpp>
 

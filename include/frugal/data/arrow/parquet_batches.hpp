@@ -9,7 +9,6 @@
 #include <frugal/data/arrow/column_tensor.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/rows.hpp>
-#include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>

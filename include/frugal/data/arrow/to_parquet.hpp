@@ -4,7 +4,6 @@
 
 #include <frugal/data/arrow/cells.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
-#include <frugal/data/arrow/sink.hpp>
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/text_reading.hpp>

@@ -5,7 +5,6 @@
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/avro/columns.hpp>
 #include <frugal/data/avro/container.hpp>
-#include <frugal/data/avro/input.hpp>
 #include <frugal/data/avro/units.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/shards/damage.hpp>

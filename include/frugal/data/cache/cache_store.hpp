@@ -4,7 +4,6 @@
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/data/cache/cache_folder.hpp>
-#include <frugal/data/cache/cache_index.hpp>
 #include <frugal/data/cache/cache_segment.hpp>
 
 #include <sys/types.h>

@@ -7,17 +7,55 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/image/check_images.hpp>
-#include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/rows_of.hpp>
 #include <frugal/data/sampling/draw.hpp>
 
+// Changes of colour, with a factor for each image of a batch [B, C, H, W] of uint8 or floats. Equal
+// to torchvision.transforms.v2.functional's adjust_brightness and the like, which take one factor.
+// Images of one channel have no saturation and no hue, and stay as they are.
 namespace frugal {
+
+namespace detail {
+
+/// Throws ShapeError unless there are 1 or 3 channels and one factor per image.
+void check_colours(at::Tensor const& images, std::span<double const> factors, char const* caller);
+
+/// [B, 1, 1, 1], of the dtype that the images have as floats.
+at::Tensor per_image(at::Tensor const& images, std::vector<double> const& factors);
+
+/// The luma [B, 1, H, W] as floats; of bytes rounded down.
+at::Tensor grey_of(at::Tensor const& images);
+
+/// images * factor + other * (1 - factor), within the range of the images.
+at::Tensor blended(at::Tensor const& images, at::Tensor const& other,
+                   std::span<double const> factors);
+
+/// Hue, saturation and value [B, H, W] of floats.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> to_hsv(at::Tensor const& images);
+
+/// Floats [B, 3, H, W] of hue, saturation and value.
+at::Tensor from_hsv(at::Tensor const& hue, at::Tensor const& saturation, at::Tensor const& value);
+
+}  // namespace detail
+
+/// The images times a factor: 0 is black, 1 changes nothing.
+at::Tensor adjust_brightness(at::Tensor const& images, std::span<double const> factors);
+
+/// Away from the image's mean grey, or towards it: 0 is grey, 1 changes nothing.
+at::Tensor adjust_contrast(at::Tensor const& images, std::span<double const> factors);
+
+/// Away from each pixel's grey, or towards it: 0 is grey, 1 changes nothing.
+at::Tensor adjust_saturation(at::Tensor const& images, std::span<double const> factors);
+
+/// Turns the circle of colours: 0 changes nothing, -0.5 and 0.5 give the complementary colour.
+at::Tensor adjust_hue(at::Tensor const& images, std::span<double const> factors);
 
 /// Random transform: changes brightness, contrast, saturation and hue, in an order of its own for
 /// each image. The first three have a factor from max(0, 1 - x) to 1 + x, the hue a turn from -x to

@@ -13,7 +13,6 @@
 #include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/data/loading/type_name.hpp>
 #include <frugal/data/loading/waiting.hpp>
-#include <frugal/data/sampling/group_window.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/data/sampling/shared.hpp>

@@ -6,17 +6,162 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <ranges>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/data_identity.hpp>
+#include <frugal/core/source/fields.hpp>
 #include <frugal/core/source/labels.hpp>
 #include <frugal/core/source/sample_set.hpp>
-#include <frugal/data/text/packed_batch.hpp>
+#include <frugal/core/source/shape_text.hpp>
+#include <frugal/data/host_counts.hpp>
 #include <frugal/data/text/packing.hpp>
-#include <frugal/data/text/token_ids.hpp>
 #include <frugal/error.hpp>
+
+namespace frugal {
+
+/// The document of a position that is padding.
+inline constexpr std::int64_t no_document = -1;
+
+/// Sequences that several documents share; made by `StackPacked` from what `Packed` gives.
+///
+/// Lengths and counts stay on the host, so that reading them needs no device sync.
+struct PackedBatch {
+  at::Tensor data{};  ///< [B, T] int64: token ids
+  at::Tensor
+      target{};  ///< [B, T] int64: the next token of the same document; -100 if there is none
+  at::Tensor documents{};  ///< [B, T] int64: 0, 1, ... along a sequence; -1 for padding
+  at::Tensor
+      positions{};       ///< [B, T] int64: from 0 in each document (or part of one); 0 for padding
+  at::Tensor lengths{};  ///< [B] int64 on the host: positions that are not padding
+  at::Tensor counts{};   ///< [B] int64 on the host: targets that are not -100
+
+  /// Targets that are not -100: what a loss weighs.
+  std::int64_t counted() const { return detail::host_sum(counts); }
+  /// Positions that are not padding.
+  std::int64_t tokens() const { return detail::host_sum(lengths); }
+
+  /// The host's tensors are not among them: they do not move.
+  void each_tensor(auto&& f) { f(data, target, documents, positions); }
+};
+
+/// Tokens are positions that are not padding; a part of it has that part of the host's tensors.
+template <>
+struct batch_traits<PackedBatch> {
+  static std::int64_t tokens(PackedBatch const& batch) { return batch.tokens(); }
+  static PackedBatch narrow(PackedBatch const& batch, std::int64_t begin, std::int64_t count) {
+    return detail::narrow_with_counts(batch, begin, count);
+  }
+};
+
+/// The collate function of packed sequences. Throws EmptySourceError for none of them.
+struct StackPacked {
+  PackedBatch operator()(std::vector<PackedBatch> const& sequences,
+                         std::span<std::size_t const> = {}) const {
+    if (sequences.empty()) {
+      throw EmptySourceError({.what = "there are no sequences to stack",
+                              .where = "StackPacked",
+                              .why = "",
+                              .fix = "Give at least one."});
+    }
+    auto const stacked = [&](at::Tensor PackedBatch::* member) {
+      std::vector<at::Tensor> rows;
+      rows.reserve(sequences.size());
+      for (PackedBatch const& sequence : sequences) rows.push_back(sequence.*member);
+      return at::stack(rows);
+    };
+    return {.data = stacked(&PackedBatch::data),
+            .target = stacked(&PackedBatch::target),
+            .documents = stacked(&PackedBatch::documents),
+            .positions = stacked(&PackedBatch::positions),
+            .lengths = stacked(&PackedBatch::lengths),
+            .counts = stacked(&PackedBatch::counts)};
+  }
+};
+
+/// The attention mask of packed sequences: [B, 1, T, T] bool from `documents` [B, T], true where
+/// the position of a row may attend to that of a column: both in one document and, if `causal`, the
+/// column's not after the row's. Block-diagonal; for scaled_dot_product_attention's `attn_mask`.
+/// No row is without a true element: padding attends to padding.
+at::Tensor document_mask(at::Tensor const& documents, bool causal = true);
+
+}  // namespace frugal
+
+// What is a document of token ids: a span or a vector of integers, or a tensor of them.
+namespace frugal::detail {
+
+template <class D>
+concept TokenRange = std::ranges::contiguous_range<D const> && std::ranges::sized_range<D const> &&
+                     std::integral<std::ranges::range_value_t<D const>> &&
+                     sizeof(std::ranges::range_value_t<D const>) >= 2;
+
+template <class D>
+concept TokenIds = TokenRange<D> || IsTensor<D>;
+
+/// A set of documents, read by index.
+template <class Set>
+concept TokenSet =
+    SampleSet<Set> && ReadsByIndex<Set> && TokenIds<std::remove_cvref_t<sample_of<Set>>>;
+
+/// Tokens of a document. Throws ShapeError for a tensor of another shape than [length].
+template <TokenIds D>
+std::uint64_t token_count(D const& document) {
+  if constexpr (TokenRange<D>) {
+    return static_cast<std::uint64_t>(std::ranges::size(document));
+  } else {
+    if (document.dim() != 1) {
+      throw ShapeError({.what = "a document is no row of token ids",
+                        .where = "Packed",
+                        .why = "it is " + shape_text(document),
+                        .fix = "Give tensors of shape [length]."});
+    }
+    return static_cast<std::uint64_t>(document.size(0));
+  }
+}
+
+/// Reads a document's tokens one at a time, without an operator for each.
+template <TokenIds D>
+class TokenReader {
+ public:
+  explicit TokenReader(D const& document) : document_(document) {}
+  std::int64_t operator()(std::uint64_t at) const {
+    return static_cast<std::int64_t>(std::ranges::data(document_)[at]);
+  }
+
+ private:
+  D const& document_;
+};
+
+template <TokenIds D>
+  requires IsTensor<D>
+class TokenReader<D> {
+ public:
+  /// Throws DtypeError for a tensor that does not hold integers.
+  explicit TokenReader(D const& document) {
+    if (!at::isIntegralType(document.scalar_type(), /*includeBool=*/false)) {
+      throw DtypeError({.what = "a document does not hold token ids",
+                        .where = "Packed",
+                        .why = "it is " + shape_text(document),
+                        .fix = "Give integers, as in document.to(torch::kLong)."});
+    }
+    longs_ = document.to(at::kCPU, at::kLong).contiguous();
+    data_ = static_cast<std::int64_t const*>(longs_.const_data_ptr());
+  }
+  std::int64_t operator()(std::uint64_t at) const { return data_[at]; }
+
+ private:
+  at::Tensor longs_;
+  std::int64_t const* data_ = nullptr;
+};
+
+}  // namespace frugal::detail
 
 namespace frugal {
 
@@ -167,3 +312,7 @@ class Packed {
 };
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/text/packed.ipp>
+#endif

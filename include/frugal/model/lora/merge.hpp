@@ -18,7 +18,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/dropped_weight.hpp>
+#include <frugal/model/finite_weight.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>

@@ -5,7 +5,6 @@
 
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/dropped_weight.hpp>
 #include <frugal/model/finite_weight.hpp>
 
 #include <cmath>

@@ -5,14 +5,66 @@
 #include <ATen/Version.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include <frugal/model/structured/cut.hpp>
 #include <frugal/model/structured/trace.hpp>
 #include <frugal/model/where.hpp>
+
+namespace frugal::detail {
+
+/// A dimension of a tensor that a group cuts: `before` x `size` x `after` elements, of which the
+/// middle number is the group's.
+struct CutPlace {
+  std::string name;
+  at::Tensor tensor;
+  std::int64_t dim = 0;
+  std::int64_t after = 1;
+  bool makes = false;  ///< a weight's rows
+  bool takes = false;  ///< a weight's columns
+  bool scale = false;  ///< the weight of a BatchNorm
+
+  /// Sums of what belongs to each of the group's positions.
+  at::Tensor summed(at::Tensor const& values, std::int64_t size) const;
+  /// The dimension's indices of the group's positions where `keep` is true.
+  at::Tensor indices(at::Tensor const& keep) const;
+};
+
+/// Positions that are cut together, wherever they occur.
+struct CutGroup {
+  std::int64_t size = 0;
+  std::string why{};  ///< why it cannot be cut; empty if it can
+  std::vector<CutPlace> places{};
+
+  std::string name() const;
+};
+
+/// The numbers that layers print and compute with, after their tensors have changed.
+void sync_options(torch::nn::Module& module);
+
+/// Tensors as they were, for a cut that fails. Tensors keep their identity.
+class KeptTensors {
+ public:
+  void keep(at::Tensor const& tensor);
+  void put_back();
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
+};
+
+/// Zeros the columns of what is removed, in new memory.
+void mask_group(CutGroup const& group, at::Tensor const& keep, KeptTensors& kept);
+
+void cut_group(CutGroup const& group, at::Tensor const& keep, KeptTensors& kept);
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

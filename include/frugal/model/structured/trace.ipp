@@ -5,7 +5,6 @@
 
 #include <frugal/inline.hpp>
 #include <frugal/model/structured/layer_rules.hpp>
-#include <frugal/model/structured/shape_rules.hpp>
 
 #include <cstddef>
 #include <initializer_list>

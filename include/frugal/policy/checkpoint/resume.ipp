@@ -15,8 +15,6 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/changed_data.hpp>
-#include <frugal/policy/checkpoint/environment.hpp>
 #include <frugal/policy/checkpoint/former_validation.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>

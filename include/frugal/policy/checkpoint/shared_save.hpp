@@ -29,7 +29,7 @@ struct PartReport {
 
   std::vector<Part> parts{};
   /// Of a run whose processes have different layers: values of its layers, and hashes of what all have:
-  /// see divided_state.hpp.
+  /// see snapshot.hpp.
   std::map<std::string, StateDict::Value> values{};
   std::map<std::string, std::uint64_t> common{};
   std::string bad{};    ///< a tensor that is not finite; then nothing is written

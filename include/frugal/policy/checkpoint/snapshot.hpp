@@ -13,6 +13,7 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
+#include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
@@ -110,6 +111,35 @@ class StoredSnapshot {
   std::map<std::string, std::string> averages_;
   bool validated_ = false;  ///< validations measure the averages
 };
+
+// The State of a run whose processes have different layers: each has values of its own layers, which the
+// first process puts together.
+
+/// By scope: a hash of what all processes must have alike, because it belongs to no layer. `scopes`: of
+/// policies.
+std::map<std::string, std::uint64_t> common_hashes(StateDict const& run, TensorPlaces const& places,
+                                                   std::vector<std::string> const& scopes);
+
+/// In a process that is not the first: the values of its own layers go into the report, and hashes of
+/// what all have. `run` keeps the tensors of its layers.
+void report_own_state(StateDict& run, TensorPlaces const& places,
+                      std::vector<std::string> const& scopes, PartReport& report);
+
+/// In the first process: adds the values of the others' layers. Returns the paths of their tensors.
+/// StateError if something differs that belongs to no layer.
+std::vector<std::string> join_states(StateDict& run, TensorPlaces const& places,
+                                     std::vector<std::string> const& scopes,
+                                     std::vector<PartReport> const& reports);
+
+/// Environment outside of a run that change its bits or its data, by name. A checkpoint records
+/// the known ones, and a resume under others reports that.
+using Environment = std::map<std::string, std::uint64_t>;
+
+/// Call it in the training thread: OpenMP has a thread count for each.
+Environment environment_of(RunState const& run);
+
+/// Reports each difference that matters. A source may not know how long an epoch is.
+void compare_environments(RunState& run, Environment const& saved);
 
 }  // namespace frugal::detail
 

@@ -3,21 +3,25 @@
 
 #include <frugal/policy/checkpoint/snapshot.hpp>
 
+#include <frugal/base/hash.hpp>
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/data/tensor_dtype.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/divided_state.hpp>
-#include <frugal/policy/checkpoint/environment.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 
+#include <ATen/Parallel.h>
+
 #include <cstddef>
 #include <exception>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -306,6 +310,102 @@ FRUGAL_INLINE void StoredSnapshot::require_finite() const {
                           .where = "tensor '" + *bad + "', step " + std::to_string(at_.step),
                           .why = "the largest FP16 number is 65504",
                           .fix = "Use WeightsIn<BF16>, which has the range of float."});
+}
+
+FRUGAL_INLINE std::map<std::string, std::uint64_t> common_hashes(
+    StateDict const& run, TensorPlaces const& places, std::vector<std::string> const& scopes) {
+  std::map<std::string, std::uint64_t> hashes;
+  for (std::string const& scope : scopes) {
+    std::string const start = "policies/" + scope + "/";
+    StateFile file;
+    Hash tensors;
+    for (auto each = run.values.lower_bound(start);
+         each != run.values.end() && each->first.starts_with(start); ++each) {
+      if (places.find(each->first) != nullptr) continue;
+      file.values.insert(*each);
+      auto const tensor = run.tensors.find(each->first);
+      if (tensor != run.tensors.end()) {
+        tensors.update(stored_view(each->first, tensor->second).bytes);
+      }
+    }
+    std::string const text = file.text() + hex_of(tensors.digest());
+    hashes.emplace(scope, Hash::of(std::as_bytes(std::span(text))));
+  }
+  return hashes;
+}
+
+FRUGAL_INLINE void report_own_state(StateDict& run, TensorPlaces const& places,
+                                    std::vector<std::string> const& scopes, PartReport& report) {
+  report.common = common_hashes(run, places, scopes);
+  for (auto const& [path, value] : run.values) {
+    if (places.saves(path)) report.values.emplace(path, value);
+  }
+  std::erase_if(run.tensors, [&](auto const& entry) { return !places.saves(entry.first); });
+}
+
+FRUGAL_INLINE std::vector<std::string> join_states(StateDict& run, TensorPlaces const& places,
+                                                   std::vector<std::string> const& scopes,
+                                                   std::vector<PartReport> const& reports) {
+  auto const own = common_hashes(run, places, scopes);
+  std::vector<std::string> tensors;
+  for (std::size_t rank = 1; rank < reports.size(); ++rank) {
+    for (auto const& [scope, hash] : own) {
+      auto const theirs = reports[rank].common.find(scope);
+      if (theirs != reports[rank].common.end() && theirs->second == hash) continue;
+      throw StateError({.what = "the State of " + scope + " differs between the processes",
+                        .where = "rank " + std::to_string(rank),
+                        .why = "they have different layers, and a checkpoint has one value of each "
+                               "path",
+                        .fix = "In its persist(), save what belongs to a parameter under the "
+                               "parameter's name: archive(name, value)."});
+    }
+    for (auto const& [path, value] : reports[rank].values) {
+      run.values.insert_or_assign(path, value);
+      auto const* const text = std::get_if<std::string>(&value);
+      if (text != nullptr && *text == "tensor") tensors.push_back(path);
+    }
+  }
+  return tensors;
+}
+
+FRUGAL_INLINE Environment environment_of(RunState const& run) {
+  Environment all;
+  all["threads"] = static_cast<std::uint64_t>(at::get_num_threads());
+  all["interop_threads"] = static_cast<std::uint64_t>(at::get_num_interop_threads());
+  RunLimits const& horizon = run.progress.horizon();
+  if (horizon.steps_per_epoch) all["steps_per_epoch"] = *horizon.steps_per_epoch;
+  if (horizon.samples_per_epoch) all["samples_per_epoch"] = *horizon.samples_per_epoch;
+  return all;
+}
+
+FRUGAL_INLINE void compare_environments(RunState& run, Environment const& saved) {
+  Environment const here = environment_of(run);
+  auto const differs = [&](char const* name) {
+    auto const there = saved.find(name);
+    auto const now = here.find(name);
+    return there != saved.end() && now != here.end() && there->second != now->second;
+  };
+  auto const both = [&](char const* name, std::string const& unit) {
+    return std::to_string(saved.at(name)) + unit + " and continues with " +
+           std::to_string(here.at(name));
+  };
+  if (differs("threads")) {
+    run.warn("the checkpoint was made with " + both("threads", " threads") +
+             ": sums over threads may differ in their last bits; at::set_num_threads or "
+             "OMP_NUM_THREADS gives it the former number");
+  }
+  if (differs("interop_threads")) {
+    run.warn("the checkpoint was made with " +
+             both("interop_threads", " threads between operators") +
+             ": parallel tasks of a module (at::launch) may end in another order");
+  }
+  if (differs("samples_per_epoch")) {
+    run.warn("the checkpoint was made with " + both("samples_per_epoch", " samples in an epoch") +
+             ": the training data has changed, and so has its order");
+  } else if (differs("steps_per_epoch")) {
+    run.warn("the checkpoint was made with " + both("steps_per_epoch", " steps in an epoch") +
+             ": its batches or the training data have changed, and so has their order");
+  }
 }
 
 }  // namespace frugal::detail

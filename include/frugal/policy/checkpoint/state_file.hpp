@@ -31,7 +31,7 @@ struct StateFile {
   double seconds = 0;                         ///< of training so far
   std::map<std::string, std::string> recipe;  ///< what fills each slot
   std::string weights;                        ///< type that they are stored in; empty: their own
-  std::map<std::string, std::uint64_t> environment{};  ///< see environment.hpp
+  std::map<std::string, std::uint64_t> environment{};  ///< see snapshot.hpp
   std::map<std::string, std::string> data{};           ///< see DataIdentity
   std::map<std::string, StateDict::Value> values;
 

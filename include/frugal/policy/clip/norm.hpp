@@ -97,6 +97,17 @@ struct ClipNorm {
   };
 };
 
+/// Does not change gradients: the null policy of the clip slot.
+struct NoClip {
+  using kind = kinds::clip;
+  using listens = list<>;
+};
+
+template <>
+struct null_policy<kinds::clip> {
+  using type = NoClip;
+};
+
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED

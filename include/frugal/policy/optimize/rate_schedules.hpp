@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <frugal/core/run/run_limits.hpp>
-#include <frugal/policy/optimize/group_schedule.hpp>
 #include <frugal/policy/optimize/group_settings.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 

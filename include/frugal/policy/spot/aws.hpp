@@ -5,7 +5,6 @@
 #include <frugal/policy/spot/metadata_answer.hpp>
 #include <frugal/policy/spot/metadata_client.hpp>
 #include <frugal/policy/spot/notice.hpp>
-#include <frugal/policy/spot/notice_time.hpp>
 
 #include <algorithm>
 #include <charconv>

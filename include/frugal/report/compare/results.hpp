@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <frugal/error.hpp>
-#include <frugal/report/compare/spread.hpp>
 #include <frugal/report/compare/target_metric.hpp>
 #include <frugal/report/compare/trial.hpp>
 

@@ -7,6 +7,15 @@
 
 namespace frugal {
 
+FRUGAL_INLINE std::optional<Spread> Spread::of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  std::size_t const half = values.size() / 2;
+  double const median =
+      values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return Spread{median, values.front(), values.back(), values.size()};
+}
+
 FRUGAL_INLINE std::optional<double> Trial::metric(std::string_view name) const {
   for (auto const& [key, value] : metrics) {
     if (key == name) return value;

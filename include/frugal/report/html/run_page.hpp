@@ -5,6 +5,7 @@
 #include <frugal/report/html/page.hpp>
 #include <frugal/report/html/run_folder.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -37,6 +38,25 @@ inline void write_run_report(std::filesystem::path const& file,
 }
 
 }  // namespace frugal
+
+namespace frugal::html {
+
+/// What was planned, and what happened.
+void write_plan(Page& page, RunLog const& log);
+
+void write_interruptions(Page& page, RunLog const& log);
+
+void write_profile(Page& page, RunFolder const& run);
+
+void write_duplicates(Page& page, RunFolder const& run);
+
+/// All events but those that have a section, with what they say.
+void write_events(Page& page, RunLog const& log);
+
+/// What the run is: from its "begin", "recipe" and "price" lines.
+void write_facts(Page& page, RunFolder const& run);
+
+}  // namespace frugal::html
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/report/html/run_page.ipp>

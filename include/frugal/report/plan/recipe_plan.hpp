@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/report/plan/all_reduce.hpp>
-#include <frugal/report/plan/checkpoint_cost.hpp>
 #include <frugal/report/plan/compute_optimal.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/plan.hpp>

@@ -3,11 +3,9 @@
 
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/breakdown.hpp>
-#include <frugal/report/plan/checkpoint_cost.hpp>
 #include <frugal/report/plan/compute_optimal.hpp>
 #include <frugal/report/plan/memory.hpp>
 #include <frugal/report/plan/plan.hpp>
-#include <frugal/report/plan/run_cost.hpp>
 #include <frugal/report/plan/spot_cost.hpp>
 
 #include <optional>

@@ -1,15 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <frugal/report/profile/spans.hpp>
-
 namespace frugal::watch {
+
+/// A stretch of time in nanoseconds, from `begin` to before `end`.
+struct Span {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  std::uint64_t length() const { return end > begin ? end - begin : 0; }
+  friend bool operator==(Span const&, Span const&) = default;
+};
+
+/// Sets of time: sorted spans that neither overlap nor touch.
+using Spans = std::vector<Span>;
+
+/// The union of spans in any order, which may overlap.
+Spans merged(Spans spans);
+
+std::uint64_t total(Spans const& spans);
+
+/// The time that is in both of two merged sets.
+Spans common(Spans const& a, Spans const& b);
+
+/// The time of the merged set `a` that is not in the merged set `b`.
+Spans without(Spans const& a, Spans const& b);
+
+/// Whether a moment is in a merged set.
+bool holds(Spans const& spans, std::uint64_t moment);
 
 /// One event of a profiled window.
 struct TracedEvent {
@@ -65,4 +91,24 @@ Spans spans_of(Trace const& trace, Predicate is) {
   return merged(std::move(spans));
 }
 
+/// Bytes of tensors at a moment of a window, above those at its beginning. Below 0 after a window
+/// in which more was freed than taken.
+struct MemoryPoint {
+  double seconds = 0;  ///< since the window began
+  std::int64_t bytes = 0;
+};
+
+/// The running sum of the changes, one point for each.
+std::vector<MemoryPoint> memory_line(Trace const& trace);
+
+/// The line's highest point; a point of 0 bytes for an empty line.
+MemoryPoint peak_of(std::vector<MemoryPoint> const& line);
+
+/// At most `most` points: the highest of each of as many equal parts, so that no peak is lost.
+std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> const& line, std::size_t most);
+
 }  // namespace frugal::watch
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/profile/trace.ipp>
+#endif

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/report/profile/memory_line.hpp>
+#include <frugal/report/profile/trace.hpp>
 
 namespace frugal::detail {
 

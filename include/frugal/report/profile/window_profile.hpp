@@ -4,13 +4,88 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <frugal/report/profile/bound.hpp>
-#include <frugal/report/profile/hot_spots.hpp>
-#include <frugal/report/profile/memory_line.hpp>
 #include <frugal/report/profile/trace.hpp>
+
+namespace frugal::watch {
+
+/// An operator or a range, and the time that it took.
+struct HotSpot {
+  std::string name;
+  double share = 0;  ///< of the step time of the window, 0 to 1; threads and streams may overlap
+  std::uint64_t calls = 0;
+  double microseconds = 0;
+};
+
+namespace tallying {
+
+struct Tally {
+  std::uint64_t calls = 0;
+  std::uint64_t nanoseconds = 0;
+};
+using Tallies = std::map<std::string, Tally, std::less<>>;
+
+/// Self time of each name on the host: its spans without the spans nested in them, per thread.
+void add_self_times(std::vector<TracedEvent const*> events, Tallies& tallies);
+
+/// Device time under the operator that launched it; the kernel's own name where that is unknown.
+void add_device_times(std::vector<TracedEvent> const& events, Tallies& tallies);
+
+std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of, std::size_t most);
+
+}  // namespace tallying
+
+/// The events that took longest, by self time: on the CPU operators and ranges, with an accelerator
+/// its own time by the operator that launched it. `step_time` in nanoseconds.
+std::vector<HotSpot> hot_spots(Trace const& trace, std::uint64_t step_time, std::size_t most = 10);
+
+/// The ranges by their whole time: the parts of a step, and a user's own record_function.
+std::vector<HotSpot> ranges(Trace const& trace, std::uint64_t step_time, std::size_t most = 20);
+
+/// What limits a step.
+enum class Bound : unsigned char { input, compute, launch, host };
+
+std::string_view name_of(Bound bound);
+
+/// The step time of a window, divided; shares of it, 0 to 1, which add up to 1.
+struct Division {
+  std::uint64_t step_time = 0;  ///< nanoseconds of the window, without validations
+  double busy = 0;              ///< the device works; on the CPU: an operator of the step runs
+  double data = 0;              ///< the device is idle, and the host reads data
+  double launch = 0;  ///< the device is idle, and the host is in an operator that feeds it
+  double host = 0;    ///< the device is idle, and the host does something else
+  double idle() const { return 1 - busy; }
+  /// Share of the operators' self time in operators whose calls are short; on the CPU.
+  double short_calls = 0;
+  double policies = 0;  ///< share of the step that the policies' own work takes, saves included
+};
+
+/// The window's time without validations, which are no part of a step.
+Spans training_of(Trace const& trace);
+
+/// Divides the step time of a trace whose events are all of training.
+Division divide(Trace const& trace, Spans const& training);
+
+/// Shares from which the verdict is input, compute, and, of a busy CPU, launch.
+inline constexpr double input_from = 0.3;
+inline constexpr double compute_from = 0.5;
+inline constexpr double short_calls_from = 0.5;
+
+/// Reading data counts first, because reading ahead removes its share whole and changes nothing
+/// else; then work, then whichever keeps the device waiting longer.
+Bound judge(Division const& step, bool on_accelerator);
+
+/// "37%".
+std::string percent(double share);
+
+/// What to do, with the policy and its page.
+std::string advice_for(Bound bound, Division const& step, bool on_accelerator);
+
+}  // namespace frugal::watch
 
 namespace frugal {
 

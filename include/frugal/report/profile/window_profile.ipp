@@ -5,9 +5,199 @@
 
 #include <frugal/inline.hpp>
 
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
+namespace frugal::watch::tallying {
+
+FRUGAL_INLINE void add_self_times(std::vector<TracedEvent const*> events, Tallies& tallies) {
+  std::sort(events.begin(), events.end(), [](TracedEvent const* a, TracedEvent const* b) {
+    if (a->thread != b->thread) return a->thread < b->thread;
+    if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin;
+    return a->span.end > b->span.end;  // the outer one first
+  });
+  std::vector<std::pair<TracedEvent const*, Tally*>> open;
+  for (TracedEvent const* each : events) {
+    while (!open.empty() && (open.back().first->thread != each->thread ||
+                             open.back().first->span.end <= each->span.begin)) {
+      open.pop_back();
+    }
+    Tally& tally = tallies[each->name];
+    ++tally.calls;
+    tally.nanoseconds += each->span.length();
+    if (!open.empty()) {
+      // Only the part within the parent counts of an event that outlasts it.
+      std::uint64_t const end = std::min(each->span.end, open.back().first->span.end);
+      std::uint64_t const inner = Span{each->span.begin, end}.length();
+      open.back().second->nanoseconds -= std::min(inner, open.back().second->nanoseconds);
+    }
+    open.emplace_back(each, &tally);
+  }
+}
+
+FRUGAL_INLINE void add_device_times(std::vector<TracedEvent> const& events, Tallies& tallies) {
+  std::unordered_map<std::uint64_t, std::string const*> operators;
+  for (TracedEvent const& each : events) {
+    if (each.where == TracedEvent::Where::op && each.id != 0) operators[each.id] = &each.name;
+  }
+  for (TracedEvent const& each : events) {
+    if (each.where != TracedEvent::Where::device) continue;
+    auto const launcher = operators.find(each.launched_by);
+    bool const known = each.launched_by != 0 && launcher != operators.end();
+    Tally& tally = tallies[known ? *launcher->second : each.name];
+    ++tally.calls;
+    tally.nanoseconds += each.span.length();
+  }
+}
+
+FRUGAL_INLINE std::vector<HotSpot> sorted(Tallies const& tallies, std::uint64_t of,
+                                          std::size_t most) {
+  std::vector<HotSpot> all;
+  for (auto const& [name, tally] : tallies) {
+    auto const spent = static_cast<double>(tally.nanoseconds);
+    all.push_back({name, of == 0 ? 0 : spent / static_cast<double>(of), tally.calls, spent / 1e3});
+  }
+  std::sort(all.begin(), all.end(), [](HotSpot const& a, HotSpot const& b) {
+    return a.microseconds != b.microseconds ? a.microseconds > b.microseconds : a.name < b.name;
+  });
+  if (all.size() > most) all.resize(most);
+  return all;
+}
+
+}  // namespace frugal::watch::tallying
+
 namespace frugal::watch {
+
+FRUGAL_INLINE std::vector<HotSpot> hot_spots(Trace const& trace, std::uint64_t step_time,
+                                             std::size_t most) {
+  tallying::Tallies tallies;
+  if (trace.on_accelerator) {
+    tallying::add_device_times(trace.events, tallies);
+  } else {
+    std::vector<TracedEvent const*> host;
+    for (TracedEvent const& each : trace.events) {
+      if (each.where != TracedEvent::Where::device) host.push_back(&each);
+    }
+    tallying::add_self_times(std::move(host), tallies);
+  }
+  return tallying::sorted(tallies, step_time, most);
+}
+
+FRUGAL_INLINE std::vector<HotSpot> ranges(Trace const& trace, std::uint64_t step_time,
+                                          std::size_t most) {
+  tallying::Tallies tallies;
+  for (TracedEvent const& each : trace.events) {
+    if (each.where != TracedEvent::Where::range) continue;
+    tallying::Tally& tally = tallies[each.name];
+    ++tally.calls;
+    tally.nanoseconds += each.span.length();
+  }
+  return tallying::sorted(tallies, step_time, most);
+}
+
+FRUGAL_INLINE std::string_view name_of(Bound bound) {
+  switch (bound) {
+    case Bound::input:
+      return "input";
+    case Bound::compute:
+      return "compute";
+    case Bound::launch:
+      return "launch";
+    case Bound::host:
+      break;
+  }
+  return "host";
+}
+
+FRUGAL_INLINE Spans training_of(Trace const& trace) {
+  return without({trace.span}, spans_of(trace, [](TracedEvent const& each) {
+                   return each.where == TracedEvent::Where::range && each.name == range::validation;
+                 }));
+}
+
+FRUGAL_INLINE Division divide(Trace const& trace, Spans const& training) {
+  using Where = TracedEvent::Where;
+  auto const named = [&](std::string_view name) {
+    return spans_of(trace, [&](TracedEvent const& each) {
+      return each.where == Where::range && each.name == name;
+    });
+  };
+  auto const at = [&](Where where) {
+    return spans_of(trace, [&](TracedEvent const& each) { return each.where == where; });
+  };
+  Division found{.step_time = total(training)};
+  if (found.step_time == 0) return found;
+  auto const share = [&](Spans const& spans) {
+    return static_cast<double>(total(spans)) / static_cast<double>(found.step_time);
+  };
+  Spans const data = named(range::data);
+  Spans const operators = at(Where::op);
+  // A CPU that stacks samples is not working on the step.
+  Spans const busy =
+      common(training, trace.on_accelerator ? at(Where::device) : without(operators, data));
+  Spans const idle = without(training, busy);
+  Spans const starved = common(idle, data);
+  found.busy = share(busy);
+  found.data = share(starved);
+  // A replayed graph has no ranges: the source's own measurement, as far as the device was idle.
+  double const waited = trace.waited_seconds * 1e9 / static_cast<double>(found.step_time);
+  found.data = std::max(found.data, std::min(waited, found.idle()));
+  if (trace.on_accelerator) found.launch = share(common(without(idle, data), operators));
+  found.host = std::max(0.0, 1 - found.busy - found.data - found.launch);
+  found.policies = share(common(training, named(range::policies)));
+  return found;
+}
+
+FRUGAL_INLINE Bound judge(Division const& step, bool on_accelerator) {
+  if (step.data >= input_from) return Bound::input;
+  if (step.busy >= compute_from) {
+    bool const dispatching = !on_accelerator && step.short_calls >= short_calls_from;
+    return dispatching ? Bound::launch : Bound::compute;
+  }
+  return step.launch >= step.host && step.launch > 0 ? Bound::launch : Bound::host;
+}
+
+FRUGAL_INLINE std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.0f%%", 100 * std::clamp(share, 0.0, 9.99));
+  return text;
+}
+
+FRUGAL_INLINE std::string advice_for(Bound bound, Division const& step, bool on_accelerator) {
+  switch (bound) {
+    case Bound::input:
+      return percent(step.data) +
+             " of the step waits for data. Read ahead with Loader (docs/data/loading.md), or "
+             "compute slow transforms once with Cached (docs/data/cache.md).";
+    case Bound::compute:
+      return "The device works " + percent(step.busy) +
+             " of the step. Make the work cheaper: Precision<BF16> where the device is fast in it "
+             "(docs/policy/precision.md), or a device with a higher peak per dollar.";
+    case Bound::launch:
+      if (on_accelerator) {
+        return percent(step.launch) +
+               " of the step is spent launching kernels while the device is idle. Replay the step "
+               "with CudaGraph (docs/policy/cuda_graph.md), or use larger batches "
+               "(docs/policy/auto_batch.md).";
+      }
+      return percent(step.short_calls) +
+             " of the operators' time is in calls of less than 5 us, about what calling one costs. "
+             "Use larger batches (docs/policy/auto_batch.md).";
+    case Bound::host:
+      break;
+  }
+  if (step.policies >= step.host / 2) {
+    return percent(step.policies) +
+           " of the step is the policies' own work. Log, validate and save less often: "
+           "Every<N> with a larger N (docs/loop.md).";
+  }
+  return percent(step.host) +
+         " of the step is neither operators nor data. Look in the trace for host work in the "
+         "module and the objective, and for item(), which waits for the device.";
+}
 
 FRUGAL_INLINE void keep_training(Trace& trace, Spans const& training) {
   std::erase_if(trace.events,

@@ -17,6 +17,25 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE void StepRanges::begin(bool nvtx, std::string_view part) {
+  nvtx_ = nvtx && has_nvtx();
+  enter(part, /*first=*/true);
+}
+
+FRUGAL_INLINE void StepRanges::enter(std::string_view part, bool first) {
+  if (!first && !range_) return;
+  leave();
+  range_.emplace(at::RecordScope::USER_SCOPE);
+  if (range_->isActive()) range_->before(part.data());
+  if (nvtx_) torch::profiler::impl::cudaStubs()->rangePush(part.data());
+}
+
+FRUGAL_INLINE void StepRanges::leave() {
+  if (!range_) return;
+  if (nvtx_) torch::profiler::impl::cudaStubs()->rangePop();
+  range_.reset();
+}
+
 FRUGAL_INLINE void ProfileWindows::begin(RunState& run) {
   // Kineto does so only if it is told to. Setting the variable would race with other threads.
   if (plan_.graph && run.device.is_cuda() && tears_cupti_down()) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/report/progress/display.hpp>
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.
@@ -82,6 +82,13 @@ std::vector<DisplayLine> bar_lines(BarLine const& line, std::size_t columns);
 std::string line_text(BarLine const& line);
 
 }  // namespace frugal::watch
+
+namespace frugal::watch::detail {
+
+/// The figures of the gauges: those with a known unit as one writes them, others by name.
+std::vector<std::string> gauge_texts(std::vector<std::pair<std::string, double>> const& gauges);
+
+}  // namespace frugal::watch::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/report/progress/bar.ipp>

@@ -3,10 +3,50 @@
 
 #include <frugal/report/sink/exposition.hpp>
 
+#include <frugal/base/utf8.hpp>
+#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/sink/prometheus_names.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE bool is_label_name(std::string_view name) {
+  auto const ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), ok) &&
+         !(name[0] >= '0' && name[0] <= '9') && !name.starts_with("__") && name != "event" &&
+         name != "le" && name != "quantile";
+}
+
+FRUGAL_INLINE PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run,
+                                              char const* where) {
+  for (auto const& [name, value] : labels) {
+    if (is_label_name(name)) continue;
+    throw SettingsError({.what = "the label \"" + name + "\" has an invalid name",
+                         .where = where,
+                         .why = "names are letters, digits and _, do not begin with a digit or "
+                                "with __, \"event\" is frugal's own, and \"le\" and \"quantile\" "
+                                "belong to histograms and summaries",
+                         .fix = "Rename it."});
+  }
+  if (!run.empty()) labels.try_emplace("run", run);
+  return labels;
+}
+
+FRUGAL_INLINE std::string label_advice(PrometheusLabels const& labels, std::string_view policy) {
+  std::string found;
+  for (char const* const name : {"instance", "job"}) {
+    if (labels.contains(name)) found += (found.empty() ? "" : " and ") + std::string(name);
+  }
+  if (found.empty()) return found;
+  return std::string(policy) + " has the label " + found +
+         ", which Prometheus attaches to what it scrapes: it renames this one to exported_" +
+         "<label>, unless the scrape has honor_labels: true. Choose another name, such as model";
+}
 
 FRUGAL_INLINE void Exposition::take(MetricRecord const& record) {
   count_work(record);
@@ -131,6 +171,52 @@ FRUGAL_INLINE MetricFamily& Exposition::family(std::string const& name) {
   MetricFamily& found = families_[std::string(prefix) + name];
   if (found.help.empty()) found.help = help_of(name);
   return found;
+}
+
+FRUGAL_INLINE std::string prometheus_name(std::string_view name) {
+  auto const is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  auto const is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  auto const is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string out;
+  char before = '_';
+  for (char const c : name) {
+    if (is_upper(c)) {
+      if (is_lower(before) || is_digit(before)) out += '_';
+      out += static_cast<char>(c - 'A' + 'a');
+    } else if (is_lower(c) || is_digit(c)) {
+      out += c;
+    } else if (!out.empty() && out.back() != '_') {
+      out += '_';
+    }
+    before = c;
+  }
+  while (!out.empty() && out.back() == '_') out.pop_back();
+  if (out.empty()) out = "unnamed";
+  for (std::string_view const suffix : {"_total", "_count", "_sum", "_bucket", "_info"}) {
+    if (out.ends_with(suffix)) return out + "_value";
+  }
+  return out;
+}
+
+FRUGAL_INLINE std::string prometheus_number(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
+  char digits[32];
+  auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  return {digits, end};
+}
+
+FRUGAL_INLINE std::string prometheus_escaped(std::string_view text, bool quotes) {
+  std::string out;
+  for (char const c : as_utf8(text)) {
+    if (c == '\\' || (quotes && c == '"')) out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
 }
 
 }  // namespace frugal::detail

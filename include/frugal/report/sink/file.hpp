@@ -15,7 +15,6 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/log/file.hpp>
-#include <frugal/report/log/waiting_lines.hpp>
 
 namespace frugal {
 struct RunState;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <frugal/base/html_text.hpp>
-#include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/history.hpp>

@@ -10,7 +10,6 @@
 
 #include <frugal/core/libtorch/recompute/frame.hpp>
 #include <frugal/core/libtorch/recompute/inputs.hpp>
-#include <frugal/core/libtorch/recompute/surroundings.hpp>
 
 namespace frugal::detail {
 
