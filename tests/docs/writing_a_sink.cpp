@@ -14,7 +14,7 @@
 #include <vector>
 
 // Renames the example's main.
-#define main main_of_example
+#define main main_of_sink_example
 #include "../../examples/writing_a_sink.cpp"
 #undef main
 
