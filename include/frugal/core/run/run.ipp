@@ -10,9 +10,11 @@ FRUGAL_INLINE RunOfFacts::RunOfFacts(torch::nn::Module& the_module, Settings con
                                      RunLimits const& the_horizon, RecipeFacts const& of)
     : RunState{.root = the_module,
                .settings = the_settings,
-               .progress = RunProgress(the_horizon),
                .losses = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
                                                    : LossAccumulator::Reading::at_once),
-               .facts = of} {}
+               .facts = of} {
+  // Last, for its clock begins here.
+  progress = RunProgress(the_horizon);
+}
 
 }  // namespace frugal
