@@ -60,6 +60,7 @@ class Fit {
 
   Report run() {
     auto const start = WallClock::now();
+    run_.progress.start_clock();
     std::optional<MemoryMeter> memory;
     before_fit(/*dry=*/false);
     run_.attach(engine_, operations_);

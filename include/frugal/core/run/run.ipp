@@ -10,11 +10,9 @@ FRUGAL_INLINE RunOfFacts::RunOfFacts(torch::nn::Module& the_module, Settings con
                                      RunLimits const& the_horizon, RecipeFacts const& of)
     : RunState{.root = the_module,
                .settings = the_settings,
+               .progress = RunProgress(the_horizon),
                .losses = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
                                                    : LossAccumulator::Reading::at_once),
-               .facts = of} {
-  // Last, for its clock begins here.
-  progress = RunProgress(the_horizon);
-}
+               .facts = of} {}
 
 }  // namespace frugal

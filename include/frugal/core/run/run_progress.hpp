@@ -56,6 +56,8 @@ class RunProgress {
 
   // ---- time
 
+  /// The fit begins now.
+  void start_clock() { began_ = Clock::now(); }
   /// Wall time of training, including that before a resume.
   double seconds() const;
   /// Of it, in earlier processes.
