@@ -7,6 +7,7 @@
 #include <frugal/report.hpp>
 #include <frugal/report/notify/webhook.hpp>
 #include <frugal/report/prometheus_endpoint.hpp>
+#include <frugal/report/sink/state.hpp>
 #include <frugal/report/tensorboard.hpp>
 
 #include "support/event_file.hpp"
@@ -23,7 +24,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace frugal_test::policy_sink_failures {
@@ -169,6 +172,37 @@ TEST_CASE(
   CHECK(more[0].starts_with("Csv could not write at step 0 (/dev/full: "));
   CHECK(more[1].starts_with("PrometheusEndpoint could not write at step 11 ("));
   CHECK(more[2].find("the webhook at 127.0.0.1") != std::string::npos);
+}
+
+/// A sink whose last flush fails: when the fit is over, and its run is gone.
+struct FailsAtClose {
+  struct kind : fr::optional_kind {
+    static constexpr std::string_view name = "failures.FailsAtClose";
+  };
+  using listens = fr::detail::sink_listens;
+
+  struct Sink {
+    explicit Sink(FailsAtClose const&) {}
+    void open(fr::FitBegin&) {}
+    void write(fr::MetricRecord const&) {}
+    void close() { throw std::runtime_error("no more room"); }
+  };
+
+  fr::Outcome<fr::SinkOutcome> outcome{};
+  using State = fr::detail::SinkState<Every<1>, Sink>;
+};
+
+TEST_CASE(
+    "a sink that fails when the fit is over has that in its outcome, and the run is not used") {
+  auto const module = std::make_shared<Mlp>();
+  fr::Trainer trainer{module, fr::CrossEntropy{}, fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::AdamW>{}, FailsAtClose{}};
+  fr::Report const report = trainer.fit(fr::TensorDataset(samples(8), {.batch = 4}));
+  CHECK(report.warnings.empty());
+  fr::SinkOutcome const& found = *trainer.policy<FailsAtClose::kind>().outcome.get();
+  CHECK(found.lost == 1);
+  CHECK(found.first_failure == "no more room");
+  CHECK(found.written == 5);  // begin, two steps, the epoch, the end
 }
 
 }  // namespace frugal_test::policy_sink_failures

@@ -52,7 +52,8 @@ class SinkState {
   SinkState(SinkState const&) = delete;
   SinkState& operator=(SinkState const&) = delete;
   ~SinkState() {
-    // Also after an exception: a failed run's losses count too.
+    // Also after an exception: a failed run's losses count too. The run itself is gone by now.
+    run_.reset();
     try {
       if constexpr (requires { sink_.close(); }) {
         if (opened_) guarded([&] { sink_.close(); });
@@ -157,6 +158,7 @@ class SinkState {
   void failed(std::string const& why) {
     if (so_far_.lost++ != 0) return;
     so_far_.first_failure = why;
+    if (!run_) return;
     run_->warn(std::string(name_) + " could not write at step " +
                std::to_string(run_->counters().step) + " (" + why +
                "): the run continues, each later record is tried again, and lost ones are "
