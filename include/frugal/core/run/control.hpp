@@ -57,8 +57,8 @@ class Control {
  public:
   // ---- the end
 
-  /// Asks for an end. Who asked first for a stop, and for a preemption, is remembered; an interruption takes
-  /// the name of a preemption. A stop has two names: a save within the event needs that of the run at once,
+  /// Asks for an end. Who asked first for a stop, and for a preemption, is remembered; an interruption
+  /// replaces the name of the preemption. A stop has two names: a save within the event needs that of the run at once,
   /// and a resume within it loads another one.
   void ask(End how, std::string_view who);
   /// No window follows.

@@ -96,7 +96,7 @@ class LossAccumulator {
 
   void reset();
 
-  /// The ledger's position, to return to. Valid until pending losses are read, which does not
+  /// The place in it, to return to. Valid until pending losses are read, which does not
   /// happen within a window.
   struct Mark {
     std::size_t pending = 0;

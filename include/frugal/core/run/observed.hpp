@@ -73,7 +73,7 @@ class Observed {
 
   /// Events, for loggers, oldest first.
   std::vector<Event> const& events() const { return events_; }
-  /// Adds one, and tells it. One that is added meanwhile is told after it.
+  /// Adds an event and passes it to `tell`. An event that is added meanwhile is passed after it.
   void add_event(Event event, FunctionRef<void(Event const&)> tell);
 
   // ---- saving, in the order of a checkpoint

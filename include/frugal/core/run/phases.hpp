@@ -167,7 +167,7 @@ struct Validated : Phase {
   void set_learning_rate_factor(double factor);
 };
 
-/// An epoch is complete and counted; its losses are still in the ledger.
+/// An epoch is complete and counted; its losses are still in the accumulator.
 struct EpochEnd : Step {
   using Step::Step;
   /// The epoch's mean loss. No device read, and no exchange with other processes.

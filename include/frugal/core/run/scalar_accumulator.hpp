@@ -22,7 +22,7 @@ class ScalarAccumulator {
  public:
   static constexpr std::size_t a_chunk = 4096;
 
-  /// The span must outlive the ledger's use.
+  /// The span must outlive the accumulator's use.
   void follow(ScalarSpan& span) {
     if (std::find(spans_.begin(), spans_.end(), &span) == spans_.end()) spans_.push_back(&span);
   }
@@ -37,7 +37,7 @@ class ScalarAccumulator {
   /// Forgets pending scalars.
   void reset() { pending_.clear(); }
 
-  /// The ledger's position, to return to. Valid until pending scalars are read.
+  /// The place in it, to return to. Valid until pending scalars are read.
   using Mark = std::uint64_t;
   Mark mark();
   void go_back(Mark mark);

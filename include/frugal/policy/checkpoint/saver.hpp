@@ -152,7 +152,7 @@ class Saver {
   struct Moment {
     Counters counters;
     std::string unfinished;
-    Judged judged;  // also RunState::weights_have_changed()
+    Judged judged;  // also Observed::weights_have_changed()
     bool operator==(Moment const&) const = default;
   };
   static Moment moment_of(RunState const& run);
