@@ -24,7 +24,7 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/libtorch/generators.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/member_text.hpp>

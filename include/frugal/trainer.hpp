@@ -16,15 +16,15 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/watching.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
-#include <frugal/core/loop/divided_source.hpp>
-#include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/evaluation.hpp>
 #include <frugal/core/loop/fit.hpp>
-#include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/loop/window.hpp>
+#include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/run/adapt.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/ends.hpp>
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/range.hpp>
@@ -132,6 +132,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   // A default that fills an open slot may close a cycle which the recipe alone does not have.
   static_assert(detail::RecipeCheck<ordered>::require() || true);
   using context = typename detail::context_of<Module, ordered>::type;
+  using strategy = detail::strategy_of<ordered>;
 
  public:
   /// Every policy of the trainer in the order in which events reach it, defaults included.
@@ -360,7 +361,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
                   "at::Tensor nor frugal::Loss.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
-    static_assert(detail::require_undivided<ordered, Train, Valid>());
+    static_assert(strategy::template require_sources<Train, Valid>());
     static_assert(detail::require_objective<Objective>(ordered{}));
     Report report = run_fit<Train, Valid>(train, valid);
     if constexpr (detail::provided<service::after_fit, ordered>) {
@@ -389,18 +390,12 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   template <class Train, class Valid>
   Report placed_fit(Settings const& settings, Train& train, std::add_pointer_t<Valid> valid) {
     auto const run = [&, this]<class T, class V>(T& source, V* watched) {
-      if constexpr (detail::provided<service::share, ordered>) {
-        constexpr int window = detail::traits_of<context>::batches;
-        using Divided = detail::DividedSource<T>;
-        Divided divided(source, provider<service::share>().own(window), window);
-        return detail::Fit<context, Objective, Divided, V>(module_, objective_, settings, policies_,
-                                                           divided, watched)
+      return strategy::read(*this, source, detail::traits_of<context>::batches, [&](auto& read) {
+        using Read = std::remove_reference_t<decltype(read)>;
+        return detail::Fit<context, Objective, Read, V>(module_, objective_, settings, policies_,
+                                                        read, watched)
             .run();
-      } else {
-        return detail::Fit<context, Objective, T, V>(module_, objective_, settings, policies_,
-                                                     source, watched)
-            .run();
-      }
+      });
     };
     if constexpr (detail::is_valid_sources<Valid> &&
                   detail::provided<service::placement, ordered>) {

@@ -2,6 +2,7 @@
 // Losses on a device are read late: what is kept, saved or ended in between must not be bad.
 #include <doctest/doctest.h>
 
+#include <frugal/cluster/summed_windows.hpp>
 #include <frugal/frugal.hpp>
 
 #include "support/fake_device.hpp"
@@ -61,6 +62,7 @@ struct Alone {
   };
   using listens = fr::list<>;
   using provides = fr::list<fr::service::reduce>;
+  using strategy = fr::SummedWindows;
   struct State {
     explicit State(Alone const&) {}
     double reduce(fr::Quantity, double value) const { return value; }

@@ -585,10 +585,10 @@ FAULTS = (
     Fault(
         name="generators-kept",
         breaks="A fit leaves LibTorch's generators where its last step was.",
-        file="include/frugal/core/loop/call_in_progress.hpp",
+        file="include/frugal/core/run/call_in_progress.hpp",
         old="      generators_->restore();\n",
         new="      static_cast<void>(generators_);\n",
-        check=test("^core/loop: call_in_progress$"),
+        check=test("^core/run: call_in_progress$"),
     ),
     Fault(
         name="another-file-is-read",
@@ -1121,10 +1121,10 @@ FAULTS = (
     Fault(
         name="blocks-in-order-of-ranks",
         breaks="Blocks of a validation are added up process by process: the bits depend on their number.",
-        file="include/frugal/core/loop/measured_parts.hpp",
+        file="include/frugal/core/measure/measured_parts.hpp",
         old="std::ranges::stable_sort(all, {}, &Read::key);",
         new="static_cast<void>(&Read::key);",
-        check=test("^core/loop: measured_parts$"),
+        check=test("^core/measure: measured_parts$"),
     ),
     Fault(
         name="statistics-in-another-unit",
@@ -1204,7 +1204,7 @@ FAULTS = (
         file="include/frugal/core/source/source.hpp",
         old="if (place < first || (place - first) % stride != 0) return false;",
         new="if (place <= first || (place - first) % stride != 0) return false;",
-        check=test("^core/loop: divided_source$"),
+        check=test("^cluster: divided_source$"),
     ),
     Fault(
         name="rounds-out-of-order",

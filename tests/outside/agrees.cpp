@@ -3,6 +3,7 @@
 // threads stand in for two processes, each with a trainer and its share of every window.
 #include <doctest/doctest.h>
 
+#include <frugal/cluster/summed_windows.hpp>
 #include <frugal/frugal.hpp>
 
 #include "support/files.hpp"
@@ -50,6 +51,7 @@ struct DataParallel {
   };
   using listens = fr::list<fr::around::micro_batch>;
   using provides = fr::list<fr::service::reduce>;
+  using strategy = fr::SummedWindows;
 
   Pair* pair = nullptr;
   int rank = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: find_learning_rate trains in one process, and a policy of this recipe (Replicate) divides its windows among several. Search in a recipe without it.
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/core.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/report/find_learning_rate.hpp>
@@ -18,6 +19,7 @@ struct Shares {
   };
   using listens = list<>;
   using provides = list<frugal::service::reduce, frugal::service::share>;
+  using strategy = DividedWindows;
   MicroBatches own(int micro_batches) const {
     return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
   }

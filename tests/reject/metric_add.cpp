@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: a metric's add cannot be called with the loss and the batch. Write `template <class B> void add(frugal::Loss const& loss, B const& batch)` in it; the module's output is loss.output.
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measurement.hpp>
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: RocAuc ranks the scores of all samples, which cannot be added up over the processes of this recipe (service::reduce). Remove it from the recipe, and evaluate it in one process.
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measurement.hpp>
 
 #include <string_view>
 

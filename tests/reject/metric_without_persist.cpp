@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: TrainMetrics survives a resume, and a metric of it cannot be saved. Write `template <class Archive> void persist(Archive& archive)` in it, with `archive("name", value)` for each number and tensor that it has counted.
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measurement.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/metrics/accuracy.hpp>
 

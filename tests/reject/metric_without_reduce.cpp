@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: this recipe reduces over processes, and a metric of Validate cannot be summed over them. Write `template <class Sum> void reduce(Sum&& sum)` in it, with `counted = sum(counted)` for each number that it has counted.
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measurement.hpp>
 #include <frugal/metrics/accuracy.hpp>
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: a line search evaluates a window as often as its own process needs, so the processes of this recipe (service::reduce) would wait for each other. Use Optimize<AdamW> or another optimizer that evaluates a window once.
+#include <frugal/cluster/summed_windows.hpp>
 #include <frugal/core.hpp>
 #include <frugal/policy/optimize.hpp>
 
@@ -16,6 +17,7 @@ struct Agrees {
   };
   using listens = list<>;
   using provides = list<frugal::service::reduce>;
+  using strategy = frugal::SummedWindows;
   struct State {
     explicit State(Agrees const&) {}
     double reduce(Quantity, double value) { return value; }

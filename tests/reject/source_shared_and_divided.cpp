@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Replicate and Pipeline divide the batches of the sources among the processes, and a source with the order Shared reads one process's part of an epoch: each sample of the other parts would be left out. Make the sources as for one process, with the same order in all processes.
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/mapped.hpp>
@@ -24,6 +25,7 @@ struct Divides {
   };
   using listens = list<on::fit_begin>;
   using provides = list<service::reduce, service::share>;
+  using strategy = DividedWindows;
   MicroBatches own(int) const { return {}; }
   struct State {
     using transient = void;
@@ -52,14 +54,16 @@ struct Same {
 };
 
 template <class S>
-inline constexpr bool stands = frugal::detail::require_undivided<
-    Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>::policies, Whole, S>();
+inline constexpr bool stands =
+    frugal::detail::strategy_of<Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>,
+                                        Divides>::policies>::require_sources<Whole, S>();
 static_assert(stands<Whole>);
 static_assert(stands<void>);
 static_assert(stands<Mapped<Whole, Same>>);
 // A recipe of one process, such as that of each process in a loop of one's own.
-static_assert(frugal::detail::require_undivided<
-              Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>>::policies, OneRank>());
+static_assert(
+    frugal::detail::strategy_of<Trainer<torch::nn::Linear, MeanSquaredError,
+                                        Optimize<AdamW>>::policies>::require_sources<OneRank>());
 #ifdef FRUGAL_REJECT
 static_assert(stands<Mapped<OneRank, Same>>);
 void bad(Trainer<torch::nn::Linear, MeanSquaredError, Optimize<AdamW>, Divides>& job,

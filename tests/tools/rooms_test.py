@@ -14,7 +14,7 @@ INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 # Folders, and the others that each may include; docs/design.md says what lives where. The headers of
 # include/frugal itself are the front, which includes all; of them, those in FOR_ALL may be included by
 # all, and trainer.hpp by report/ and search/, whose functions take or make a trainer; recipes.hpp by search/.
-CORE = {"core/source", "core/compose", "core/libtorch", "core/state", "core/run", "core/loop"}
+CORE = {"core/source", "core/compose", "core/libtorch", "core/state", "core/run", "core/measure", "core/loop"}
 POLICY = {"base", "checkpoint", "data", "metrics"} | CORE
 MAY_INCLUDE = {
     "base": set(),
@@ -24,7 +24,9 @@ MAY_INCLUDE = {
     "core/libtorch": {"base", "core/source"},
     "core/state": {"core/libtorch"},
     "core/run": {"base", "core/source", "core/compose", "core/libtorch", "core/state"},
-    "core/loop": {"base", "core/source", "core/compose", "core/libtorch", "core/state", "core/run"},
+    "core/measure": {"base", "core/source", "core/compose", "core/libtorch", "core/state", "core/run"},
+    "core/loop": {"base", "core/source", "core/compose", "core/libtorch", "core/state", "core/run",
+                  "core/measure"},
     "data": {"base", "checkpoint", "core/source"},
     "metrics": {"core/source", "core/compose", "core/run"},
     "policy": POLICY,

@@ -14,6 +14,7 @@
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/cluster/exact.hpp>
 #include <frugal/cluster/pipeline/executor.hpp>
 #include <frugal/cluster/pipeline/layers.hpp>
@@ -127,6 +128,7 @@ struct Pipeline {
   using kind = kinds::pipeline;
   using listens = list<on::module, around::fit, on::fit_begin, on::ready, on::fit_end>;
   using provides = list<service::reduce, service::share, service::execution>;
+  using strategy = DividedWindows;
   using demands = list<detail::KnowsStages>;
   using conflicts = detail::PipelineConflicts;
 

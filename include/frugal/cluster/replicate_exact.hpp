@@ -9,6 +9,7 @@
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/cluster/exact.hpp>
 #include <frugal/cluster/replicate/scattering_state.hpp>
 #include <frugal/cluster/replicate/state.hpp>
@@ -58,6 +59,7 @@ struct Replicate<Exact, Options...> {
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
+  using strategy = DividedWindows;
   using demands = typename options::demands;
   using conflicts = typename options::conflicts;
   using canonical = Replicate<Exact>;  // a run may go on with other options

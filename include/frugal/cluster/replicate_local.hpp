@@ -9,6 +9,7 @@
 #include <frugal/cluster/agreement/knows_ranks.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/cluster/local_steps.hpp>
 #include <frugal/cluster/local_steps/state.hpp>
 #include <frugal/cluster/replicate/state.hpp>
@@ -51,6 +52,7 @@ struct Replicate<LocalSteps<H>, Options...> {
                        on::update, on::epoch_end, on::validated>;
   using after = list<kinds::clip, kinds::optimizer>;  // their States are loaded before its own
   using provides = list<service::reduce, service::share>;
+  using strategy = DividedWindows;
   using demands = list<detail::KnowsRanks>;
   using conflicts = typename options::conflicts;
   using canonical = Replicate<LocalSteps<H>, outer_type>;

@@ -9,6 +9,7 @@
 #include <frugal/cluster/agreement/joined_processes.hpp>
 #include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/divided_windows.hpp>
 #include <frugal/cluster/power_sgd/gradients.hpp>
 #include <frugal/cluster/power_sgd/state.hpp>
 #include <frugal/cluster/replicate/ring_gradients.hpp>
@@ -82,6 +83,7 @@ struct Replicate<Ring, Options...> {
   using kind = kinds::replicate;
   using listens = list<around::fit, on::fit_begin, on::ready, on::fit_end, around::micro_batch>;
   using provides = list<service::reduce, service::share>;
+  using strategy = DividedWindows;
   using demands = typename options::demands;
   using conflicts = typename options::conflicts;
   using canonical = Replicate<Ring>;  // a run may go on with other options

@@ -7,9 +7,8 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/loop/counted_values.hpp>
-#include <frugal/core/loop/measured_parts.hpp>
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measured_parts.hpp>
+#include <frugal/core/measure/measurement.hpp>
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phases.hpp>

@@ -12,7 +12,7 @@
 
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/source/batch.hpp>

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
 #include <frugal/core/loop/fit.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/source/range.hpp>
 #include <frugal/data/refused_source.hpp>

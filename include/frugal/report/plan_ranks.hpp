@@ -18,7 +18,7 @@
 #include <frugal/core/libtorch/low_rank.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>

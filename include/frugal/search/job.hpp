@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>

@@ -19,7 +19,7 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/run/member_text.hpp>
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/range.hpp>

@@ -25,7 +25,7 @@
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/libtorch/generators.hpp>
-#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/kinds.hpp>

@@ -64,42 +64,20 @@ TEST_CASE("no pass starts from more than one N-th, in whatever order the weights
       {1, 4096, 3}, {4096, 1, 3}, {1e-30, 1, 1e30}, {0, 5, 7}, {3, 4, 5}};
   for (std::vector<double> const& weights : orders) {
     Window<3> window;
-    Window<3, true> shared;
     window.open();
-    shared.open();
     double sum = 0, all = 0;
     at::Tensor const gradient = at::zeros({}, at::kDouble);
-    at::Tensor const share = at::zeros({}, at::kDouble);
     for (double const weight : weights) {
       double const seed = start(window, weight, gradient);
       CHECK(seed <= 1.0 / 3);
       gradient.add_(seed * (weight + 2));
       window.add(samples(1), weight);
-      double const its = start(shared, weight, share);
-      CHECK(its <= 1);
-      share.add_(its * (weight + 2));
       sum += weight * (weight + 2);
       all += weight;
     }
     window.normalise({gradient});
     CHECK(gradient.item<double>() == doctest::Approx(sum / all).epsilon(1e-14));
-    shared.complete({share});
-    CHECK(share.item<double>() == doctest::Approx(sum).epsilon(1e-14));
   }
-}
-
-TEST_CASE("the gradients of a share are of losses times weights, and then of all shares' mean") {
-  Window<2, true> window;
-  window.open();
-  at::Tensor const gradient = at::zeros({2});
-  gradient.add_(start(window, 4, gradient) * 5);
-  CHECK(start(window, 6, gradient) == 6.0 / 8);
-  gradient.add_(6.0 / 8 * 2);
-  window.complete({gradient});
-  CHECK(at::equal(gradient, at::full({2}, 4.0 * 5 + 6.0 * 2)));
-  window.complete({gradient});  // once
-  window.normalise({gradient}, 16);
-  CHECK(at::equal(gradient, at::full({2}, 2.0)));
 }
 
 TEST_CASE("a seed has the loss's type and requires no gradient") {

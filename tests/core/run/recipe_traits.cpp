@@ -26,14 +26,16 @@ struct Measures {
 struct MeasuresMore {
   using metrics = list<char>;
 };
+struct Together {};
 struct Agrees {
   using provides = list<frugal::service::reduce>;
+  using strategy = Together;
 };
 
 TEST_CASE("a recipe without requirements has one micro-batch per window and no other code") {
   using Traits = RecipeTraits<list<Plain>>;
   static_assert(Traits::micro_batches == 1 && Traits::batches == 1);
-  static_assert(!Traits::splits && !Traits::shares && !Traits::reevaluates);
+  static_assert(!Traits::splits && !Traits::reevaluates);
   static_assert(std::is_same_v<Traits::metrics, list<>>);
 }
 
@@ -42,7 +44,10 @@ TEST_CASE("one policy's requirement is the recipe's") {
   static_assert(RecipeTraits<list<AsManyAsFit>>::splits);
   static_assert(RecipeTraits<list<AsManyAsFit>>::batches == 1, "one batch of the source, split");
   static_assert(RecipeTraits<list<Searches, Plain>>::reevaluates);
-  static_assert(RecipeTraits<list<Plain, Agrees>>::shares);
+  static_assert(frugal::detail::facts_of<list<Plain, Agrees>>().shares);
+  static_assert(!frugal::detail::facts_of<list<Plain, Four>>().shares);
+  static_assert(std::is_same_v<frugal::detail::strategy_or<list<Plain, Agrees>, void>, Together>);
+  static_assert(std::is_same_v<frugal::detail::strategy_or<list<Plain>, void>, void>);
   static_assert(std::is_same_v<RecipeTraits<list<Measures, Plain, MeasuresMore>>::metrics,
                                list<int, long, char>>);
 }

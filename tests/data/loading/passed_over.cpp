@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <frugal/core/loop/divided_source.hpp>
+#include <frugal/cluster/divided_source.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/loop/counted_values.hpp>
+#include <frugal/core/measure/measured_parts.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/core/run/window_phases.hpp>
 

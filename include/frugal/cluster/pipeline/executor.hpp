@@ -167,7 +167,7 @@ class PipelineExecutor {
       auto body = [&] { passes_.template pass<HookScope::all>(batch); };
       run.engine->template surround<around::micro_batch>(phase, body);
       if (!pass.ran) refuse_without_layers();
-      double const unit = passes_.take_unit();
+      double const unit = passes_.window().take_unit();
       gradients_->keep(stage, unit);
       send_gradient(input, stage, unit);
       return;

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include <frugal/core/libtorch/modes.hpp>
-#include <frugal/core/loop/measure.hpp>
+#include <frugal/core/loop/window.hpp>
+#include <frugal/core/measure/measure.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
@@ -42,7 +43,7 @@ class Evaluation {
       if (!loss.weight) loss.weight = samples_of(batch);
       return loss;
     };
-    return measure<typename traits_of<Context>::metrics, traits_of<Context>::measured_by>(
+    return measure<typename traits_of<Context>::metrics, strategy_of<typename Context::policies>>(
         source, run_, loss_of, {.is_alone = true});
   }
 

@@ -15,12 +15,11 @@
 
 #include <frugal/base/wall_clock.hpp>
 #include <frugal/core/compose/interrupted.hpp>
-#include <frugal/core/loop/divided_source.hpp>
-#include <frugal/core/loop/ends.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/fit_operations.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/passes.hpp>
+#include <frugal/core/run/ends.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -29,7 +28,6 @@
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/source/source.hpp>
-#include <frugal/core/state/cut_tensors.hpp>
 
 namespace frugal::detail {
 
@@ -42,6 +40,7 @@ template <class Context, class Objective, class Train, class Valid>
 class Fit {
   using Engine = typename Context::engine;
   using Traits = traits_of<Context>;
+  using Strategy = strategy_of<typename Context::policies>;
   using WindowPasses = Passes<Context, Objective, Train>;
   using Executor = executor_of<WindowPasses>;
 
@@ -63,7 +62,7 @@ class Fit {
     run_.progress.start_clock();
     std::optional<MemoryMeter> memory;
     before_fit(/*dry=*/false);
-    run_.attach(engine_, operations_);
+    attach();
     if constexpr (Engine::has_ranks) {
       if (!run_.is_first()) engine_.mute();
     }
@@ -87,7 +86,7 @@ class Fit {
   /// end of this object puts back what the run holds of the module.
   std::vector<Check> set_up_and_dry_run(std::size_t batches) {
     before_fit(/*dry=*/true);
-    run_.attach(engine_, operations_);
+    attach();
     try {
       assemble();
       set_up_module();
@@ -114,6 +113,7 @@ class Fit {
   }
 
  private:
+  void attach() { run_.attach(engine_, operations_, Strategy::processes(engine_)); }
   void before_fit([[maybe_unused]] bool dry) {
     if constexpr (Engine::template provides<service::before_fit>) {
       engine_.template provider<service::before_fit>().before_fit(dry);
@@ -152,7 +152,7 @@ class Fit {
   // [begin begin]
   /// False if the run is preempted before there was anything to train.
   bool begin() {
-    require_weights_of_its_own();
+    run_.require_whole_weights();
     // Not in set_up_module(): a dry run must not change the generators.
     at::manual_seed(run_.settings.seed);
     if (!begin_policies()) return false;
@@ -162,16 +162,6 @@ class Fit {
     return true;
   }
   // [end begin]
-
-  /// Layers whose weights are divided (TensorParallel) need the policy that trains with their processes.
-  void require_weights_of_its_own() {
-    if constexpr (!Run<Context>::divides) {
-      require_whole(
-          run_.root, "fit",
-          "Add the policy that trains with these processes: docs/cluster/tensor_parallel.md "
-          "shows it.");
-    }
-  }
 
   /// Policies set themselves up, and a run that is resumed is restored. False if it is preempted meanwhile.
   bool begin_policies() {
@@ -188,12 +178,9 @@ class Fit {
     return true;
   }
 
-  /// A resumed run may have ended. A policy that withdraws a stop may be called in the first process alone.
+  /// A resumed run may have ended.
   void take_over_stop() {
-    if constexpr (Run<Context>::divides) {
-      run_.control.agree_on_stop(run_.from_first(run_.control.stopped_by()));
-    }
-    std::string const who = run_.control.stopped_by();
+    std::string const who = run_.agreed_stop_of_checkpoint();
     run_.control.forget_stop_request();
     if (!who.empty()) run_.control.ask(End::stop, who);
     interruption_.stop_on(who.empty() ? flow::proceed : flow::stop, own_verdicts<on::fit_begin>);
@@ -280,12 +267,8 @@ class Fit {
       WindowBegin phase(run_);
       emit<on::window>(phase);
       if (interruption_.stopped()) return false;
-      // Processes that divide a window skip it for reasons that are equal in all of them.
-      bool skips = phase.skipped();
-      if constexpr (!Run<Context>::divides) {
-        skips = run_.reduce(Quantity::skip, skips ? 1.0 : 0.0) != 0;
-      }
-      if (skips) return pass_over_window();
+      if (Strategy::template Window<Context>::agreed(run_, phase.skipped()))
+        return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
     if (trained == StepOutcome::completed) interruption_.emit(run_.events_of_policies.step);
@@ -303,7 +286,7 @@ class Fit {
       empty = false;
       samples += static_cast<std::uint64_t>(batch_samples(*batch));
     }
-    if constexpr (is_divided_source<Train>) empty = train_.window_batches() == 0;
+    if constexpr (WindowedSource<Train>) empty = train_.window_batches() == 0;
     if (empty) return false;
     run_.progress.pass_over_window(position_after(train_, run_.counters().position, samples));
     interruption_.preempt_if_requested();

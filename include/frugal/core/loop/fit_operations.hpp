@@ -15,11 +15,11 @@
 #include <frugal/core/compose/interrupted.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/dry_run.hpp>
 #include <frugal/core/loop/interruption.hpp>
-#include <frugal/core/loop/measure.hpp>
-#include <frugal/core/loop/valid_sources.hpp>
+#include <frugal/core/loop/window.hpp>
+#include <frugal/core/measure/measure.hpp>
+#include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
@@ -44,6 +44,7 @@ template <class Passes, class Executor, class Train, class Valid>
 class FitOperations final : public LoopInterface, private DryRunBatches {
   using Context = typename Passes::Context;
   using Engine = typename Context::engine;
+  using Strategy = strategy_of<typename Context::policies>;
 
  public:
   FitOperations(Run<Context>& run, Passes& passes, Executor& executor, Train& train,
@@ -178,14 +179,13 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
       return passes_.forward(batch, /*training=*/false);
     };
     using Measured = typename traits_of<Context>::metrics;
-    constexpr MeasuredBy by = traits_of<Context>::measured_by;
     if constexpr (is_valid_sources<Valid>) {
       return measure_each(*valid_, [&](auto& source, std::string const& which) {
         how.which = which;
-        return measure<Measured, by>(source, run_, forward, how);
+        return measure<Measured, Strategy>(source, run_, forward, how);
       });
     } else {
-      return measure<Measured, by>(*valid_, run_, forward, how);
+      return measure<Measured, Strategy>(*valid_, run_, forward, how);
     }
   }
 
@@ -204,10 +204,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     // Run again after an interruption, it must draw the same random numbers.
     GeneratorStates generators;
     if (may_be_left) generators.take(run_.device);
-    // Processes that train together must all have the metric, or none.
-    constexpr MetricErrors errors =
-        traits_of<Context>::shares ? MetricErrors::thrown : MetricErrors::noted;
-    auto body = [&] { return measure_sources({.errors = errors}); };
+    auto body = [&] { return measure_sources({.errors = Strategy::metric_errors}); };
     Metrics metrics;
     try {
       metrics = run_.engine->template surround<around::validate>(phase, body);

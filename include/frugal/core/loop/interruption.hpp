@@ -14,9 +14,6 @@
 // several processes on them. A preempted run is saved and ends early, and the next start resumes it.
 namespace frugal::detail {
 
-/// The requester, if it is not a policy of this process.
-inline constexpr std::string_view another_process = "another process";
-
 /// One line on stderr for an error of `who` after the one that fit will throw.
 void report_further_error(std::string_view who, std::exception_ptr const& error);
 

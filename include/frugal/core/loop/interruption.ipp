@@ -44,19 +44,7 @@ FRUGAL_INLINE void Interruption::stop_on(flow verdict, bool own_verdicts) {
   // Most events end here, and make no string.
   if (verdict != flow::stop && run_.others == nullptr) return control_.forget_stop_request();
   std::string const who = control_.take_stop_request();
-  bool stops = verdict == flow::stop;
-  if (!run_.facts.divides) {
-    stops = run_.reduce(Quantity::stop, stops ? 1.0 : 0.0) != 0;
-  } else if (own_verdicts) {
-    // Where all have the same losses, a message only for policies that ask for reasons of their
-    // own. It names the one that asked: the run may go on only if that one withdraws it.
-    std::string name = who.empty() ? control_.stopped_by() : who;
-    if (name.empty()) name = another_process;
-    std::string const first = run_.others->first_of(stops ? name : std::string());
-    stops = !first.empty();
-    if (stops) control_.agree_on_stop(first);
-  }
-  if (!stops) return;
+  if (!run_.agree_on_stop(verdict == flow::stop, who, own_verdicts)) return;
   control_.close(End::stop);
   if (control_.stopped_by().empty())
     control_.agree_on_stop(who.empty() ? std::string(another_process) : who);
@@ -133,9 +121,7 @@ FRUGAL_INLINE void Interruption::with_recovery(FunctionRef<void()> body) {
 }
 
 FRUGAL_INLINE bool Interruption::agreed_preemption() {
-  if (run_.facts.divides) {
-    if (auto const asked = control_.take_agreed()) return *asked;
-  }
+  if (auto const asked = control_.take_agreed()) return *asked;
   return run_.reduce(Quantity::stop, preemption_requested(run_) ? 1.0 : 0.0) != 0;
 }
 

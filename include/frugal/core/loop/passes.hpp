@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/loop/divided_source.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/window.hpp>
@@ -31,17 +30,11 @@ namespace frugal::detail {
 template <class ContextOfRun, class Objective, class Source>
 class Passes {
   using Traits = traits_of<ContextOfRun>;
+  using Window =
+      typename strategy_of<typename ContextOfRun::policies>::template Window<ContextOfRun>;
   static constexpr bool reevaluates = Traits::reevaluates;
   static constexpr bool measures =
       detail::provided<service::measure, typename ContextOfRun::policies>;
-  static_assert(!(Traits::splits && Traits::divides),
-                "frugal: the processes of this recipe (service::share) divide a window's "
-                "micro-batches, and Accumulate<Auto> makes these of one batch as each process's "
-                "memory allows. Use Accumulate<8> or another number.");
-  static_assert(!(reevaluates && Traits::shares),
-                "frugal: a line search evaluates a window as often as its own process needs, so "
-                "the processes of this recipe (service::reduce) would wait for each other. Use "
-                "Optimize<AdamW> or another optimizer that evaluates a window once.");
 
  public:
   using Context = ContextOfRun;
@@ -54,7 +47,7 @@ class Passes {
 
   /// The run's engine must be attached before the first pass.
   Passes(Run<Context>& run, Objective& objective, Source const& source)
-      : run_(run), objective_(objective), source_(source) {}
+      : run_(run), objective_(objective), source_(source), window_(run) {}
   Passes(Passes const&) = delete;
   Passes& operator=(Passes const&) = delete;
 
@@ -64,7 +57,6 @@ class Passes {
   {
     kept_.open();
     window_.open();
-    if constexpr (Traits::divides) records_.clear();
   }
   /// Begins the same window again.
   void reopen()
@@ -88,14 +80,9 @@ class Passes {
   void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
 
   Run<Context>& run() { return run_; }
-  /// Whether the source had no batch for the window, in any process.
-  bool empty() const {
-    if constexpr (is_divided_source<Source>) {
-      return source_.window_batches() == 0;
-    } else {
-      return window_.empty();
-    }
-  }
+  Window& window() { return window_; }
+  /// Whether the source had no batch for the window.
+  bool empty() const { return window_.is_empty(source_); }
 
   /// Trains one micro-batch.
   template <HookScope scope>
@@ -104,24 +91,12 @@ class Passes {
       MicroBatchRun phase(run_, where.first, where.last);
       auto body = [&] {
         pass<scope>(batch);
-        if constexpr (Traits::shares) {
-          // What sums gradients over processes does so next.
-          if (where.last || Traits::divides) complete();
-        }
+        window_.passed(where.last);
       };
       run_.engine->template surround<around::micro_batch>(phase, body);
     } else {
       pass<scope>(batch);
     }
-  }
-
-  /// After a pass: what its gradients are still to be multiplied by. It does not depend on the passes
-  /// before.
-  double take_unit()
-    requires Traits::divides
-  {
-    run_.window.set_gradient_unit(1);
-    return window_.take_unit();
   }
 
   // [begin pass]
@@ -130,13 +105,7 @@ class Passes {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters());
-    if constexpr (scope == HookScope::all && Traits::divides) {
-      require_scalars_carried(loss);
-    } else if constexpr (scope == HookScope::all) {
-      run_.losses.add(loss.value, *loss.weight, run_.counters());
-      if (!loss.scalars.empty()) [[unlikely]]
-        run_.losses.add(loss.scalars, run_.losses.leaves(loss.value) ? 0 : *loss.weight);
-    }
+    if constexpr (scope == HookScope::all) window_.read(loss);
     if constexpr (measures && scope == HookScope::all) {
       at::NoGradGuard const no_gradients;
       auto const show = [&](Loss const& shown) {
@@ -154,13 +123,8 @@ class Passes {
     backward<scope>(loss);
     window_.add(batch, *loss.weight);
     kept_.add(loss);
-    if constexpr (scope == HookScope::all && Traits::divides) {
-      records_.push_back(
-          {loss.value.detach(), *loss.weight, static_cast<std::uint64_t>(batch_samples(batch)),
-           static_cast<std::uint64_t>(batch_tokens(batch)), std::move(loss.scalars)});
-    }
     if constexpr (scope == HookScope::all) {
-      if constexpr (!Traits::divides) run_.progress.count_micro_batch();
+      window_.trained(batch, loss);
       Backward phase(run_);
       emit<on::backward, scope>(phase);
     }
@@ -173,7 +137,7 @@ class Passes {
     Loss loss = forward(batch, /*training=*/true);
     require_graph(loss.value, run_.counters());
     {
-      typename decltype(window_)::OwnSeed const own(window_);
+      WindowCounts::OwnSeed const own(window_);
       backward<HookScope::all, /*captured=*/true>(loss);
     }
     for (int k = 0; k < times; ++k) window_.add(batch, *loss.weight);
@@ -210,11 +174,7 @@ class Passes {
   // [begin finish]
   /// Counts the completed window, and updates.
   StepOutcome finish() {
-    if constexpr (Traits::divides) {
-      join();
-    } else if constexpr (!Traits::shares) {
-      require_weight(window_.weight(), run_.counters(), run_.counters().position);
-    }
+    window_.end(source_);
     count();
     update<HookScope::all>();
     return close();
@@ -293,7 +253,6 @@ class Passes {
       if (!run_.window.gradients().tensors().empty())
         at::_foreach_mul_(run_.window.gradients().tensors(), factor);
     }
-    if constexpr (Traits::divides) run_.window.set_gradient_unit(window_.unit());
     return window_.seed(loss);
   }
 
@@ -302,105 +261,22 @@ class Passes {
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
     LossReady ready(run_, loss, seed);
-    if constexpr (Traits::shares) {
-      // The other processes continue this window up to the point where all agree.
-      try {
-        emit<on::loss, scope>(ready);
-      } catch (LossError const&) {
-        run_.losses.postpone(std::current_exception());
-      }
-    } else {
-      emit<on::loss, scope>(ready);
-    }
+    window_.judge([&] { emit<on::loss, scope>(ready); });
     if constexpr (scope == HookScope::all && !captured) {
       // A mean over nothing adds nothing: its gradient may be 0 / 0, which a seed of 0 leaves NaN.
       // A trial step takes it, for its memory.
-      if (*loss.weight == 0) [[unlikely]] {
-        if constexpr (Traits::shares && !Traits::divides) fill_missing_gradients();
-        return;
-      }
+      if (*loss.weight == 0) [[unlikely]]
+        return window_.pass_over();
     }
     guarded("the backward pass", run_.counters(), [&] { loss.value.backward(seed); });
   }
   // [end backward]
 
-  /// Other processes add their gradients to those of this one, which may have no loss that counts.
-  void fill_missing_gradients() {
-    if (window_.weight() != 0) return;
-    at::NoGradGuard const no_gradients;
-    for (at::Tensor const& parameter : run_.parameters.tensors) {
-      if (!parameter.requires_grad() || parameter.grad().defined()) continue;
-      parameter.mutable_grad() = at::zeros_like(parameter);
-    }
-  }
-
-  /// The window becomes that of all processes: its gradients, losses and counts.
-  void join()
-    requires Traits::divides
-  {
-    SharedWindow phase(run_, records_, preemption_requested(run_), !!run_.losses.bad());
-    if constexpr (is_divided_source<Source>) phase.consumed = source_.consumed();
-    run_.engine->template provider<service::share>().join(phase);
-    run_.control.agree_in_window(phase.preempts);
-    window_.open();
-    for (MicroBatchRecord const& record : records_) {
-      run_.losses.add(record.loss, record.weight, run_.counters());
-      if (!record.scalars.empty()) [[unlikely]]
-        run_.losses.add(record.scalars, run_.losses.leaves(record.loss) ? 0 : record.weight);
-      run_.progress.count_micro_batch();
-      window_.add(record.weight, record.samples, record.tokens);
-    }
-    if constexpr (provided<service::recover, typename Context::policies>) {
-      auto& recovers = run_.engine->template provider<service::recover>();
-      if constexpr (requires { recovers.on_joined(phase); }) {
-        if (!phase.fails && !run_.losses.bad()) recovers.on_joined(phase);
-      }
-    }
-    if (phase.fails || run_.losses.bad()) run_.refuse_bad_loss();
-    require_weight(window_.weight(), run_.counters(), run_.counters().position);
-    if constexpr (measures) {
-      auto& measuring = run_.engine->template provider<service::measure>();
-      if constexpr (requires { measuring.on_joined(phase); }) measuring.on_joined(phase);
-    }
-  }
-
-  /// Scalars that this process must not have, or that would be an error when all are read.
-  void require_scalars_carried(Loss const& loss)
-    requires Traits::divides
-  {
-    if (loss.scalars.empty()) [[likely]]
-      return;
-    using Provider =
-        std::remove_cvref_t<decltype(run_.engine->template provider<service::share>())>;
-    if constexpr (requires { requires bool(Provider::carries_scalars); }) {
-      ScalarAccumulator().add(loss.scalars, 0);
-    } else {
-      require_no_scalars(loss, run_.counters());
-    }
-  }
-
-  void complete() {
-    run_.window.gradients().collect(run_.parameters);
-    window_.complete(run_.window.gradients().tensors());
-    if constexpr (Traits::divides) run_.window.set_gradient_unit(1);
-  }
-
   /// `counts`: for the window's step, and not for a trial or a line search.
   template <HookScope scope>
   void gather(bool counts) {
     run_.window.gradients().collect(run_.updated());
-    if constexpr (Traits::shares) {
-      // Trials are local: their number depends on this process's memory.
-      double all = window_.weight();
-      if constexpr (scope == HookScope::all && !Traits::divides) {
-        all = run_.window_weight(all);
-        require_weight(all, run_.counters(), run_.window.place().position);
-      }
-      window_.complete(run_.window.gradients().tensors());  // unless the last micro-batch has
-      window_.normalise(run_.window.gradients().tensors(), all);
-    } else {
-      window_.normalise(run_.window.gradients().tensors());
-    }
+    window_.finish_gradients(run_.window.gradients().tensors(), scope == HookScope::slots);
     Gradients phase(run_, counts);
     emit<on::gradients, scope>(phase);
   }
@@ -408,11 +284,8 @@ class Passes {
   Run<Context>& run_;
   Objective& objective_;
   Source const& source_;
-  Window<Traits::splits ? 0 : Traits::micro_batches, Traits::shares> window_;
+  Window window_;
   [[no_unique_address]] KeptWindow<Batch, reevaluates> kept_;
-  struct Nothing {};
-  [[no_unique_address]] std::conditional_t<Traits::divides, std::vector<MicroBatchRecord>, Nothing>
-      records_{};
 };
 
 }  // namespace frugal::detail

@@ -43,6 +43,11 @@ struct UnfinishedValidation {
   static constexpr std::string_view mark = "on_validated: ";
 };
 
+namespace detail {
+/// Who asked, if it is not a policy of this process.
+inline constexpr std::string_view another_process = "another process";
+}  // namespace detail
+
 /// How a run ends.
 enum class End : std::uint8_t {
   none,     ///< it goes on, or has trained its last step

@@ -30,9 +30,6 @@ consteval bool says_reevaluates() {
   }
 }
 
-/// How processes measure a validation: alone, each its own and then the sum, or all of them parts of one.
-enum class MeasuredBy { one_process, summed, divided };
-
 /// A recipe's requirements on the loop, so that the loop contains no unused code.
 template <class Policies>
 struct RecipeTraits;
@@ -46,19 +43,24 @@ struct RecipeTraits<list<Ps...>> {
   static constexpr bool splits = micro_batches == 0;
   /// Batches of the source per window.
   static constexpr int batches = splits ? 1 : micro_batches;
-  /// Whether a window is this process's share of a larger one, so that its backward passes start
-  /// from their weights.
-  static constexpr bool shares =
-      provided<service::reduce, list<Ps...>> || provided<service::share, list<Ps...>>;
-  /// Whether processes divide each window's micro-batches.
-  static constexpr bool divides = provided<service::share, list<Ps...>>;
-  static constexpr MeasuredBy measured_by =
-      divides ? MeasuredBy::divided : (shares ? MeasuredBy::summed : MeasuredBy::one_process);
   /// Whether the optimizer computes a window's loss more than once.
   static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
   /// Metrics of a validation, in addition to the loss.
   using metrics = concat<typename metrics_of<Ps>::type...>;
 };
+
+/// The strategy that the policy with which several processes train names; `Otherwise` in one process.
+template <class Policies, class Otherwise>
+struct strategy_named {
+  using type = Otherwise;
+};
+template <class Policies, class Otherwise>
+  requires provided<service::reduce, Policies>
+struct strategy_named<Policies, Otherwise> {
+  using type = typename provider_of<service::reduce, void, Policies>::type::strategy;
+};
+template <class Policies, class Otherwise>
+using strategy_or = typename strategy_named<Policies, Otherwise>::type;
 
 template <class Context>
 using traits_of = RecipeTraits<typename Context::policies>;
@@ -67,10 +69,12 @@ using traits_of = RecipeTraits<typename Context::policies>;
 template <class Policies>
 constexpr RecipeFacts facts_of() {
   using Traits = RecipeTraits<Policies>;
+  constexpr bool agrees = provided<service::reduce, Policies>;
+  constexpr bool divides = provided<service::share, Policies>;
   return {.captures_steps = captures_steps<Policies>,
-          .agrees = provided<service::reduce, Policies>,
-          .divides = Traits::divides,
-          .shares = Traits::shares,
+          .agrees = agrees,
+          .divides = divides,
+          .shares = agrees || divides,
           .splits = Traits::splits,
           .batches = Traits::batches};
 }

@@ -104,6 +104,14 @@ struct RunState {
   double mean_loss();
   /// Reads the losses still on a device. Throws the LossError of a bad one, in every process.
   void read_losses();
+  /// Whether the run stops after an event: by the verdict of this process, of which `who` is the first that
+  /// asked, or of another one. `own_verdicts`: a policy may have asked in this process alone.
+  bool agree_on_stop(bool asked, std::string const& who, bool own_verdicts);
+  /// Who has stopped the run that this one resumes; empty if nobody did. A policy that withdraws a stop may be
+  /// called in the first process alone, so that one says it.
+  std::string agreed_stop_of_checkpoint();
+  /// Layers whose weights are cut (TensorParallel) need the policy that trains with their processes.
+  void require_whole_weights() const;
   /// Throws the LossError of a bad loss, of this process or of another one.
   [[noreturn]] void refuse_bad_loss() const;
   /// Total weight of a window's losses over all processes. Throws like mean_loss().

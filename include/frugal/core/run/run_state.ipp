@@ -4,6 +4,7 @@
 #include <frugal/core/run/run_state.hpp>
 
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/inline.hpp>
 
 #include <exception>
@@ -30,6 +31,31 @@ FRUGAL_INLINE void RunState::read_losses() {
   } else if (facts.agrees) {
     if (std::isnan(reduce(Quantity::loss, losses.bad() ? nan : 0.0))) refuse_bad_loss();
   }
+}
+
+FRUGAL_INLINE bool RunState::agree_on_stop(bool asked, std::string const& who, bool own_verdicts) {
+  if (!facts.divides) return reduce(Quantity::stop, asked ? 1.0 : 0.0) != 0;
+  if (!own_verdicts) return asked;
+  // Where all have the same losses, a message only for policies that ask for reasons of their own. It names
+  // the one that asked: the run may go on only if that one withdraws it.
+  std::string name = who.empty() ? control.stopped_by() : who;
+  if (name.empty()) name = detail::another_process;
+  std::string const first = others->first_of(asked ? name : std::string());
+  if (!first.empty()) control.agree_on_stop(first);
+  return !first.empty();
+}
+
+FRUGAL_INLINE std::string RunState::agreed_stop_of_checkpoint() {
+  if (facts.divides) control.agree_on_stop(from_first(control.stopped_by()));
+  return control.stopped_by();
+}
+
+FRUGAL_INLINE void RunState::require_whole_weights() const {
+  if (facts.divides) return;
+  detail::require_whole(
+      root, "fit",
+      "Add the policy that trains with these processes: docs/cluster/tensor_parallel.md "
+      "shows it.");
 }
 
 FRUGAL_INLINE void RunState::refuse_bad_loss() const {

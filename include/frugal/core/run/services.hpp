@@ -99,19 +99,24 @@ struct capture {
 /// `double reduce(Quantity, double)`          combines one value of each process; all get the same
 /// `at::Tensor reduce(Quantity, at::Tensor)`  likewise, on the tensor's device, without a host sync
 ///
+/// `using strategy`   of the policy: SummedWindows (cluster/summed_windows.hpp), or DividedWindows for what
+///                    provides share as well
+///
 /// The loop calls each at the same moments in all processes, so a source must give every process
 /// the same number of windows. A bad loss (LossError) in one process ends the window in all.
 struct reduce {
   static constexpr std::string_view name = "reduce";
   template <class P, class State>
   static constexpr bool met = requires(State& state, at::Tensor const& tensor) {
+    typename P::strategy;
     { state.reduce(Quantity::stop, 0.0) } -> std::same_as<double>;
     { state.reduce(Quantity::overflow, tensor) } -> std::same_as<at::Tensor>;
   };
   FRUGAL_DIAGNOSTIC(
       unmet,
       "frugal: this policy provides service::reduce, and its State lacks the members. Write "
-      "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`.");
+      "`double reduce(Quantity, double)` and `at::Tensor reduce(Quantity, at::Tensor)`, and "
+      "`using strategy = SummedWindows;` in the policy (cluster/summed_windows.hpp).");
   FRUGAL_DIAGNOSTIC(
       twice, "frugal: two policies of this recipe reduce over processes. Remove one of them.");
 };

@@ -193,6 +193,37 @@ std::uint64_t skip_batch(S& source, Samples const& samples_of) {
   }
 }
 
+/// A source of which a window has more batches than next() gives here. `window_batches()` counts those of the
+/// window that `begin_window()` has begun, and `pass()` goes past one; false at the end of the epoch.
+template <class S>
+concept WindowedSource = requires(S& source) {
+  source.begin_window();
+  { source.window_batches() } -> std::convertible_to<std::uint64_t>;
+  { source.pass() } -> std::same_as<bool>;
+};
+template <class S>
+void begin_window(S& source) {
+  if constexpr (WindowedSource<S>) source.begin_window();
+}
+/// Whether the epoch has another batch, which is read; for all processes the same.
+template <class S>
+bool has_another_batch(S& source) {
+  if constexpr (WindowedSource<S>) {
+    return source.pass();
+  } else {
+    return source.next().has_value();
+  }
+}
+/// The address of the source that the user has given, which may be the `whole()` of this one.
+template <class S>
+void const* address_of(S& source) {
+  if constexpr (requires { source.whole(); }) {
+    return &source.whole();
+  } else {
+    return &source;
+  }
+}
+
 }  // namespace detail
 
 /// The batch type of a source.

@@ -3,7 +3,6 @@
 
 #include <frugal/policy/average/batch_norm.hpp>
 
-#include <frugal/core/loop/measure.hpp>
 #include <frugal/inline.hpp>
 
 #include <cstdint>

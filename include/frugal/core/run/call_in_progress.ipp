@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/loop/call_in_progress.hpp>
+#include <frugal/core/run/call_in_progress.hpp>
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

@@ -6,7 +6,7 @@
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 
-#include "stand_ins.hpp"
+#include "core/loop/stand_ins.hpp"
 #include "support/running.hpp"
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/measured_parts.hpp>
+#include <frugal/core/measure/measured_parts.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>
 #include <frugal/metrics/perplexity.hpp>

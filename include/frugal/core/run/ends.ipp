@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/loop/ends.hpp>
+#include <frugal/core/run/ends.hpp>
 
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/run/device_spec.hpp>

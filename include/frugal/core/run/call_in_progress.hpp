@@ -114,5 +114,5 @@ class [[nodiscard]] CallInProgress {
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/core/loop/call_in_progress.ipp>
+#include <frugal/core/run/call_in_progress.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/loop/counted_values.hpp>
+#include <frugal/core/measure/measured_parts.hpp>
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/divided_source.hpp>
+#include <frugal/cluster/divided_source.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 
 #include <algorithm>

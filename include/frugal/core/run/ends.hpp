@@ -22,5 +22,5 @@ void advise_of_earlier_fit(Report& report, bool repeats);
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/core/loop/ends.ipp>
+#include <frugal/core/run/ends.ipp>
 #endif

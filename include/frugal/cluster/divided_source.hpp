@@ -15,8 +15,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
-#include <frugal/core/loop/valid_sources.hpp>
-#include <frugal/core/run/services.hpp>
+#include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/order_type.hpp>
@@ -145,11 +144,6 @@ class DividedSource {
   Cursor cursor_{};  // of the last seek
 };
 
-template <class S>
-inline constexpr bool is_divided_source = false;
-template <class S>
-inline constexpr bool is_divided_source<DividedSource<S>> = true;
-
 FRUGAL_DIAGNOSTIC(
     divided_twice,
     "frugal: Replicate and Pipeline divide the batches of the sources among the processes, and a "
@@ -157,46 +151,17 @@ FRUGAL_DIAGNOSTIC(
     "parts would be left out. Make the sources as for one process, with the same order in all "
     "processes.");
 
-/// Refuses, in a recipe that divides windows, sources that read a part of an epoch. `Sources` may be
+/// Refuses sources that read a part of an epoch. `Sources` may be
 /// void, and ValidSources.
 template <class S>
 struct reads_a_part_of : std::bool_constant<reads_a_part<S>> {};
 template <class... Sources>
 struct reads_a_part_of<ValidSources<Sources...>>
     : std::disjunction<reads_a_part_of<typename Sources::source_type>...> {};
-template <class Policies, class... Sources>
-constexpr bool require_undivided() {
-  if constexpr (provided<service::share, Policies>) {
-    return (true & ... &
-            divided_twice::template require<!reads_a_part_of<Sources>::value, Sources>());
-  } else {
-    return true;
-  }
-}
-
-/// The source that the user has given.
-template <class S>
-void const* address_of(S& source) {
-  if constexpr (is_divided_source<S>) {
-    return &source.whole();
-  } else {
-    return &source;
-  }
-}
-
-/// Begins a window of a source that processes divide.
-template <class S>
-void begin_window(S& source) {
-  if constexpr (is_divided_source<S>) source.begin_window();
-}
-/// Whether the epoch has another batch, which is read; for all processes the same.
-template <class S>
-bool has_another_batch(S& source) {
-  if constexpr (is_divided_source<S>) {
-    return source.pass();
-  } else {
-    return source.next().has_value();
-  }
+template <class... Sources>
+constexpr bool require_whole_sources() {
+  return (true & ... &
+          divided_twice::template require<!reads_a_part_of<Sources>::value, Sources>());
 }
 
 }  // namespace frugal::detail

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/measure.hpp>
+#include <frugal/core/loop/window.hpp>
+#include <frugal/core/measure/measure.hpp>
 #include <frugal/metrics/accuracy.hpp>
 
-#include "stand_ins.hpp"
+#include "core/loop/stand_ins.hpp"
 
 #include <string>
 #include <vector>
@@ -29,11 +30,12 @@ TEST_CASE("a trial reads its batches and no more, and gives no advice; a measure
     ++batches;
     return Loss{.value = at::zeros({}), .weight = 0};
   };
-  static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward,
-                                                    {.batches = 2, .is_trial = true}));
+  static_cast<void>(frugal::detail::measure<list<>, frugal::OneProcess>(
+      source, run.state, forward, {.batches = 2, .is_trial = true}));
   CHECK(batches == 2);
   CHECK(run.state.observed.warnings().empty());
-  static_cast<void>(frugal::detail::measure<list<>>(source, run.state, forward));
+  static_cast<void>(
+      frugal::detail::measure<list<>, frugal::OneProcess>(source, run.state, forward));
   CHECK(batches == 5);
   REQUIRE(run.state.observed.warnings().size() == 1);
   CHECK(says(run.state.observed.warnings()[0], "validation: the loss is NaN"));
@@ -48,7 +50,8 @@ TEST_CASE("a source is read in its order of epoch 0, in evaluation mode and with
     auto const samples = static_cast<double>(batch.data.size(0));
     return Loss{.value = at::full({}, samples), .weight = samples};
   };
-  CHECK(frugal::detail::measure<list<>>(source, run.state, forward)["loss"] == (9.0 + 4.0) / 5);
+  CHECK(frugal::detail::measure<list<>, frugal::OneProcess>(source, run.state, forward)["loss"] ==
+        (9.0 + 4.0) / 5);
   CHECK(always);
   CHECK(run.module.is_training());
   CHECK((source.sought == std::vector<Cursor>{{5, 0, 0}}));
@@ -59,8 +62,8 @@ TEST_CASE("a source without a batch is an error that says which, and in which ep
   Stream empty;
   auto const forward = [](Batch const&) { return Loss{}; };
   auto const error = thrown_by<EmptySourceError>([&] {
-    static_cast<void>(frugal::detail::measure<list<>>(empty, run.state, forward,
-                                                      {.which = "validation 'shifted'"}));
+    static_cast<void>(frugal::detail::measure<list<>, frugal::OneProcess>(
+        empty, run.state, forward, {.which = "validation 'shifted'"}));
   });
   REQUIRE(error);
   CHECK(says(error->what(), "the validation 'shifted' source has no batch (epoch 3)"));
@@ -77,18 +80,19 @@ TEST_CASE("a scalar with the name of a metric is an error before the first step,
   };
   SmallRun run;
   auto const error = thrown_by<SettingsError>([&] {
-    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run.state, forward));
+    static_cast<void>(
+        frugal::detail::measure<list<Accuracy>, frugal::OneProcess>(source, run.state, forward));
   });
   REQUIRE(error);
   CHECK(says(error->what(), "scalar 'accuracy' and the metric 'accuracy'"));
   CHECK(says(error->what(), "Loss::scalars"));
   CHECK(thrown_by<SettingsError>([&] {
-    static_cast<void>(frugal::detail::measure<list<Accuracy>>(source, run.state, forward,
-                                                              {.batches = 1, .is_trial = true}));
+    static_cast<void>(frugal::detail::measure<list<Accuracy>, frugal::OneProcess>(
+        source, run.state, forward, {.batches = 1, .is_trial = true}));
   }));
 
   // In the middle of a run.
-  Metrics const found = frugal::detail::measure<list<Accuracy>>(
+  Metrics const found = frugal::detail::measure<list<Accuracy>, frugal::OneProcess>(
       source, run.state, forward, {.errors = frugal::detail::MetricErrors::noted});
   CHECK(found["accuracy"] == 1);
   CHECK(found["penalty"] == 0.5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/core/loop/measurement.hpp>
+#include <frugal/core/measure/measurement.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
@@ -9,7 +9,7 @@
 #include <frugal/metrics/confusion_matrix.hpp>
 #include <frugal/metrics/roc_auc.hpp>
 
-#include "stand_ins.hpp"
+#include "core/loop/stand_ins.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <frugal/cluster/divided_measurement.hpp>
+#include <frugal/cluster/divided_source.hpp>
+#include <frugal/cluster/summed_windows.hpp>
+#include <frugal/core/compose/services.hpp>
+#include <frugal/core/loop/interruption.hpp>
+#include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/interfaces.hpp>
+#include <frugal/core/run/scalar_accumulator.hpp>
+#include <frugal/core/run/services.hpp>
+#include <frugal/core/run/window_phases.hpp>
+#include <frugal/core/source/batch.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+/// This process's micro-batches of a window that processes divide. At its end, when the policy has joined them
+/// with those of the others, it is the window of all: its gradients, losses and counts.
+template <class Context>
+class JoinedWindow : public WindowShare {
+  static_assert(!traits_of<Context>::splits,
+                "frugal: the processes of this recipe (service::share) divide a window's "
+                "micro-batches, and Accumulate<Auto> makes these of one batch as each process's "
+                "memory allows. Use Accumulate<8> or another number.");
+  static_assert(!traits_of<Context>::reevaluates,
+                "frugal: a line search evaluates a window as often as its own process needs, so "
+                "the processes of this recipe (service::reduce) would wait for each other. Use "
+                "Optimize<AdamW> or another optimizer that evaluates a window once.");
+
+ public:
+  explicit JoinedWindow(Run<Context>& run) : run_(run) {}
+
+  /// Processes that divide a window skip it for reasons that are equal in all of them.
+  static bool agreed(RunState&, bool verdict) { return verdict; }
+  void open() {
+    WindowShare::open();
+    records_.clear();
+  }
+  /// Whether the source had no batch for the window, in any process.
+  template <class Source>
+  bool is_empty(Source const& source) const {
+    if constexpr (WindowedSource<Source>) {
+      return source.window_batches() == 0;
+    } else {
+      return empty();
+    }
+  }
+  /// The losses are read when the window is joined. Refuses scalars that this process must not have, or that
+  /// would be an error when all are read.
+  void read(Loss const& loss) {
+    if (loss.scalars.empty()) [[likely]]
+      return;
+    using Provider = std::remove_cvref_t<decltype(shares())>;
+    if constexpr (requires { requires bool(Provider::carries_scalars); }) {
+      ScalarAccumulator().add(loss.scalars, 0);
+    } else {
+      require_no_scalars(loss, run_.counters());
+    }
+  }
+  at::Tensor seed(Loss const& loss) {
+    run_.window.set_gradient_unit(unit());
+    return WindowShare::seed(loss);
+  }
+  /// The other processes continue this window up to the point where all agree.
+  template <class Emit>
+  void judge(Emit&& emit) {
+    try {
+      emit();
+    } catch (LossError const&) {
+      run_.losses.postpone(std::current_exception());
+    }
+  }
+  void pass_over() {}
+  template <class Batch>
+  void trained(Batch const& batch, Loss& loss) {
+    records_.push_back({loss.value.detach(), *loss.weight,
+                        static_cast<std::uint64_t>(batch_samples(batch)),
+                        static_cast<std::uint64_t>(batch_tokens(batch)), std::move(loss.scalars)});
+  }
+  /// Each micro-batch is joined by itself.
+  void passed(bool /*is_last*/) {
+    run_.window.gradients().collect(run_.parameters);
+    complete(run_.window.gradients().tensors());
+    run_.window.set_gradient_unit(1);
+  }
+  /// After a pass: what its gradients are still to be multiplied by. It does not depend on the passes
+  /// before.
+  double take_unit() {
+    run_.window.set_gradient_unit(1);
+    return WindowShare::take_unit();
+  }
+
+  template <class Source>
+  void end(Source const& source) {
+    SharedWindow phase(run_, records_, preemption_requested(run_), !!run_.losses.bad());
+    if constexpr (WindowedSource<Source>) phase.consumed = source.consumed();
+    shares().join(phase);
+    run_.control.agree_in_window(phase.preempts);
+    WindowShare::open();
+    for (MicroBatchRecord const& record : records_) {
+      run_.losses.add(record.loss, record.weight, run_.counters());
+      if (!record.scalars.empty()) [[unlikely]]
+        run_.losses.add(record.scalars, run_.losses.leaves(record.loss) ? 0 : record.weight);
+      run_.progress.count_micro_batch();
+      add(record.weight, record.samples, record.tokens);
+    }
+    tell<service::recover>(phase, !phase.fails && !run_.losses.bad());
+    if (phase.fails || run_.losses.bad()) run_.refuse_bad_loss();
+    require_weight(weight(), run_.counters(), run_.counters().position);
+    tell<service::measure>(phase, true);
+  }
+  void finish_gradients(std::vector<at::Tensor> const& gradients, bool /*is_trial*/) {
+    complete(gradients);  // unless the last micro-batch has
+    normalise(gradients, weight());
+  }
+
+ private:
+  auto& shares() { return run_.engine->template provider<service::share>(); }
+
+  /// Tells the provider of a service of the joined window, if there is one that listens.
+  template <class Service>
+  void tell(SharedWindow& phase, bool is_told) {
+    if constexpr (provided<Service, typename Context::policies>) {
+      auto& provider = run_.engine->template provider<Service>();
+      if constexpr (requires { provider.on_joined(phase); }) {
+        if (is_told) provider.on_joined(phase);
+      }
+    }
+  }
+
+  Run<Context>& run_;
+  std::vector<MicroBatchRecord> records_{};
+};
+
+/// Likewise ReducingProcesses, of a recipe whose processes divide windows.
+template <class Reduces, class Shares>
+class SharingProcesses final : public ReducingProcesses<Reduces> {
+ public:
+  SharingProcesses(Reduces& reduces, Shares& shares)
+      : ReducingProcesses<Reduces>(reduces), state_(shares) {}
+  bool is_first() const override { return state_.is_first(); }
+  Processes processes() const override { return state_.processes(); }
+  EqualShare measures() const override {
+    if constexpr (requires { state_.measures(); }) return state_.measures();
+    return {};
+  }
+  std::string from_first(std::string const& text) override { return state_.from_first(text); }
+  std::string first_of(std::string const& text) override { return state_.first_of(text); }
+  std::vector<std::string> texts_of_all(std::string const& text) override {
+    if constexpr (requires { state_.texts_of_all(text); }) return state_.texts_of_all(text);
+    return {text};
+  }
+  std::vector<at::Tensor> norms(Parameters const& updated) override {
+    return state_.norms(updated);
+  }
+  void collect_parts() override { state_.collect_parts(); }
+
+ private:
+  Shares& state_;
+};
+
+}  // namespace detail
+
+/// The strategy of processes that divide the micro-batches of each window (service::share): all of them have
+/// the cursor, counters and losses of the whole window.
+struct DividedWindows {
+  template <class Context>
+  using Window = detail::JoinedWindow<Context>;
+  static constexpr detail::MetricErrors metric_errors = detail::MetricErrors::thrown;
+
+  template <class Metrics, class Valid, class Measurement>
+  static void measure(Valid& source, RunState& run, detail::ForwardOf<Valid> forward,
+                      detail::Measuring const& how, Measurement& into, ScalarSpan& means) {
+    using Parts = typename detail::measured_parts_of<Metrics>::type;
+    if constexpr (Parts::can_join) {
+      detail::measure_divided<Parts>(source, run, forward, how, into, means);
+    } else {
+      detail::measure_all(source, run, forward, how, into, means);
+    }
+  }
+  template <class Trainer, class Source, class Fit>
+  static auto read(Trainer const& trainer, Source& source, int batches, Fit&& fit) {
+    using Divides =
+        typename detail::provider_of<service::share, void, typename Trainer::policies>::type;
+    MicroBatches const own = trainer.template policy<typename Divides::kind>().own(batches);
+    detail::DividedSource<Source> divided(source, own, static_cast<std::uint64_t>(batches));
+    return fit(divided);
+  }
+  template <class... Sources>
+  static constexpr bool require_sources() {
+    return detail::require_whole_sources<Sources...>();
+  }
+  template <class Engine>
+  static std::unique_ptr<ProcessesInterface> processes(Engine& engine) {
+    auto& reduces = engine.template provider<service::reduce>();
+    auto& shares = engine.template provider<service::share>();
+    return std::make_unique<detail::SharingProcesses<std::remove_cvref_t<decltype(reduces)>,
+                                                     std::remove_cvref_t<decltype(shares)>>>(
+        reduces, shares);
+  }
+};
+
+}  // namespace frugal
