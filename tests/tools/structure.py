@@ -24,7 +24,7 @@ FRAGMENT = 40  # lines: SPDX, includes and namespaces are most of a header that 
 
 # Members of a policy or of its State that the core looks for by these words, and how it looks.
 PROBES = (re.compile(r"FRUGAL_DECLARED\((\w+)\)"), re.compile(r"requires \{ (?:requires |typename )?P::(\w+)"),
-          re.compile(r"typename P::(kind|listens)\b"), re.compile(r"typename State::(\w+)"))
+          re.compile(r"typename P::(kind|listens|strategy)\b"), re.compile(r"typename State::(\w+)"))
 NOT_MEMBERS = {"member", "template"}  # the parameter of the macro, and a template of any name
 
 
@@ -103,18 +103,18 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 821,
-    "lines of .hpp and .ipp": 132700,
+    "headers": 823,
+    "lines of .hpp and .ipp": 133050,
     f"headers of fewer than {FRAGMENT} lines": 114,
     "lines of the longest file": 586,
-    "headers that name Context": 31,
+    "headers that name Context": 34,
     "lines that frugal.hpp closes over": 35550,
     "lines that core/run/phases.hpp closes over": 1575,
     "lines that the median policy closes over": 4850,
     "policies that close over more than 2000 lines": 52,
-    "files of the loop": 16,
-    "lines of the loop that divide, share or rank": 72,
-    "members of the protocol": 31,
+    "files of the loop": 8,
+    "lines of the loop that divide, share or rank": 0,
+    "members of the protocol": 32,
 }
 
 

@@ -65,7 +65,7 @@ class WindowCounts {
   }
   /// Multiplies gradients by `unit / all`, unless that is 1 or nothing counts.
   static void scale(std::vector<at::Tensor> const& gradients, double unit, double all);
-  /// The smallest power of two times `unit` that is not below `full`: what the seeds are divided by.
+  /// The smallest power of two times `unit` that is not below `full`: the next unit of the seeds.
   static double raised(double unit, double full) {
     while (unit < full) unit *= 2;
     return unit;
@@ -246,7 +246,7 @@ class KeptWindow<Batch, false> {
 }  // namespace detail
 
 /// The strategy of a run of one process. A policy with which several processes train names another one
-/// as its `strategy`: SummedWindows or DividedWindows (cluster/), which have the same members.
+/// as its `strategy`, with the same members (cluster/).
 struct OneProcess {
   /// What the losses, weights and gradients of micro-batches become.
   template <class Context>
