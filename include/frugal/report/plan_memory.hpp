@@ -20,11 +20,11 @@
 #include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/loop/evaluation.hpp>
 #include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/context.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
-#include <frugal/core/run/run.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
@@ -101,15 +101,16 @@ RecipeMemory memory_at_rest(Trainer& trainer) {
 
 /// The passes of one window, outside of a fit, under the guards of all policies. Trains nothing.
 template <class Context, class Objective>
-class DryRun {
+class PlannedPasses : private RunOutsideFit<Context, Objective> {
+  using Base = RunOutsideFit<Context, Objective>;
+  using Base::engine_;
+  using Base::run_;
+
  public:
   template <class Policies>
-  DryRun(typename Context::module_type& module, Objective& objective, Settings const& settings,
-         Policies const& policies)
-      : engine_(policies), run_(module, settings, {}), objective_(objective) {
-    run_.engine = &engine_;
-    FitBegin phase(run_);
-    engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
+  PlannedPasses(typename Context::module_type& module, Objective& objective,
+                Settings const& settings, Policies const& policies)
+      : Base(module, objective, settings, policies) {
     run_.hold.train();  // a frozen layer plans no statistics
   }
 
@@ -122,7 +123,7 @@ class DryRun {
     for (int i = 0; i < times; ++i) {
       std::int64_t const before = live();
       Forward phase(run_, /*is_training=*/true);
-      auto body = [&]() -> Loss { return as_loss(objective_(run_.module, batch)); };
+      auto body = [&]() -> Loss { return this->loss_of(batch); };
       Loss loss = engine_.template surround<around::forward>(phase, body);
       left = std::max(left, live() - before);
       loss.output.reset();
@@ -130,11 +131,6 @@ class DryRun {
     }
     return left;
   }
-
- private:
-  typename Context::engine engine_;
-  Run<Context> run_;
-  Objective& objective_;
 };
 
 template <class B>
@@ -174,7 +170,7 @@ void measure_on_meta(RecipeMemory& memory, typename Context::module_type& module
   // Before the module comes back: what the passes leave alive refers to its meta tensors.
   OnMeta const moved(root);
   B const meta = on_meta(batch);
-  DryRun<Context, Objective> run(module, objective, settings, policies);
+  PlannedPasses<Context, Objective> run(module, objective, settings, policies);
   std::int64_t const base = meter.live();
   meter.forget_peak();
   memory.activations = static_cast<std::uint64_t>(run.passes(
@@ -214,7 +210,7 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
   undo_passes(base_module(module), [&] {
     B host = batch;
     batch_to(host, c10::Device(c10::kCPU));
-    DryRun<Context, Objective> run(module, objective, settings, policies);
+    PlannedPasses<Context, Objective> run(module, objective, settings, policies);
     std::int64_t const base = HostMeter::live();
     HostMeter::forget_peak();
     memory.activations = static_cast<std::uint64_t>(run.passes(host, c10::Device(c10::kCPU),

@@ -75,7 +75,7 @@ double measure_micro_batch(Trainer& trainer, B const& batch, int rounds = 5) {
   detail::undo_passes(root, [&] {
     B here = batch;
     batch_to(here, settings.device);
-    detail::DryRun<Context, Objective> run(trainer.module(), trainer.objective(), settings,
+    detail::PlannedPasses<Context, Objective> run(trainer.module(), trainer.objective(), settings,
                                            detail::TrainerAccess::values_of(trainer));
     auto const wait = [&] {
       if (settings.device.is_cpu()) return;

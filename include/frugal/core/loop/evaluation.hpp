@@ -19,26 +19,50 @@
 
 namespace frugal::detail {
 
-/// Forward passes outside of a fit: in evaluation mode, without gradients, on the device of the
-/// settings, where the trainer has put the module, under the guards of the recipe's slots (its
-/// precision). Observers see nothing. Restores modes afterwards; the call, which is in progress
-/// (CallInProgress), the generators.
+/// A run outside of a fit, of whose policies the slots that guard a forward pass are set up. Observers see
+/// nothing.
 template <class Context, class Objective>
-class Evaluation {
+class RunOutsideFit {
  public:
   template <class Policies>
-  Evaluation(typename Context::module_type& module, Objective& objective, Settings const& settings,
-             Policies const& policies)
+  RunOutsideFit(typename Context::module_type& module, Objective& objective,
+                Settings const& settings, Policies const& policies)
       : engine_(policies), run_(module, settings, {}), objective_(objective) {
     run_.engine = &engine_;
     FitBegin phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);
   }
 
+ protected:
+  template <class Batch>
+  Loss loss_of(Batch const& batch) {
+    return as_loss(objective_(run_.module, batch));
+  }
+
+  typename Context::engine engine_;
+  Run<Context> run_;
+
+ private:
+  Objective& objective_;
+};
+
+/// Forward passes outside of a fit: in evaluation mode, without gradients, on the device of the
+/// settings, where the trainer has put the module, under the guards of the recipe's slots (its
+/// precision). Observers see nothing. Restores modes afterwards; the call, which is in progress
+/// (CallInProgress), the generators.
+template <class Context, class Objective>
+class Evaluation : private RunOutsideFit<Context, Objective> {
+  using Base = RunOutsideFit<Context, Objective>;
+  using Base::engine_;
+  using Base::run_;
+
+ public:
+  using Base::Base;
+
   template <class Source>
   Metrics evaluate(Source& source) {
     auto const loss_of = [this](auto const& batch) {
-      Loss loss = pass(batch, [&] { return as_loss(objective_(run_.module, batch)); });
+      Loss loss = pass(batch, [&] { return this->loss_of(batch); });
       require_scalar(loss.value, run_.counters());
       if (!loss.weight) loss.weight = samples_of(batch);
       return loss;
@@ -81,10 +105,6 @@ class Evaluation {
       refuse_forward(error, batch, run_.counters(), run_.parameters);
     }
   }
-
-  typename Context::engine engine_;
-  Run<Context> run_;
-  Objective& objective_;
 };
 
 }  // namespace frugal::detail
