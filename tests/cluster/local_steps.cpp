@@ -605,7 +605,7 @@ struct Drift {
     static at::Tensor momentum(fr::RunState const& run) {
       fr::StateDict state;
       fr::StateWriter writer(state, fr::CopyTarget::live);
-      run.policies.persist_one(writer, fr::kinds::replicate::name);
+      run.links.policies().persist_one(writer, fr::kinds::replicate::name);
       for (auto const& [path, tensor] : state.tensors) {
         if (path.find("momentum/") != std::string::npos) return tensor;
       }

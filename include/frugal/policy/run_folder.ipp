@@ -11,11 +11,11 @@
 namespace frugal::detail {
 
 FRUGAL_INLINE std::shared_ptr<RunLock> lock_run_folder(RunState& run) {
-  if (!run.folder_lock) {
+  if (!run.set_up.folder_lock()) {
     create_folders(run.settings.run_dir);
-    run.folder_lock = std::make_shared<RunLock>(run.settings.run_dir / "lock");
+    run.set_up.hold_folder(std::make_shared<RunLock>(run.settings.run_dir / "lock"));
   }
-  return std::static_pointer_cast<RunLock>(run.folder_lock);
+  return std::static_pointer_cast<RunLock>(run.set_up.folder_lock());
 }
 
 FRUGAL_INLINE std::shared_ptr<RunLock> lock_run_folder_if_possible(RunState& run) {

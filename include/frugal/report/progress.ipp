@@ -59,7 +59,7 @@ FRUGAL_INLINE void ProgressPrinter::show(RunState const& run, clock::time_point 
   if (!pace_.knows_first()) {
     pace_.first(at.step - (epoch_end ? 0 : 1), at.sample - (epoch_end ? 0 : at.window_samples));
   }
-  pace_.update(now, at.step, at.sample, run.loop->waited_for_data());
+  pace_.update(now, at.step, at.sample, run.links.loop()->waited_for_data());
   // At the end of an epoch the counter is one further; the bar still shows the ended epoch and
   // its mean.
   line_.epoch = at.epoch - (epoch_end ? 1 : 0);

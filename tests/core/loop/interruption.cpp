@@ -81,8 +81,8 @@ struct Saver final : frugal::SaverInterface {
 
 /// A run of these policies.
 struct SmallRun {
-  SmallRun() { state.events_of_policies = frugal::PolicyEvents::of(policies); }
-  frugal::PolicyEvents const& events() const { return state.events_of_policies; }
+  SmallRun() { state.links.to_policies({}, frugal::PolicyEvents::of(policies)); }
+  frugal::PolicyEvents const& events() const { return state.links.events(); }
   Net module{};
   Settings settings{};
   Policies policies{};
@@ -105,7 +105,7 @@ TEST_CASE("a verdict stops the run, and names the policy") {
 
 TEST_CASE("a preemption that a policy asks for saves, and ends the run after the event") {
   SmallRun run;
-  run.state.saver = &run.saver;
+  run.state.links.to_saver(run.saver);
   run.policies.asks = true;
   run.interruption.emit(run.events().step);
   CHECK(run.policies.seen == std::vector<std::string>{"on_step", "on_preempt"});
@@ -118,7 +118,7 @@ TEST_CASE("a preemption that a policy asks for saves, and ends the run after the
 
 TEST_CASE("before the first window there is nothing to save") {
   SmallRun run;
-  run.state.saver = &run.saver;
+  run.state.links.to_saver(run.saver);
   run.policies.asks = true;
   run.interruption.preempt_before_training();
   CHECK(run.saver.saved.empty());
@@ -128,7 +128,7 @@ TEST_CASE("before the first window there is nothing to save") {
 
 TEST_CASE("an interrupted event is left to the next start, which skips those that have seen it") {
   SmallRun run;
-  run.state.saver = &run.saver;
+  run.state.links.to_saver(run.saver);
   run.policies.raises = [] { throw frugal::Interrupted{}; };
   run.policies.completed = {"Log"};
   run.interruption.emit(run.events().step);
@@ -149,7 +149,7 @@ TEST_CASE(
   for (std::size_t const failing : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
     CAPTURE(failing);
     SmallRun run;
-    run.state.saver = &run.saver;
+    run.state.links.to_saver(run.saver);
     run.policies.reaches = failing;
     run.policies.raises = [] { throw std::runtime_error("no disk"); };
     CHECK_THROWS_WITH(run.interruption.emit(run.events().epoch_end), "no disk");
@@ -162,8 +162,9 @@ TEST_CASE(
 
 TEST_CASE("of processes that train together, one that fails saves nothing") {
   SmallRun run;
-  run.state.saver = &run.saver;
-  run.state.facts.agrees = true;
+  run.state.links.to_saver(run.saver);
+  run.state.links = frugal::RunLinks({.agrees = true});
+  run.state.links.to_policies({}, frugal::PolicyEvents::of(run.policies));
   run.policies.raises = [] { throw std::runtime_error("no disk"); };
   CHECK_THROWS_WITH(run.interruption.emit(run.events().step), "no disk");
   CHECK(run.saver.saved.empty());

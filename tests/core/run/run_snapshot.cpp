@@ -190,7 +190,7 @@ struct Keepers {
 TEST_CASE("snapshots that policies keep are in a checkpoint, and not in each other") {
   Subject subject;
   Keepers keepers;
-  subject.run.policies = frugal::PolicyStates::of(keepers);
+  subject.run.links.to_policies(frugal::PolicyStates::of(keepers), {});
   keepers.one.take(subject.run, Part::resumable);
   std::size_t const values = keepers.one.run.values.size();
   for (int k = 0; k < 3; ++k) {
@@ -208,7 +208,7 @@ TEST_CASE("snapshots that policies keep are in a checkpoint, and not in each oth
 TEST_CASE("the previous snapshot is not lost to a bad loss") {
   Subject subject;
   Keepers keepers;
-  subject.run.policies = frugal::PolicyStates::of(keepers);
+  subject.run.links.to_policies(frugal::PolicyStates::of(keepers), {});
   auto const before = tensors_of(subject.module);
   RunSnapshot snapshot;
   snapshot.take(subject.run, Part::resumable);

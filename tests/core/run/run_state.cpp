@@ -60,7 +60,7 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
   frugal::Settings const settings{.seed = 3};
   States mine{.count = 41};
   RunState run{.root = *module, .settings = settings};
-  run.policies = PolicyStates::of(mine);
+  run.links.to_policies(PolicyStates::of(mine), {});
   run.progress.go_to({.step = 7});
   run.rate.set_scale(0.25, {});
   run.control.ask(frugal::End::stop, "EarlyStop");
@@ -73,7 +73,7 @@ TEST_CASE("a run saves its progress and its policies' states, and another one lo
 
   States theirs;
   RunState other{.root = *module, .settings = settings};
-  other.policies = PolicyStates::of(theirs);
+  other.links.to_policies(PolicyStates::of(theirs), {});
   StateReader reader(memory);
   other.persist(reader);
   CHECK_FALSE(reader.unread());
@@ -94,7 +94,7 @@ TEST_CASE("a run keeps its newest 1000 validations, and the tables of the last o
   frugal::Settings const settings;
   States mine;
   RunState run{.root = *module, .settings = settings};
-  run.policies = PolicyStates::of(mine);
+  run.links.to_policies(PolicyStates::of(mine), {});
   for (std::uint64_t step = 1; step <= 1003; ++step) {
     run.progress.go_to({.step = step});
     frugal::Metrics metrics;
@@ -114,7 +114,7 @@ TEST_CASE("a run keeps its newest 1000 validations, and the tables of the last o
   StateDict const memory = saved(run);
   CHECK(memory.tensors.size() == 1);
   RunState other{.root = *module, .settings = settings};
-  other.policies = PolicyStates::of(mine);
+  other.links.to_policies(PolicyStates::of(mine), {});
   StateReader reader(memory);
   other.persist(reader);
   CHECK_FALSE(reader.unread());
@@ -126,14 +126,14 @@ TEST_CASE("a validation is of the current weights until training or the average 
   frugal::Settings const settings;
   States mine;
   RunState run{.root = *module, .settings = settings};
-  run.policies = PolicyStates::of(mine);
+  run.links.to_policies(PolicyStates::of(mine), {});
   CHECK_FALSE(run.is_judged());
   run.progress.go_to({.micro_batch = 6});
   run.observed.set_averaged(2);
   run.observed.add_validation({}, run.counters());
   CHECK(run.is_judged());
   RunState other{.root = *module, .settings = settings};
-  other.policies = PolicyStates::of(mine);
+  other.links.to_policies(PolicyStates::of(mine), {});
   StateDict const memory = saved(run);
   StateReader reader(memory);
   other.persist(reader);
@@ -190,7 +190,7 @@ TEST_CASE("an event recorded during another one is delivered after it") {
   RunState run{.root = *module, .settings = settings};
   Echo echo;
   echo.run = &run;
-  run.loop = &echo;
+  run.links.to_loop(echo);
   run.record({.name = "a"});
   CHECK(echo.heard == std::vector<std::string>{"a", "a+", "a++", "a+++"});
 }
@@ -231,7 +231,7 @@ TEST_CASE("a run that goes back keeps the advice given since") {
   frugal::Settings const settings;
   States states;
   RunState run{.root = *module, .settings = settings};
-  run.policies = PolicyStates::of(states);
+  run.links.to_policies(PolicyStates::of(states), {});
   StateDict const before = saved(run);
   run.warn("more memory");
   StateReader reader(before);

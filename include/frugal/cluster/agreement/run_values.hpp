@@ -24,7 +24,7 @@ namespace frugal::detail {
 template <class Context>
 std::vector<std::pair<std::string, std::string>> run_values(FitBegin& phase) {
   RunLimits const& horizon = phase.horizon();
-  LoopInterface const& loop = *phase.run_state().loop;
+  LoopInterface const& loop = *phase.run_state().links.loop();
   auto const number = [](auto const& value) {
     return value ? std::to_string(*value) : std::string("unknown");
   };

@@ -47,7 +47,7 @@ class SameReplicas {
   /// Those of the policy that updates the weights.
   static CommonMoments of_optimizer(RunState const& run) {
     return {.name = "optimizer's moments", .write = [&run](StateWriter& writer) {
-              run.policies.persist_one(writer, kinds::optimizer::name);
+              run.links.policies().persist_one(writer, kinds::optimizer::name);
             }};
   }
 

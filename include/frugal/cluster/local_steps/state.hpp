@@ -248,7 +248,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     StateDict mine;
     StateWriter writer(mine, CopyTarget::live);
     if (round_.is_open()) persist_weights(writer);
-    for (std::string_view const kind : own_kinds) run_->policies.persist_one(writer, kind);
+    for (std::string_view const kind : own_kinds) run_->links.policies().persist_one(writer, kind);
     std::size_t marked = 0;
     auto const mark = [&](std::size_t rank) {
       if (std::exchange(marked, rank) != rank) mark_row(archive, rank);
@@ -290,7 +290,8 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     std::size_t const rank = static_cast<std::size_t>(this->all_.rank()) % saved.size();
     if (has_rows && rank != 0) {
       in_row(archive, rank, [&](auto& inner) {
-        for (std::string_view const kind : own_kinds) run_->policies.persist_one(inner, kind);
+        for (std::string_view const kind : own_kinds)
+          run_->links.policies().persist_one(inner, kind);
       });
     }
     early_.clear();

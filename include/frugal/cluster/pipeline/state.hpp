@@ -112,7 +112,7 @@ class PipelineState {
   }
   void on_ready(Ready& phase) {
     if (everyone_->size() > 1) {
-      require_same_run(*everyone_, phase.run_state().settings_to_compare);
+      require_same_run(*everyone_, phase.run_state().set_up.compared());
     }
     require_same_copies(phase, "the module");
     replicas_.begin(phase.run_state());

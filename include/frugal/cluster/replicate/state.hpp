@@ -90,7 +90,7 @@ class ReplicateState {
   }
 
   void on_ready(Ready& phase) {
-    if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().settings_to_compare);
+    if (everyone_.size() > 1) require_same_run(everyone_, phase.run_state().set_up.compared());
     require_same_module(phase, "the module");
     // All have the same layers.
     if constexpr (requires { batch_norms_.message_bytes(); }) {

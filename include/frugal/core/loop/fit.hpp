@@ -252,7 +252,7 @@ class Fit {
   void end_epoch() {
     run_.observed.set_epoch_loss(run_.mean_loss());
     run_.progress.end_epoch();
-    interruption_.emit(run_.events_of_policies.epoch_end);
+    interruption_.emit(run_.links.events().epoch_end);
   }
   // [end end_epoch]
 
@@ -271,7 +271,7 @@ class Fit {
         return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
-    if (trained == StepOutcome::completed) interruption_.emit(run_.events_of_policies.step);
+    if (trained == StepOutcome::completed) interruption_.emit(run_.links.events().step);
     if (trained == StepOutcome::skipped) interruption_.preempt_if_requested();
     return trained != StepOutcome::nothing;
   }

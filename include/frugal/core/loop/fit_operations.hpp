@@ -88,8 +88,8 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     }
   }
   void finish_set_up() override {
-    for (auto const& then : std::exchange(run_.when_restored, {})) then();
-    try_validation(std::exchange(run_.validation_trial, 0));
+    run_.set_up.restored();
+    try_validation(run_.set_up.take_validation_trial());
     executor_.set_up(train_, run_.cursor());
   }
   void move_to(c10::Device device) override { move_run(static_cast<RunState&>(run_), device); }

@@ -28,7 +28,7 @@ FRUGAL_INLINE void report_further_error(std::string_view who, std::exception_ptr
 
 FRUGAL_INLINE bool preemption_requested(RunState& run) {
   auto const who = [&run](std::string_view kind) { run.control.ask(End::preempt, kind); };
-  bool asked = run.events_of_policies.ask(run, who);
+  bool asked = run.links.events().ask(run, who);
   if (run.settings.stop.stop_requested()) {
     who("Settings::stop");
     asked = true;
@@ -37,12 +37,13 @@ FRUGAL_INLINE bool preemption_requested(RunState& run) {
 }
 
 FRUGAL_INLINE void throw_if_preempted(RunState& run) {
-  if (!run.facts.agrees && preemption_requested(run)) throw Interrupted{};
+  if (!run.links.facts().agrees && preemption_requested(run)) throw Interrupted{};
 }
 
 FRUGAL_INLINE void Interruption::stop_on(flow verdict, bool own_verdicts) {
   // Most events end here, and make no string.
-  if (verdict != flow::stop && run_.others == nullptr) return control_.forget_stop_request();
+  if (verdict != flow::stop && run_.links.others() == nullptr)
+    return control_.forget_stop_request();
   std::string const who = control_.take_stop_request();
   if (!run_.agree_on_stop(verdict == flow::stop, who, own_verdicts)) return;
   control_.close(End::stop);
@@ -55,9 +56,9 @@ FRUGAL_INLINE void Interruption::emit(PolicyEvents::Interruptible const& event,
   control_.preempt_after_event(agreed_preemption());
   control_.enter(event.name);
   try {
-    stop_on(run_.events_of_policies.emit(event, run_, completed_by, control_.subscriber(),
-                                         on_verdict()),
-            event.own_verdicts);
+    stop_on(
+        run_.links.events().emit(event, run_, completed_by, control_.subscriber(), on_verdict()),
+        event.own_verdicts);
   } catch (Interrupted const&) {
     leave_unfinished(event.name, std::move(completed_by));
     control_.preempt_after_event(true);
@@ -69,7 +70,7 @@ FRUGAL_INLINE void Interruption::emit(PolicyEvents::Interruptible const& event,
   }
   control_.leave();
   // The event may have taken long: a validation, a save. Several processes agree only before it.
-  if (!run_.facts.agrees && !control_.is_preempting()) {
+  if (!run_.links.facts().agrees && !control_.is_preempting()) {
     control_.preempt_after_event(preemption_requested(run_));
   }
   if (control_.is_preempting()) preempt(/*has_begun=*/true);
@@ -78,7 +79,7 @@ FRUGAL_INLINE void Interruption::emit(PolicyEvents::Interruptible const& event,
 FRUGAL_INLINE void Interruption::complete_unfinished() {
   Unfinished left = control_.take_unfinished();
   control_.validation().take_from(left.completed_by);
-  PolicyEvents const& events = run_.events_of_policies;
+  PolicyEvents const& events = run_.links.events();
   if (left.hook == events.step.name) emit(events.step, std::move(left.completed_by));
   if (left.hook == events.epoch_end.name) emit(events.epoch_end, std::move(left.completed_by));
   control_.validation() = {};  // a changed recipe may not have come to it
@@ -100,21 +101,21 @@ FRUGAL_INLINE void Interruption::preempt(bool has_begun) {
   CheckpointPhase at(run_);
   bool const saved = has_begun && at.save();
   control_.set_preemption_saved(saved || !has_begun);
-  if (has_begun && !saved && run_.saver != nullptr)
+  if (has_begun && !saved && run_.links.saver() != nullptr)
     run_.warn("preempted, and the last steps could not be saved");
   std::chrono::duration<double> const took = Clock::now() - start;
   Preemption phase(run_, has_begun, saved, took.count());
-  run_.events_of_policies.emit_preempt(phase);
+  run_.links.events().emit_preempt(phase);
 }
 
 FRUGAL_INLINE void Interruption::with_recovery(FunctionRef<void()> body) {
-  if (!run_.events_of_policies.recovers()) return body();
+  if (!run_.links.events().recovers()) return body();
   try {
     body();
   } catch (LossError const& error) {
     run_.discard_window();
     CheckpointPhase at(run_);
-    if (!run_.events_of_policies.recover(at, error)) throw;
+    if (!run_.links.events().recover(at, error)) throw;
     // The cause of the stop or preemption is ahead of the run again.
     control_.reopen();
   }
@@ -133,9 +134,9 @@ FRUGAL_INLINE void Interruption::leave_unfinished(std::string_view hook,
 
 FRUGAL_INLINE void Interruption::save_unfinished(std::string_view hook,
                                                  std::vector<std::string> completed_by) {
-  if (run_.saver == nullptr || run_.facts.agrees) return;
+  if (run_.links.saver() == nullptr || run_.links.facts().agrees) return;
   // A policy that cannot save now has reported that by its own error.
-  if (control_.subscriber() == run_.events_of_policies.saver) return;
+  if (control_.subscriber() == run_.links.events().saver) return;
   leave_unfinished(hook, std::move(completed_by));
   control_.leave();
   try {

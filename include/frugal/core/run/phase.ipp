@@ -33,13 +33,13 @@ FRUGAL_INLINE torch::nn::Module& Phase::module() const { return run_->root; }
 
 FRUGAL_INLINE Settings const& Phase::settings() const { return run_->settings; }
 
-FRUGAL_INLINE RecipeFacts const& Phase::facts() const { return run_->facts; }
+FRUGAL_INLINE RecipeFacts const& Phase::facts() const { return run_->links.facts(); }
 
 FRUGAL_INLINE Counters const& Phase::counters() const { return run_->counters(); }
 
 FRUGAL_INLINE Parameters const& Phase::parameters() const { return run_->parameters; }
 
-FRUGAL_INLINE ParameterParts const* Phase::parts() const { return run_->parts; }
+FRUGAL_INLINE ParameterParts const* Phase::parts() const { return run_->links.parts(); }
 
 FRUGAL_INLINE TensorPlaces const& Phase::places() const { return run_->together.places; }
 
@@ -97,10 +97,12 @@ FRUGAL_INLINE std::vector<std::string> Phase::texts_of_all(std::string const& te
   return run_->texts_of_all(text);
 }
 
-FRUGAL_INLINE std::shared_ptr<void> Phase::folder_lock() const { return run_->folder_lock; }
+FRUGAL_INLINE std::shared_ptr<void> Phase::folder_lock() const {
+  return run_->set_up.folder_lock();
+}
 
 FRUGAL_INLINE double Phase::save_seconds() const {
-  return run_->saver == nullptr ? 0 : run_->saver->save_seconds();
+  return run_->links.saver() == nullptr ? 0 : run_->links.saver()->save_seconds();
 }
 
 FRUGAL_INLINE RunState& CheckpointPhase::run_state() { return this->run(); }
@@ -143,13 +145,13 @@ FRUGAL_INLINE void CheckpointPhase::set_learning_rate_scale(double scale) {
 
 FRUGAL_INLINE bool CheckpointPhase::save() {
   RunState& run = this->run();
-  if (run.saver == nullptr) return false;
+  if (run.links.saver() == nullptr) return false;
   Control& control = run.control;
   if (control.in_event()) {
     control.set_unfinished({std::string(control.current_hook()),
-                            run.policies.names_of_first(control.subscriber() + 1)});
+                            run.links.policies().names_of_first(control.subscriber() + 1)});
   }
-  bool const saved = run.saver->save(*this);
+  bool const saved = run.links.saver()->save(*this);
   if (control.in_event()) control.set_unfinished({});
   control.saved(saved);
   return saved;
@@ -164,7 +166,7 @@ FRUGAL_INLINE bool CheckpointPhase::interrupted() const {
 }
 
 FRUGAL_INLINE std::vector<std::filesystem::path> const& CheckpointPhase::files() const {
-  return this->run().files;
+  return this->run().set_up.files();
 }
 
 }  // namespace frugal

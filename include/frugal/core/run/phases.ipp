@@ -26,7 +26,9 @@ FRUGAL_INLINE void ModuleSetup::begin_on(c10::Device device) { run_->begin_on(de
 
 FRUGAL_INLINE RunState& FitRun::run_state() { return run(); }
 
-FRUGAL_INLINE void FitRun::update_parts(ParameterParts const* parts) { run().parts = parts; }
+FRUGAL_INLINE void FitRun::update_parts(ParameterParts const* parts) {
+  run().links.update_parts(parts);
+}
 
 FRUGAL_INLINE bool FitRun::preempted() const { return run().control.preempted(); }
 
@@ -34,12 +36,12 @@ FRUGAL_INLINE std::optional<std::uint64_t> FitRun::restored_step() const {
   return run().progress.restored_step();
 }
 
-FRUGAL_INLINE bool FitBegin::validates() const { return run().loop->validates(); }
+FRUGAL_INLINE bool FitBegin::validates() const { return run().links.loop()->validates(); }
 
 FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value) {
-  if (run().facts.divides) {
+  if (run().links.facts().divides) {
     // All bits of it, in the same text whatever the locale of a process is.
-    run().settings_to_compare.emplace_back(std::move(name), detail::general(value, 17));
+    run().set_up.compare(std::move(name), detail::general(value, 17));
   }
 }
 
@@ -56,17 +58,17 @@ FRUGAL_INLINE void FitBegin::report_learning_rates(std::vector<GroupRate> groups
 }
 
 FRUGAL_INLINE std::vector<Check> FitBegin::dry_run(std::size_t batches) {
-  return run().loop->dry_run(batches);
+  return run().links.loop()->dry_run(batches);
 }
 
 FRUGAL_INLINE void FitBegin::try_validation(std::size_t batches) {
-  run().validation_trial = batches;
+  run().set_up.try_validation(batches);
 }
 
-FRUGAL_INLINE void FitBegin::finish_set_up() { run().loop->finish_set_up(); }
+FRUGAL_INLINE void FitBegin::finish_set_up() { run().links.loop()->finish_set_up(); }
 
 FRUGAL_INLINE void FitBegin::when_restored(std::function<void()> then) {
-  run().when_restored.push_back(std::move(then));
+  run().set_up.when_restored(std::move(then));
 }
 
 FRUGAL_INLINE void FitBegin::leave_bad_losses() { run().losses.leave_bad_losses(); }
@@ -76,7 +78,7 @@ FRUGAL_INLINE void FitBegin::scale_losses_by(std::function<double()> scale) {
 }
 
 FRUGAL_INLINE void FitBegin::writes_to(std::filesystem::path file) {
-  run().files.push_back(std::move(file));
+  run().set_up.writes_to(std::move(file));
 }
 
 FRUGAL_INLINE void FitBegin::follow(ScalarSpan& span) { run().losses.follow(span); }
@@ -85,7 +87,7 @@ FRUGAL_INLINE void FitBegin::resumed(Resumed what, double seconds) {
   run().progress.resume_from(std::move(what), seconds);
 }
 
-FRUGAL_INLINE void Ready::move_to(c10::Device device) { run().loop->move_to(device); }
+FRUGAL_INLINE void Ready::move_to(c10::Device device) { run().links.loop()->move_to(device); }
 
 FRUGAL_INLINE bool Ready::stopped_by(std::string_view kind) const {
   return run().control.stopped_by() == kind;
@@ -117,7 +119,7 @@ FRUGAL_INLINE std::optional<Speed> const& Step::speed() const { return run().obs
 FRUGAL_INLINE void Step::report_speed(Speed const& speed) { run().observed.set_speed(speed); }
 
 FRUGAL_INLINE std::optional<double> Step::waited_for_data() const {
-  return run().loop->waited_for_data();
+  return run().links.loop()->waited_for_data();
 }
 
 FRUGAL_INLINE Validation const& Step::train_metrics() const {
@@ -129,12 +131,12 @@ FRUGAL_INLINE void Step::report_train_metrics(Metrics metrics) {
   run().observed.set_train_metrics({now.epoch, now.step, std::move(metrics)});
 }
 
-FRUGAL_INLINE flow Step::validate() { return run().loop->validate(); }
+FRUGAL_INLINE flow Step::validate() { return run().links.loop()->validate(); }
 
 FRUGAL_INLINE bool Step::is_preempting() const { return run().control.is_preempting(); }
 
 FRUGAL_INLINE std::optional<std::uint64_t> ValidationRun::batches() const {
-  return run().loop->validation_batches();
+  return run().links.loop()->validation_batches();
 }
 
 FRUGAL_INLINE void Validated::set_learning_rate_factor(double factor) {

@@ -70,19 +70,18 @@ struct Run : RunOfFacts {
   /// the first event.
   void attach(Engine& states, LoopInterface& of, std::unique_ptr<ProcessesInterface> with) {
     engine = &states;
-    policies = PolicyStates::of(states);
-    events_of_policies = PolicyEvents::of(states);
-    loop = &of;
+    links.to_policies(PolicyStates::of(states), PolicyEvents::of(states));
+    links.to_loop(of);
     processes_ = std::move(with);
-    others = processes_.get();
+    links.to_processes(processes_.get());
     if constexpr (detail::provided<service::save, Policies>) {
       saver_.reset(new detail::SavingState(states.template provider<service::save>()));
-      saver = saver_.get();
+      links.to_saver(*saver_);
     }
     if constexpr (captures_steps<Policies>) {
       auto& captures = states.template provider<service::capture>();
       capture_.reset(new detail::CapturingState(captures));
-      capture = capture_.get();
+      links.to_capture(*capture_);
     }
   }
 
@@ -99,7 +98,7 @@ struct Run : RunOfFacts {
   Engine* engine = nullptr;
 
  private:
-  // What the pointers of RunState point to.
+  // What the links lead to.
   std::unique_ptr<ProcessesInterface> processes_;
   std::unique_ptr<SaverInterface> saver_;
   std::unique_ptr<CaptureInterface> capture_;

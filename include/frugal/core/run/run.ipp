@@ -13,6 +13,6 @@ FRUGAL_INLINE RunOfFacts::RunOfFacts(torch::nn::Module& the_module, Settings con
                .progress = RunProgress(the_horizon),
                .losses = LossAccumulator(of.agrees ? LossAccumulator::Reading::when_agreed
                                                    : LossAccumulator::Reading::at_once),
-               .facts = of} {}
+               .links = RunLinks(of)} {}
 
 }  // namespace frugal

@@ -142,7 +142,7 @@ FRUGAL_INLINE void RunSnapshot::take_run(RunState& from, CopyTarget copies) {
   if (holds(parts_, Part::states)) {
     from.persist(writer);
   } else {
-    from.policies.persist_slots(writer);
+    from.links.policies().persist_slots(writer);
     norm_ = from.window.norm();
   }
   if (holds(parts_, Part::generators)) {
@@ -159,7 +159,7 @@ FRUGAL_INLINE void RunSnapshot::restore_run(RunState& into) {
     into.persist(reader);
     return;
   }
-  into.policies.persist_slots(reader);
+  into.links.policies().persist_slots(reader);
   into.window.set_norm(norm_);
   into.window.forget_overflow();
   into.window.set_loss({});

@@ -28,7 +28,9 @@
 #include <frugal/core/run/observed.hpp>
 #include <frugal/core/run/policy_events.hpp>
 #include <frugal/core/run/policy_states.hpp>
+#include <frugal/core/run/run_links.hpp>
 #include <frugal/core/run/run_progress.hpp>
+#include <frugal/core/run/run_set_up.hpp>
 #include <frugal/core/run/saved_together.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
@@ -56,24 +58,9 @@ struct RunState {
   c10::Device device = settings.device;  ///< where batches are placed now
   detail::ModuleHold hold{root};         ///< what the run changes of the module besides its tensors
   FixedIdentity fixed{};                 ///< of the tensors that are in no checkpoint
-  std::vector<std::filesystem::path>
-      files{};                          ///< files that must be durable before a checkpoint is
-  std::shared_ptr<void> folder_lock{};  ///< of Settings::run_dir, once a policy writes there
-
-  // What is set before the first event.
-  RecipeFacts facts{};
-  PolicyStates policies{};
-  PolicyEvents events_of_policies{};
-  LoopInterface* loop = nullptr;
-  ProcessesInterface* others = nullptr;   ///< null in a run of one process
-  SaverInterface* saver = nullptr;        ///< null without a policy that saves
-  CaptureInterface* capture = nullptr;    ///< null without a policy that captures steps
-  ParameterParts const* parts = nullptr;  ///< set by the provider of service::share
-  SavedTogether together{};               ///< set by it as well
-  /// Settings of policies, by name, that must be alike in all processes that train together.
-  std::vector<std::pair<std::string, std::string>> settings_to_compare{};
-  std::size_t validation_trial = 0;  ///< validation batches to try before the first step
-  std::vector<std::function<void()>> when_restored{};  ///< see FitBegin::when_restored
+  RunSetUp set_up{};                     ///< what policies have asked for in the first event
+  RunLinks links{};                      ///< whom it reaches
+  SavedTogether together{};  ///< set by the provider of service::share, for the policy that saves
 
   Counters const& counters() const { return progress.counters(); }
 
@@ -83,20 +70,24 @@ struct RunState {
   /// Combines one value of each process that trains together; with one process, the value itself.
   template <class T>
   T reduce(Quantity what, T value) {
-    return others == nullptr ? value : others->reduce(what, std::move(value));
+    return links.others() == nullptr ? value : links.others()->reduce(what, std::move(value));
   }
   /// Whether this process writes what a run of several processes has once.
-  bool is_first() const { return others == nullptr || others->is_first(); }
-  Processes processes() const { return others == nullptr ? Processes{} : others->processes(); }
+  bool is_first() const { return links.others() == nullptr || links.others()->is_first(); }
+  Processes processes() const {
+    return links.others() == nullptr ? Processes{} : links.others()->processes();
+  }
   /// The share of a validation's batches that this process measures.
-  EqualShare measures() const { return others == nullptr ? EqualShare{} : others->measures(); }
+  EqualShare measures() const {
+    return links.others() == nullptr ? EqualShare{} : links.others()->measures();
+  }
   /// The text of the first process; all of them call it.
   std::string from_first(std::string const& text) {
-    return others == nullptr ? text : others->from_first(text);
+    return links.others() == nullptr ? text : links.others()->from_first(text);
   }
   /// The texts of all processes, in their order; all of them call it.
   std::vector<std::string> texts_of_all(std::string const& text) {
-    return others == nullptr ? std::vector{text} : others->texts_of_all(text);
+    return links.others() == nullptr ? std::vector{text} : links.others()->texts_of_all(text);
   }
 
   /// Weighted mean of this epoch's losses so far; NaN before the first. May wait for a device and
@@ -122,7 +113,9 @@ struct RunState {
   }
 
   /// What the optimizer updates: the parameters, or this process's parts of them.
-  Parameters const& updated() const { return parts == nullptr ? parameters : parts->parameters; }
+  Parameters const& updated() const {
+    return links.parts() == nullptr ? parameters : links.parts()->parameters;
+  }
 
   /// Wall time of training, including that before a resume.
   double seconds() const { return progress.seconds(); }
@@ -162,7 +155,7 @@ struct RunState {
   template <class Archive>
   void persist_all(Archive& archive) {
     persist_progress(archive);
-    archive.scope("policies", [&](auto& inner) { policies.persist(inner); });
+    archive.scope("policies", [&](auto& inner) { links.policies().persist(inner); });
   }
 
   /// A run continues over the same fixed tensors alone.

@@ -12,9 +12,9 @@
 namespace frugal {
 
 FRUGAL_INLINE double RunState::mean_loss() {
-  if (!facts.agrees || facts.divides) {
+  if (!links.facts().agrees || links.facts().divides) {
     double const mean = losses.mean();
-    if (facts.divides && losses.bad()) refuse_bad_loss();
+    if (links.facts().divides && losses.bad()) refuse_bad_loss();
     return mean;
   }
   LossAccumulator::Sum const here = losses.sum();
@@ -26,32 +26,32 @@ FRUGAL_INLINE double RunState::mean_loss() {
 
 FRUGAL_INLINE void RunState::read_losses() {
   losses.read_pending();
-  if (facts.divides) {
+  if (links.facts().divides) {
     if (losses.bad()) refuse_bad_loss();
-  } else if (facts.agrees) {
+  } else if (links.facts().agrees) {
     if (std::isnan(reduce(Quantity::loss, losses.bad() ? nan : 0.0))) refuse_bad_loss();
   }
 }
 
 FRUGAL_INLINE bool RunState::agree_on_stop(bool asked, std::string const& who, bool own_verdicts) {
-  if (!facts.divides) return reduce(Quantity::stop, asked ? 1.0 : 0.0) != 0;
+  if (!links.facts().divides) return reduce(Quantity::stop, asked ? 1.0 : 0.0) != 0;
   if (!own_verdicts) return asked;
   // Where all have the same losses, a message only for policies that ask for reasons of their own. It names
   // the one that asked: the run may go on only if that one withdraws it.
   std::string name = who.empty() ? control.stopped_by() : who;
   if (name.empty()) name = detail::another_process;
-  std::string const first = others->first_of(asked ? name : std::string());
+  std::string const first = links.others()->first_of(asked ? name : std::string());
   if (!first.empty()) control.agree_on_stop(first);
   return !first.empty();
 }
 
 FRUGAL_INLINE std::string RunState::agreed_stop_of_checkpoint() {
-  if (facts.divides) control.agree_on_stop(from_first(control.stopped_by()));
+  if (links.facts().divides) control.agree_on_stop(from_first(control.stopped_by()));
   return control.stopped_by();
 }
 
 FRUGAL_INLINE void RunState::require_whole_weights() const {
-  if (facts.divides) return;
+  if (links.facts().divides) return;
   detail::require_whole(
       root, "fit",
       "Add the policy that trains with these processes: docs/cluster/tensor_parallel.md "
@@ -67,7 +67,7 @@ FRUGAL_INLINE void RunState::record(Event event) {
   event.at = counters();
   event.seconds = seconds();
   observed.add_event(std::move(event), [this](Event const& told) {
-    if (loop != nullptr) loop->recorded(told);
+    if (links.loop() != nullptr) links.loop()->recorded(told);
   });
 }
 

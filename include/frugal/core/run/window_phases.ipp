@@ -13,7 +13,7 @@
 
 namespace frugal {
 
-FRUGAL_INLINE void WindowBegin::move_to(c10::Device device) { run().loop->move_to(device); }
+FRUGAL_INLINE void WindowBegin::move_to(c10::Device device) { run().links.loop()->move_to(device); }
 
 FRUGAL_INLINE void WindowBegin::set_learning_rate_factor(double factor) {
   run().rate.set_factor(factor, run().counters());
@@ -24,11 +24,11 @@ FRUGAL_INLINE double const& MicroBatchRun::gradient_unit() const {
 }
 
 FRUGAL_INLINE bool Captured::is_being_captured() const {
-  return run().capture != nullptr && run().capture->capturing();
+  return run().links.capture() != nullptr && run().links.capture()->capturing();
 }
 
 FRUGAL_INLINE void Captured::after_each_replay(std::function<void()> call) {
-  run().capture->defer(std::move(call));
+  run().links.capture()->defer(std::move(call));
 }
 
 FRUGAL_INLINE std::vector<at::Tensor> const& Gradients::gradients() const {
@@ -36,8 +36,8 @@ FRUGAL_INLINE std::vector<at::Tensor> const& Gradients::gradients() const {
 }
 
 FRUGAL_INLINE std::vector<at::Tensor> Gradients::norms() const {
-  return run().facts.divides ? run().others->norms(run().updated())
-                             : at::_foreach_norm(gradients(), 2);
+  return run().links.facts().divides ? run().links.others()->norms(run().updated())
+                                     : at::_foreach_norm(gradients(), 2);
 }
 
 FRUGAL_INLINE void Gradients::report_norm(double norm) {
@@ -50,7 +50,7 @@ FRUGAL_INLINE void Gradients::report_norm(double norm) {
 
 FRUGAL_INLINE void Gradients::report_norm(at::Tensor norm) {
   bool const guards = counts_ && !overflow().defined();
-  if (run().capture != nullptr) {
+  if (run().links.capture() != nullptr) {
     return on_host([norm, guards](Gradients& now) {
       // The next replay writes to the tensor.
       if (guards) now.look_at_norm(norm.clone());
@@ -79,11 +79,11 @@ FRUGAL_INLINE void Gradients::look_at_norm(at::Tensor const& norm) {
 }
 
 FRUGAL_INLINE at::Tensor const& Update::learning_rate_tensor() const {
-  return run().capture->rate();
+  return run().links.capture()->rate();
 }
 
 FRUGAL_INLINE void Update::state_has_moved() const {
-  if (run().capture != nullptr) run().capture->state_has_moved();
+  if (run().links.capture() != nullptr) run().links.capture()->state_has_moved();
 }
 
 FRUGAL_INLINE void Update::report_group_factor(std::size_t group, double factor) {
@@ -93,13 +93,13 @@ FRUGAL_INLINE void Update::report_group_factor(std::size_t group, double factor)
 FRUGAL_INLINE GradientList const& Update::gradients() const { return run().window.gradients(); }
 
 FRUGAL_INLINE void Update::collect_parts() {
-  if (run().facts.divides) run().others->collect_parts();
+  if (run().links.facts().divides) run().links.others()->collect_parts();
 }
 
 FRUGAL_INLINE at::Tensor const& Update::overflow() const { return run().window.overflow(); }
 
 FRUGAL_INLINE at::Tensor const& Update::loss() const { return run().window.loss(); }
 
-FRUGAL_INLINE at::Tensor Update::reevaluate() { return run().loop->reevaluate(); }
+FRUGAL_INLINE at::Tensor Update::reevaluate() { return run().links.loop()->reevaluate(); }
 
 }  // namespace frugal

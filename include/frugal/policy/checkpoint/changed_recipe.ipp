@@ -79,7 +79,7 @@ FRUGAL_INLINE FittingStates::FittingStates(RunState& run, StateReader& reader,
     changes_.push_back(each.slot + " was " + each.there + " and is " + each.here);
   }
   std::set<std::string> here;
-  for (SavedScope const& scope : run.policies.scopes()) {
+  for (SavedScope const& scope : run.links.policies().scopes()) {
     here.insert(scope.name);
     if (reader.has("policies/" + scope.name) || scope.name == kinds::optimizer::name) {
       scopes_.push_back(scope);
@@ -121,11 +121,12 @@ FRUGAL_INLINE void FittingStates::load_one(std::string const& scope,
   StateDict before;
   if (may_be_fresh) {
     StateWriter writer(before);
-    run_.policies.persist_one(writer, scope);
+    run_.links.policies().persist_one(writer, scope);
     writer.finish();
   }
   try {
-    reader_.scope("policies", [&](StateReader& inner) { run_.policies.persist_one(inner, scope); });
+    reader_.scope("policies",
+                  [&](StateReader& inner) { run_.links.policies().persist_one(inner, scope); });
     auto const left = reader_.unread(path);
     if (!left) return;
     if (replaced_.contains(scope) && !reader_.has_read(path)) {
@@ -138,7 +139,7 @@ FRUGAL_INLINE void FittingStates::load_one(std::string const& scope,
   } catch (StateError const& error) {
     if (!may_be_fresh) refuse(scope, error, where);
     StateReader reader(before);
-    run_.policies.persist_one(reader, scope);
+    run_.links.policies().persist_one(reader, scope);
     start_fresh(scope);
   }
 }

@@ -35,7 +35,8 @@ FRUGAL_INLINE void Saver::begin(RunState& run, Slots recipe, bool moves,
   snapshot_.begin(run);
   directory_ = std::make_unique<RunDirectory>(run.settings.run_dir, lock_run_folder(run));
   for (std::string const& note : directory_->notes()) run.warn(note);
-  if (run.loop != nullptr) run.progress.identify_data(run.loop->identify_data().values());
+  if (run.links.loop() != nullptr)
+    run.progress.identify_data(run.links.loop()->identify_data().values());
   // In the order of the log: a resume cuts it first.
   for (Damage const& unfit : resume(run, moves)) {
     run.record(
@@ -63,7 +64,8 @@ FRUGAL_INLINE void Saver::follow(RunState& run, Slots recipe, bool moves,
   auto const busy = run.together.is_busy();
   recipe_ = std::move(recipe);
   snapshot_.begin(run);
-  if (run.loop != nullptr) run.progress.identify_data(run.loop->identify_data().values());
+  if (run.links.loop() != nullptr)
+    run.progress.identify_data(run.links.loop()->identify_data().values());
   if (beginning.empty()) return;
   if (beginning.starts_with(with_weights)) {
     return take_weights(run, beginning.substr(with_weights.size()));

@@ -33,7 +33,7 @@ FRUGAL_INLINE void StoredSnapshot::begin(RunState const& run) {
   places_ = run.together.places;
   compared_.clear();
   if (!places_.empty()) {
-    for (SavedScope const& each : run.policies.scopes()) {
+    for (SavedScope const& each : run.links.policies().scopes()) {
       bool const differs =
           each.dispensable || each.once_per_run ||
           each.name == kinds::checkpoint::name;  // it has its folder in one process
@@ -63,7 +63,7 @@ FRUGAL_INLINE void StoredSnapshot::take(RunState& run, Slots const& recipe) {
              .values = {}};
   if (auto const type = stored_type(weights_)) header_.weights = dtype_name(*type);
   at_ = {run.counters().epoch, LossError::Window::elsewhere, run.counters().step};
-  files_ = run.files;
+  files_ = run.set_up.files();
   fixed_ = run.fixed.identify(run.root);
   note_averages(run);
   // The weights of a step may change after its validation, at the epoch's end: an average, or the

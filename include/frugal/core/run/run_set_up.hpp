@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frugal {
+
+/// What policies have asked of a run in its first event (FitBegin).
+class RunSetUp {
+ public:
+  using NamedValue = std::pair<std::string, std::string>;
+
+  /// A setting of a policy that must be alike in all processes that train together.
+  void compare(std::string name, std::string value) {
+    compared_.emplace_back(std::move(name), std::move(value));
+  }
+  std::vector<NamedValue> const& compared() const { return compared_; }
+
+  /// Validation batches to try before the first step.
+  void try_validation(std::size_t batches) { validation_trial_ = batches; }
+  std::size_t take_validation_trial() { return std::exchange(validation_trial_, 0); }
+
+  /// Called when a resumed run is restored, or knows that it is not resumed.
+  void when_restored(std::function<void()> then) { when_restored_.push_back(std::move(then)); }
+  void restored() {
+    for (auto const& then : std::exchange(when_restored_, {})) then();
+  }
+
+  /// A file that must be durable before a checkpoint is.
+  void writes_to(std::filesystem::path file) { files_.push_back(std::move(file)); }
+  std::vector<std::filesystem::path> const& files() const { return files_; }
+
+  /// The lock of Settings::run_dir, once a policy writes there; as long as the run lives.
+  void hold_folder(std::shared_ptr<void> lock) { folder_lock_ = std::move(lock); }
+  std::shared_ptr<void> const& folder_lock() const { return folder_lock_; }
+
+ private:
+  std::vector<NamedValue> compared_;
+  std::size_t validation_trial_ = 0;
+  std::vector<std::function<void()>> when_restored_;
+  std::vector<std::filesystem::path> files_;
+  std::shared_ptr<void> folder_lock_;
+};
+
+}  // namespace frugal
