@@ -295,9 +295,9 @@ FAULTS = (
     Fault(
         name="ragged-window-not-corrected",
         breaks="A window of fewer micro-batches than usual makes a step that is too short.",
-        file="include/frugal/core/loop/window.hpp",
-        old="    if (all == unit || all == 0 || gradients.empty()) return;\n",
-        new="    if (all <= unit || all == 0 || gradients.empty()) return;\n",
+        file="include/frugal/core/loop/window.ipp",
+        old="  if (all == unit || all == 0 || gradients.empty()) return;\n",
+        new="  if (all <= unit || all == 0 || gradients.empty()) return;\n",
         check=test("^(core/loop: window|policy: accumulate)$"),
     ),
     Fault(
@@ -578,8 +578,8 @@ FAULTS = (
         name="seed-above-one",
         breaks="A heavy micro-batch after a light one starts backward from more than 1, and FP16 overflows.",
         file="include/frugal/core/loop/window.hpp",
-        old="    while (unit_ < full) unit_ *= 2;\n",
-        new="    unit_ *= 1;\n",
+        old="    while (unit < full) unit *= 2;\n",
+        new="    static_cast<void>(full);\n",
         check=test("^core/loop: window$"),
     ),
     Fault(
@@ -1353,8 +1353,8 @@ FAULTS = (
     Fault(
         name="the-stop-of-one-process",
         breaks="A stop that the first process withdraws at a resume ends the others.",
-        file="include/frugal/core/loop/fit.hpp",
-        old="run_.control.agree_on_stop(run_.from_first(run_.control.stopped_by()));",
+        file="include/frugal/core/run/run_state.ipp",
+        old="  if (links.facts().divides) control.agree_on_stop(from_first(control.stopped_by()));\n",
         new="",
         check=test("^cluster: replicate_exact$"),
     ),

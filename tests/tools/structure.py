@@ -103,8 +103,8 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 823,
-    "lines of .hpp and .ipp": 133050,
+    "headers": 825,
+    "lines of .hpp and .ipp": 133200,
     f"headers of fewer than {FRAGMENT} lines": 114,
     "lines of the longest file": 586,
     "headers that name Context": 34,
