@@ -23,11 +23,11 @@
 #include <frugal/core/run/adapt.hpp>
 #include <frugal/core/run/call_in_progress.hpp>
 #include <frugal/core/run/context.hpp>
-#include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/ends.hpp>
 #include <frugal/core/run/forward_batch.hpp>
-#include <frugal/core/source/order_type.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/core/source/range.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/refused_source.hpp>
 #include <frugal/policy/accessors.hpp>
 #include <frugal/policy/accumulate.hpp>        // IWYU pragma: keep

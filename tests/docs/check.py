@@ -124,7 +124,7 @@ def expanded(root: Path, header: Path) -> str:
     """The header as a compiler sees it: its sentences are made by macros."""
     compiler = shutil.which("c++") or shutil.which("clang++-19")
     if compiler is None:
-        raise SystemExit("check: there is no C++ compiler to expand the macros of near_hooks.hpp with.")
+        raise SystemExit("check: there is no C++ compiler to expand the macros of state_of.hpp with.")
     command = [compiler, "-std=c++20", "-E", "-P", "-I", str(root / "include"), str(header)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -145,7 +145,7 @@ def literals_of(root: Path) -> set[str]:
     texts = [p.read_text(encoding="utf-8") for p in sorted((root / "include").rglob("*.?pp"))]
     texts += [p.read_text(encoding="utf-8") for p in sorted((root / "examples").glob("*.cpp"))]
     # It includes hooks.hpp.
-    hooks = root / "include/frugal/core/compose/near_hooks.hpp"
+    hooks = root / "include/frugal/core/compose/state_of.hpp"
     if hooks.exists():
         texts.append(expanded(root, hooks))
     joined = (re.sub(r'"\s+"', "", text) for text in texts)

@@ -270,7 +270,7 @@ FAULTS = (
     Fault(
         name="losses-fill-the-device",
         breaks="An epoch's losses lie on the device one by one, 512 bytes each.",
-        file="include/frugal/core/run/packed_scalars.ipp",
+        file="include/frugal/core/run/norm_accumulator.ipp",
         old="  if (single_.size() == a_chunk) pack();\n",
         new="",
         check=test("^core/run: (ledger|packed_scalars)$"),
@@ -677,7 +677,7 @@ FAULTS = (
     Fault(
         name="another-base-is-resumed",
         breaks="A run resumes over other frozen weights than those that it began with.",
-        file="include/frugal/core/run/fixed_identity.ipp",
+        file="include/frugal/core/run/run_state.ipp",
         old="  if (saved == here) return;",
         new="  if (saved.empty() == here.empty()) return;",
         check=test("^model: lora$"),
@@ -961,7 +961,7 @@ FAULTS = (
     Fault(
         name="peak-of-before-the-fit",
         breaks="A report takes an earlier peak of the process for the fit's own.",
-        file="include/frugal/core/run/memory_peaks.ipp",
+        file="include/frugal/core/run/report.ipp",
         old="*peaks.process > *peak_before_ &&",
         new="*peaks.process >= *peak_before_ &&",
         check=test("^core/run: memory_peaks$"),
@@ -1097,7 +1097,7 @@ FAULTS = (
     Fault(
         name="first-name-in-a-path",
         breaks="A buffer that is called as a scope of Average is hides the averages of other processes.",
-        file="include/frugal/core/state/tensor_places.ipp",
+        file="include/frugal/core/state/tensor_part.ipp",
         old="if (found != nullptr && found->place != Place::everywhere) return found;",
         new="if (found != nullptr) return found;",
         check=test("^core/state: tensor_places$"),
@@ -1193,7 +1193,7 @@ FAULTS = (
     Fault(
         name="each-copy-writes",
         breaks="Each copy of a pipeline writes its layers into the checkpoint.",
-        file="include/frugal/core/state/tensor_places.hpp",
+        file="include/frugal/core/state/tensor_part.hpp",
         old="return writes && is(Place::here, path);",
         new="return is(Place::here, path);",
         check=test("^cluster: pipeline_copies$"),

@@ -103,7 +103,7 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 825,
+    "headers": 802,
     "lines of .hpp and .ipp": 133200,
     f"headers of fewer than {FRAGMENT} lines": 114,
     "lines of the longest file": 586,

@@ -18,7 +18,6 @@
 #include <frugal/core/measure/valid_sources.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/data_identity.hpp>
-#include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {

@@ -3,7 +3,6 @@
 
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/data_identity.hpp>
-#include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/own_memory.hpp>

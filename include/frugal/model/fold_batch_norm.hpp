@@ -16,8 +16,8 @@
 #include <typeinfo>
 #include <vector>
 
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/model/quantise/quantised_weight.hpp>
 

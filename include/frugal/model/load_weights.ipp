@@ -4,9 +4,9 @@
 #include <frugal/model/load_weights.hpp>
 
 #include <frugal/base/mapped_file.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

@@ -9,8 +9,8 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>

@@ -11,8 +11,8 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
-#include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/by.hpp>

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include <frugal/core/state/state_dict.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

@@ -11,8 +11,8 @@
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/sample_set.hpp>
+#include <frugal/core/source/source.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/by.hpp>

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include <frugal/core/compose/kind.hpp>
+#include <frugal/core/compose/policy.hpp>
 
 /// The kinds of frugal's own policies, in one header so that a policy can name another's kind
 /// without including it. A user-defined kind is one struct like these.

@@ -3,7 +3,6 @@
 
 #include <string_view>
 
-#include <frugal/core/compose/alias_name.hpp>
 #include <frugal/core/compose/fixed_string.hpp>
 
 namespace frugal {

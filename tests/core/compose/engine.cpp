@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/core/compose/engine.hpp>
-#include <frugal/core/compose/interrupted.hpp>
+#include <frugal/core/compose/outcome.hpp>
 
 #include "stand_ins.hpp"
 

@@ -2,10 +2,10 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/core/compose/fixed_string.hpp>
-
 #include <string_view>
 #include <type_traits>
+
+#include <frugal/core/compose/fixed_string.hpp>
 
 namespace frugal_test::compose_fixed_string {
 
@@ -30,3 +30,24 @@ TEST_CASE("a text with a zero inside keeps what follows") {
 }
 
 }  // namespace frugal_test::compose_fixed_string
+
+namespace frugal_test::compose_alias_name {
+
+template <int N>
+struct Share {};
+using Half = Share<2>;
+
+}  // namespace frugal_test::compose_alias_name
+
+template <>
+inline constexpr std::string_view frugal::alias_name<frugal_test::compose_alias_name::Half> =
+    "Half";
+
+namespace frugal_test::compose_alias_name {
+
+TEST_CASE("a type has the name of its alias, and others have none") {
+  CHECK(frugal::alias_name<Share<2>> == "Half");
+  CHECK(frugal::alias_name<Share<3>>.empty());
+}
+
+}  // namespace frugal_test::compose_alias_name

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/core/compose/engine.hpp>
-#include <frugal/core/compose/interrupted.hpp>
+#include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/core/compose/services.hpp>
 

@@ -7,7 +7,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/run/fixed_identity.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 
 #include <string>

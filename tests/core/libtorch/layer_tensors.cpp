@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <frugal/core/libtorch/number_range.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/ATen.h>
 #include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 
 #include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/norm_accumulator.hpp>
 
 #include "core/loop/stand_ins.hpp"
-
-#include <cstdint>
-#include <limits>
 
 namespace frugal_test::run_norm_ledger {
 
@@ -88,3 +90,41 @@ TEST_CASE("a ledger whose bad losses a policy skips has them in no mean") {
 }
 
 }  // namespace frugal_test::run_norm_ledger
+
+namespace frugal_test::run_packed_scalars {
+
+using frugal::detail::PackedScalars;
+
+at::Tensor number(std::size_t value) {
+  return at::scalar_tensor(static_cast<double>(value), at::kFloat);
+}
+
+TEST_CASE("scalars are taken out oldest first, as doubles, over chunks") {
+  PackedScalars scalars;
+  constexpr std::size_t count = 2 * PackedScalars::a_chunk + 3;
+  for (std::size_t i = 0; i < count; ++i) scalars.push(number(i));
+  at::Tensor const all = scalars.take();
+  CHECK((all.scalar_type() == at::kDouble));
+  CHECK(at::equal(all, at::arange(static_cast<std::int64_t>(count), at::kDouble)));
+  scalars.push(number(7));
+  CHECK(scalars.take().item<double>() == 7);
+}
+
+TEST_CASE("the newest are removed, also those that are packed") {
+  PackedScalars scalars;
+  for (std::size_t i = 0; i < PackedScalars::a_chunk + 2; ++i) scalars.push(number(i));
+  for (int i = 0; i < 5; ++i) scalars.pop();
+  at::Tensor const left = scalars.take();
+  CHECK(left.size(0) == static_cast<std::int64_t>(PackedScalars::a_chunk) - 3);
+  CHECK(left[-1].item<double>() == static_cast<double>(PackedScalars::a_chunk) - 4);
+}
+
+TEST_CASE("cleared scalars do not come back") {
+  PackedScalars scalars;
+  for (std::size_t i = 0; i < PackedScalars::a_chunk + 2; ++i) scalars.push(number(i));
+  scalars.clear();
+  scalars.push(number(1));
+  CHECK(scalars.take().numel() == 1);
+}
+
+}  // namespace frugal_test::run_packed_scalars

@@ -30,7 +30,7 @@
 #include <frugal/cluster/pipeline/links.hpp>
 #include <frugal/core/libtorch/recompute/chain.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/recompute/divided_list.hpp>
 

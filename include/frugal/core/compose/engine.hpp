@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/legality.hpp>
-#include <frugal/core/compose/policy_bits.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/compose/services.hpp>
 #include <frugal/core/compose/state_of.hpp>

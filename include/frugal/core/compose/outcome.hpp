@@ -27,4 +27,9 @@ class Outcome {
   mutable std::shared_ptr<T const> found_;
 };
 
+/// Thrown to interrupt a long operation (a validation, a dry run) because the run is preempted. Not
+/// an error: the loop catches it, and other code must let it pass. The resumed run repeats the
+/// operation.
+struct Interrupted {};
+
 }  // namespace frugal

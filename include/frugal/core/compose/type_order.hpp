@@ -9,7 +9,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/rational.hpp>
-#include <frugal/core/compose/template_arguments.hpp>
+#include <frugal/core/compose/written_name.hpp>
 
 namespace frugal::detail {
 

@@ -3,9 +3,9 @@
 
 #include <frugal/core/libtorch/modes.hpp>
 
-#include <frugal/inline.hpp>
-
 #include <cstddef>
+
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -25,6 +25,25 @@ FRUGAL_INLINE void Modes::restore() const {
   // train() recurses, and modules() lists parents before children: each ends in its own mode.
   module_->train(training_);
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->train(parts_training_[i]);
+}
+
+FRUGAL_INLINE HeldEvaluation::HeldEvaluation(torch::nn::Module& module) : module_(module) {
+  std::scoped_lock const lock(held().guard);
+  auto const [found, is_first] = held().of.try_emplace(&module);
+  if (is_first) found->second.modes.take(module);
+  ++found->second.holders;
+  // A thread that trains nothing writes nothing that others read.
+  bool trains = false;
+  module.apply([&](torch::nn::Module& part) { trains = trains || part.is_training(); });
+  if (trains) module.eval();
+}
+
+FRUGAL_INLINE HeldEvaluation::~HeldEvaluation() {
+  std::scoped_lock const lock(held().guard);
+  auto const found = held().of.find(&module_);
+  if (--found->second.holders != 0) return;
+  found->second.modes.restore();
+  held().of.erase(found);
 }
 
 }  // namespace frugal::detail

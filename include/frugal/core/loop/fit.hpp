@@ -14,14 +14,13 @@
 #include <vector>
 
 #include <frugal/base/wall_clock.hpp>
-#include <frugal/core/compose/interrupted.hpp>
+#include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/loop/executor.hpp>
 #include <frugal/core/loop/fit_operations.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/passes.hpp>
 #include <frugal/core/run/ends.hpp>
 #include <frugal/core/run/failure.hpp>
-#include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/report.hpp>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/compose/interrupted.hpp>
+#include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/loop/dry_run.hpp>

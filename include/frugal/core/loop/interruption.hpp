@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <frugal/base/function_ref.hpp>
-#include <frugal/core/run/policy_events.hpp>
+#include <frugal/core/run/run_links.hpp>
 #include <frugal/core/run/run_state.hpp>
 
 // What surrounds the loop: stops, preemptions, recoveries, errors of observers, and the agreement of

@@ -3,7 +3,7 @@
 
 #include <frugal/core/loop/interruption.hpp>
 
-#include <frugal/core/compose/interrupted.hpp>
+#include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/inline.hpp>

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <frugal/core/run/class_weights.hpp>
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/run/objective.hpp>

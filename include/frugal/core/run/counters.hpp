@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <frugal/core/compose/alias_name.hpp>
+#include <frugal/core/compose/fixed_string.hpp>
 
 namespace frugal {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/run/memory_peaks.hpp>
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_state.hpp>
 

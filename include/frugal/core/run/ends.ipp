@@ -4,8 +4,8 @@
 #include <frugal/core/run/ends.hpp>
 
 #include <frugal/core/libtorch/devices.hpp>
-#include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/inline.hpp>
 
 #include <torch/nn/module.h>

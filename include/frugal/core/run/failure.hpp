@@ -4,18 +4,42 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
+#include <cstdint>
 #include <exception>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
-#include <frugal/core/run/forward_failure.hpp>
 #include <frugal/core/run/loss.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 
-// How the loop fails: kept apart so that the loop reads from top to bottom.
+// How the loop fails: kept apart so that the loop reads from top to bottom. LibTorch's errors of shapes, dtypes
+// and labels in a forward pass are translated. LibTorch tells them apart by their text alone; a text that is not
+// known here is passed on as it is.
 namespace frugal::detail {
+
+bool has_any(std::string_view text, std::initializer_list<std::string_view> parts);
+
+/// 12 of "Target 12 is out of bounds.", as nll_loss says on the CPU.
+std::optional<std::int64_t> label_out_of_bounds(std::string const& why);
+
+/// The fix for an error of dtypes; empty for other errors.
+std::string fix_of_dtypes(std::string_view why);
+
+/// "the module's parameters are Float"; by the first of floating point, whose dtype data must have.
+std::string dtype_text(Parameters const& parameters);
+
+/// Names the layer that most likely gives the logits, if its size explains the label.
+std::string classes_text(Parameters const& parameters, std::int64_t label);
+
+/// Throws LibTorch's error of a forward pass on `batch` as one of frugal's. Call it in the handler
+/// of that error, which it nests.
+[[noreturn]] void throw_forward_failure(std::string const& full, std::string const& batch,
+                                        std::string where, Parameters const& parameters);
 
 /// A failure in one line: LibTorch's have a stack after the first.
 std::string failure_text(std::exception const& error);

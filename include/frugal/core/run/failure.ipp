@@ -3,9 +3,15 @@
 
 #include <frugal/core/run/failure.hpp>
 
-#include <frugal/inline.hpp>
+#include <ATen/ATen.h>
+#include <c10/core/ScalarType.h>
 
+#include <cstdlib>
+#include <exception>
 #include <limits>
+#include <utility>
+
+#include <frugal/inline.hpp>
 
 namespace frugal::detail {
 
@@ -109,6 +115,91 @@ FRUGAL_INLINE void require_graph(at::Tensor const& loss, Counters const& at) {
        .where = position_text(at),
        .why = "the tensor has no gradient function",
        .fix = "Compute the loss from the module's output, without detach() or a NoGradGuard."});
+}
+
+FRUGAL_INLINE bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  for (std::string_view const part : parts) {
+    if (text.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+FRUGAL_INLINE std::optional<std::int64_t> label_out_of_bounds(std::string const& why) {
+  constexpr std::string_view before = "Target ";
+  std::size_t const at = why.find(before);
+  if (at == std::string::npos || why.find(" is out of bounds", at) == std::string::npos) return {};
+  char* end = nullptr;
+  char const* const digits = why.c_str() + at + before.size();
+  std::int64_t const label = std::strtoll(digits, &end, 10);
+  return end == digits ? std::nullopt : std::optional(label);
+}
+
+FRUGAL_INLINE std::string fix_of_dtypes(std::string_view why) {
+  // As LibTorch 2.11 and 2.15 say it.
+  if (has_any(why, {"expected scalar type Long", "expected target dtype to be Long"})) {
+    return "Give class labels as int64, such as target.to(torch::kLong). For float targets, use "
+           "MeanSquaredError, or class probabilities of the logits' shape.";
+  }
+  if (has_any(why, {"scalar types: Long, Int"})) {
+    return "Give indices as int64, such as data.to(torch::kLong).";
+  }
+  if (has_any(why, {"Found dtype", "can't be cast to the desired output type"})) {
+    return "Give the target the dtype of the module's output, such as target.to(torch::kFloat).";
+  }
+  if (has_any(why, {"same dtype", "same datatype", "Input type (", "not implemented for '"})) {
+    return "Convert the data where it is loaded, such as data.to(torch::kFloat), for images in "
+           "bytes data.to(torch::kFloat).div(255); or convert the module, such as "
+           "module->to(torch::kDouble).";
+  }
+  return {};
+}
+
+FRUGAL_INLINE std::string dtype_text(Parameters const& parameters) {
+  for (at::Tensor const& each : parameters.tensors) {
+    if (!each.is_floating_point()) continue;
+    return std::string("the module's parameters are ") + c10::toString(each.scalar_type());
+  }
+  return "the module has no parameter of floating point";
+}
+
+FRUGAL_INLINE std::string classes_text(Parameters const& parameters, std::int64_t label) {
+  std::string const counted = "labels count from 0 to the number of classes - 1";
+  if (parameters.size() == 0 || parameters.tensors.back().dim() == 0) return counted;
+  std::int64_t const rows = parameters.tensors.back().size(0);
+  if (label >= 0 && label < rows) return counted;
+  return counted + ", and the module's last parameter, '" + parameters.names.back() + "', has " +
+         std::to_string(rows) + " rows, which are " + std::to_string(rows) +
+         " classes if that is the output layer";
+}
+
+FRUGAL_INLINE void throw_forward_failure(std::string const& full, std::string const& batch,
+                                         std::string where, Parameters const& parameters) {
+  std::string const why = full.substr(0, full.find('\n'));
+  Fault fault{.what = "the forward pass failed on a batch with " + batch,
+              .where = std::move(where),
+              .why = why,
+              .fix = ""};
+  if (auto const label = label_out_of_bounds(why)) {
+    fault.what = "label " + std::to_string(*label) + " is out of range in a batch with " + batch;
+    fault.why = classes_text(parameters, *label);
+    fault.fix = *label < 0 ? std::string(
+                                 "Correct the labels. Of negative ones, -100 alone may be "
+                                 "used, for labels that do not count.")
+                           : "Give the last layer out_features of " + std::to_string(*label + 1) +
+                                 " or more, or correct the labels.";
+    std::throw_with_nested(LabelError(std::move(fault)));
+  }
+  fault.fix = fix_of_dtypes(why);
+  if (!fault.fix.empty()) {
+    fault.why += "; " + dtype_text(parameters);
+    std::throw_with_nested(DtypeError(std::move(fault)));
+  }
+  if (has_any(why, {"shape", "size", "dimension", "channels"})) {
+    fault.fix = "Make the module's first layer fit the data, or reshape the data.";
+    std::throw_with_nested(ShapeError(std::move(fault)));
+  }
+  fault.fix = "See LibTorch's message. The module has the weights of the last step.";
+  std::throw_with_nested(ModuleError(std::move(fault)));
 }
 
 }  // namespace frugal::detail

@@ -13,7 +13,6 @@
 
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/norm_accumulator.hpp>
-#include <frugal/core/run/packed_scalars.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/error.hpp>

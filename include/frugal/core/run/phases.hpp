@@ -16,7 +16,7 @@
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phase.hpp>
-#include <frugal/core/run/scalar_span.hpp>
+#include <frugal/core/run/scalars.hpp>
 #include <frugal/core/run/speed.hpp>
 #include <frugal/core/run/window_phases.hpp>
 

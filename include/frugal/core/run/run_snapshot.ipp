@@ -11,7 +11,7 @@
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

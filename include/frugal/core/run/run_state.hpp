@@ -21,17 +21,13 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/control.hpp>
 #include <frugal/core/run/event.hpp>
-#include <frugal/core/run/fixed_identity.hpp>
 #include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/observed.hpp>
-#include <frugal/core/run/policy_events.hpp>
-#include <frugal/core/run/policy_states.hpp>
 #include <frugal/core/run/run_links.hpp>
 #include <frugal/core/run/run_progress.hpp>
 #include <frugal/core/run/run_set_up.hpp>
-#include <frugal/core/run/saved_together.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/run/window_state.hpp>
@@ -40,6 +36,22 @@
 #include <frugal/core/state/state_writer.hpp>
 
 namespace frugal {
+
+/// The hash of the fixed tensors of a run's module. No file has these tensors, so a checkpoint has
+/// their hash. They are hashed once: later saves only look whether something has written to them.
+class FixedIdentity {
+ public:
+  /// Empty if the module has no fixed tensors. StateError if one has changed since the first call.
+  std::string const& identify(torch::nn::Module const& module);
+
+  /// StateError unless the module's fixed tensors are those of a checkpoint.
+  void require(torch::nn::Module const& module, std::string const& saved);
+
+ private:
+  bool known_ = false;
+  std::string identity_;
+  std::uint64_t versions_ = 0;
+};
 
 /// The state of a run that belongs to no policy, independent of module type and recipe: its parts, and what
 /// they do together. Rare operations (begin, dry run, save, resume, move) are written against this, so

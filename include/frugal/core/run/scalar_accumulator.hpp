@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/scalar_span.hpp>
 #include <frugal/core/run/scalars.hpp>
 #include <frugal/core/source/batch.hpp>
 

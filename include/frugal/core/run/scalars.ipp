@@ -2,6 +2,7 @@
 #pragma once
 
 #include <frugal/core/run/scalars.hpp>
+
 #include <frugal/inline.hpp>
 
 namespace frugal {
@@ -18,6 +19,21 @@ FRUGAL_INLINE Scalars Scalars::clone() const {
     if (each.tensor.defined()) each.tensor = each.tensor.clone();
   }
   return copy;
+}
+
+FRUGAL_INLINE void ScalarSpan::add(std::string const& name, double sum, double weight) {
+  auto found =
+      std::find_if(sums_.begin(), sums_.end(), [&](Sum const& each) { return each.name == name; });
+  if (found == sums_.end()) found = sums_.insert(found, Sum{name});
+  found->sum += sum;
+  found->weight += weight;
+}
+
+FRUGAL_INLINE std::vector<ScalarSpan::Mean> ScalarSpan::take() {
+  std::vector<Mean> means;
+  for (Sum const& each : sums_) means.emplace_back(each.name, each.sum / each.weight);
+  sums_.clear();
+  return means;
 }
 
 }  // namespace frugal

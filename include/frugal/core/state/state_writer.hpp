@@ -15,7 +15,6 @@
 #include <frugal/core/state/part.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/core/state/tensor_places.hpp>
 
 namespace frugal {
 

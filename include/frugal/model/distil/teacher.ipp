@@ -4,8 +4,8 @@
 #include <frugal/model/distil/teacher.hpp>
 
 #include <frugal/core/libtorch/autocast.hpp>
-#include <frugal/core/libtorch/held_evaluation.hpp>
 #include <frugal/core/libtorch/meta_meter.hpp>
+#include <frugal/core/libtorch/modes.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/module_identity.hpp>

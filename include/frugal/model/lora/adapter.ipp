@@ -4,7 +4,7 @@
 #include <frugal/model/lora/adapter.hpp>
 
 #include <frugal/base/name_hash.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>

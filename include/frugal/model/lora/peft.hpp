@@ -24,8 +24,8 @@
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/number_range.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>

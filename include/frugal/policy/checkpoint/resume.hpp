@@ -14,7 +14,7 @@
 #include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/policy/checkpoint/changed_recipe.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>

@@ -15,7 +15,7 @@
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/saved_name.hpp>
 #include <frugal/policy/checkpoint/shared_save.hpp>

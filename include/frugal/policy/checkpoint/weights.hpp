@@ -15,7 +15,6 @@
 #include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/core/state/tensor_places.hpp>
 
 namespace frugal {
 

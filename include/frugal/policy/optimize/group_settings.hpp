@@ -11,7 +11,7 @@
 
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/learning_rate.hpp>
-#include <frugal/core/state/tensor_places.hpp>
+#include <frugal/core/state/tensor_part.hpp>
 #include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal::detail {

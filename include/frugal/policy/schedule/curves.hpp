@@ -7,7 +7,7 @@
 #include <numbers>
 #include <string_view>
 
-#include <frugal/core/compose/alias_name.hpp>
+#include <frugal/core/compose/fixed_string.hpp>
 #include <frugal/core/compose/rational.hpp>
 
 namespace frugal {

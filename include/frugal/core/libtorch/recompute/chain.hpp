@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <frugal/core/libtorch/recompute/frame.hpp>
-#include <frugal/core/libtorch/recompute/inputs.hpp>
 
 namespace frugal::detail {
 

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <torch/nn/module.h>
 
-#include <frugal/core/run/device_spec.hpp>
 #include <frugal/core/run/settings.hpp>
 
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/run/device_spec.hpp>
+#include <frugal/core/run/settings.hpp>
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

@@ -4,7 +4,7 @@
 
 #include <frugal/core/compose/hooks.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/near_hooks.hpp>
+#include <frugal/core/compose/state_of.hpp>
 
 namespace frugal_test::compose_near_hooks {
 
