@@ -6,9 +6,9 @@
 // docs/data.md.
 
 #include <frugal/core/source/range.hpp>
+#include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/cache/cached.hpp>
 #include <frugal/data/cache/offline.hpp>
-#include <frugal/data/cache/unused_keys.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/fields_dataset.hpp>
