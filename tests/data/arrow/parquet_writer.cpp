@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: arrow
-#include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
 
-#include <support/files.hpp>
-
 #include <doctest/doctest.h>
+
+#include <frugal/data/arrow/parquet_set.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <support/files.hpp>
 #include <vector>
 
 using frugal::Cell;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: avro
-#include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/avro_writer.hpp>
 
-#include <support/files.hpp>
-
 #include <doctest/doctest.h>
+
+#include <frugal/data/avro/avro_set.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <support/files.hpp>
 #include <vector>
 
 using frugal::AvroSet;

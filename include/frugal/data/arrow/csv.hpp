@@ -6,7 +6,6 @@
 #include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/text_reading.hpp>
-#include <frugal/data/arrow/to_parquet.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/error.hpp>
 

@@ -5,7 +5,6 @@
 #include <frugal/base/utf8.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/packed_sample.hpp>
-#include <frugal/data/tables/cell.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 

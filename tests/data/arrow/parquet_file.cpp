@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: arrow
-#include <frugal/data/arrow/int96.hpp>
+#include <frugal/data/arrow/parquet_file.hpp>
 
 #include <doctest/doctest.h>
 
