@@ -14,14 +14,9 @@
 #include <frugal/data/fields_dataset.hpp>
 #include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/crop.hpp>
-#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
-#include <frugal/data/image/mosaic.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
-#include <frugal/data/image/resize.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/search/trials/distribution.hpp>
 
 namespace frugal {

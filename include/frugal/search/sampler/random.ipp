@@ -3,7 +3,7 @@
 
 #include <frugal/search/sampler/random.hpp>
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/inline.hpp>
 
 namespace frugal {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/pareto.hpp>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/image/colour_jitter.hpp>
+#include <frugal/data/image/colour.hpp>
 
 #include <frugal/core/source/shape_text.hpp>
-#include <frugal/data/image/check_images.hpp>
-#include <frugal/data/image/rows_of.hpp>
-#include <frugal/data/image/transform_text.hpp>
+#include <frugal/data/image/image_batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
