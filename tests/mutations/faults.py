@@ -1426,10 +1426,10 @@ FAULTS = (
     Fault(
         name="a-trial-that-kills",
         breaks="A trial that ends one worker after the other is tried for ever.",
-        file="include/frugal/search/journal/reader.ipp",
+        file="include/frugal/search/journal/records.ipp",
         old="> trial.begun_at ? 0 : trial.kills + 1;",
         new="> trial.begun_at ? 0 : trial.kills;",
-        check=test("^torch-free: search/journal/reader$"),
+        check=test("^torch-free: search/journal/records$"),
     ),
     Fault(
         name="the-time-of-a-killed-worker",
@@ -1442,10 +1442,10 @@ FAULTS = (
     Fault(
         name="a-failure-for-nothing",
         breaks="A rung that fails costs no more than the rung before it.",
-        file="include/frugal/search/task.ipp",
+        file="include/frugal/search/engine.ipp",
         old="    result.dollars = *before.dollars + (result.seconds - before.seconds) * rate;",
         new="    result.dollars = *before.dollars + 0 * rate;",
-        check=test("^torch-free: search/task$"),
+        check=test("^torch-free: search/engine$"),
     ),
     Fault(
         name="a-repeat-without-a-result",

@@ -3,7 +3,7 @@
 
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/search/results/results.hpp>
-#include <frugal/search/schedule/rungs.hpp>
+#include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>
 

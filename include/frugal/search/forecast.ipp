@@ -7,7 +7,7 @@
 #include <frugal/base/text_width.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/search/schedule/play.hpp>
+#include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/history.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
 #include <frugal/data/sampling/shared.hpp>
@@ -24,9 +25,9 @@
 #include <tuple>
 #include <vector>
 
-using frugal::column_tensor;
+namespace frugal_test::arrow_column_tensor {
 
-namespace {
+using frugal::column_tensor;
 
 template <class Builder, class T>
 std::shared_ptr<arrow::Array> array(std::vector<T> const& values) {
@@ -50,8 +51,6 @@ std::shared_ptr<arrow::Array> lists(std::vector<std::int64_t> const& lengths) {
 bool same(at::Tensor const& a, at::Tensor const& b) {
   return a.scalar_type() == b.scalar_type() && at::equal(a, b);
 }
-
-}  // namespace
 
 TEST_CASE("a column of numbers is a view of Arrow's memory") {
   auto const column = array<arrow::FloatBuilder>(std::vector<float>{0.5F, 1.5F, 2.5F});
@@ -128,6 +127,8 @@ TEST_CASE("nulls, texts of unlike length and ragged lists are no tensor") {
       column_tensor(*array<arrow::StringBuilder>(std::vector<std::string>{"a", "bc"}), "x"),
       frugal::DataError);
 }
+
+}  // namespace frugal_test::arrow_column_tensor
 
 namespace fs = std::filesystem;
 using frugal::BatchColumns;

@@ -7,11 +7,6 @@
 #include <frugal/data/image/pixels.hpp>
 #include <frugal/error.hpp>
 
-#include <jpeglib.h>
-#include <png.h>
-
-#include <jerror.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -30,6 +25,10 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include <jerror.h>
+#include <jpeglib.h>
+#include <png.h>
 
 namespace frugal {
 

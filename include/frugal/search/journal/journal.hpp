@@ -14,7 +14,6 @@
 
 #include <frugal/base/descriptor.hpp>
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/search/journal/reader.hpp>
 #include <frugal/search/journal/records.hpp>
 #include <frugal/search/trials/history.hpp>
 

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/search/journal/records.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/history.hpp>
+
 #include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace frugal::detail {
+
+/// What a trial's folder belongs to, a line each: the candidate, its seed and a hash of the search's identity. A
+/// journal that was lost or restored from a copy draws other candidates for the same folders.
+std::string candidate_text(SearchDomain const& domain, SearchTrial const& trial,
+                           SearchIdentity const& identity);
+
+/// Names the candidate in a trial's folder. StateError if its checkpoints are those of another one.
+void claim_folder(std::filesystem::path const& folder, std::string const& candidate);
 
 /// The micro-batch that AutoBatch has found for an architecture: the next trial of that architecture takes it, and
 /// makes no trial steps.
@@ -29,5 +42,5 @@ class MicroBatchFile {
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/search/micro_batch_file.ipp>
+#include <frugal/search/folder_files.ipp>
 #endif

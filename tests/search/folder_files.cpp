@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <doctest/doctest.h>
-
-#include <frugal/search/candidate_file.hpp>
+#include <frugal/search/folder_files.hpp>
 
 #include "support/files.hpp"
 
+#include <doctest/doctest.h>
+
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-namespace frugal_test::search_candidate_file {
+namespace frugal_test::search_folder_files {
 
 using namespace frugal;
 using namespace frugal::detail;
+using frugal::detail::MicroBatchFile;
 using support::TemporaryFolder;
 using support::text_of;
 
@@ -61,4 +63,35 @@ TEST_CASE("a folder with checkpoints is that of one candidate, seed and search")
   CHECK(!refusal(folder.path(), other).empty());
 }
 
-}  // namespace frugal_test::search_candidate_file
+std::int64_t read(MicroBatchFile const& file) {
+  std::int64_t samples = -1;
+  file.read_into(samples);
+  return samples;
+}
+
+TEST_CASE("an architecture has the micro-batch that was found for it, and no other one") {
+  TemporaryFolder folder;
+  MicroBatchFile const wide(folder.path(), "width 64"), narrow(folder.path(), "width 8");
+  CHECK(read(wide) == -1);
+  wide.write(16, true);
+  CHECK(read(wide) == 16);
+  CHECK(read(narrow) == -1);
+  narrow.write(0, true);
+  CHECK(read(narrow) > 1'000'000);  // the whole batch, and nothing to search for
+}
+
+TEST_CASE("a search that was cut short writes nothing, and memory that ran out later does") {
+  TemporaryFolder folder;
+  MicroBatchFile const file(folder.path(), "width 64");
+  file.write(1, false);
+  CHECK(read(file) == -1);
+  file.write(16, true);
+  file.write(32, false);
+  CHECK(read(file) == 16);
+  file.write(0, false);
+  CHECK(read(file) == 16);
+  file.write(8, false);
+  CHECK(read(file) == 8);
+}
+
+}  // namespace frugal_test::search_folder_files
