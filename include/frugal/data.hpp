@@ -11,8 +11,6 @@
 #include <frugal/data/cache/offline.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
-#include <frugal/data/fields_dataset.hpp>
-#include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/image/augment.hpp>
 #include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/geometry.hpp>
@@ -22,8 +20,8 @@
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
+#include <frugal/data/mnist.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/folder_set.hpp>
 #include <frugal/data/shards/npy_tensor.hpp>

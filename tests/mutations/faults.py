@@ -198,10 +198,10 @@ FAULTS = (
     Fault(
         name="product-that-overflows",
         breaks="The size of an IDX array is multiplied first and compared with the limit afterwards.",
-        file="include/frugal/data/idx/idx.ipp",
+        file="include/frugal/data/idx.ipp",
         old="    if (extent != 0 && array.size > limits_.bytes / extent) {\n",
         new="    if (array.size * extent > limits_.bytes) {\n",
-        check=test("^torch-free: data/idx/idx$"),
+        check=test("^torch-free: data/idx$"),
     ),
     Fault(
         name="recipes-not-expanded",
@@ -475,7 +475,7 @@ FAULTS = (
     Fault(
         name="samples-between-ranks",
         breaks="A batch that the ranks do not share evenly loses its last samples.",
-        file="include/frugal/data/sampling/shared.hpp",
+        file="include/frugal/data/sampling/order.hpp",
         old="    return {all.first + begin, all.count * (rank_ + 1) / world_ - begin};\n",
         new="    return {all.first + begin, all.count / world_};\n",
         check=test("data/sampling/shared$"),

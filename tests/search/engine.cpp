@@ -31,11 +31,6 @@
 
 namespace frugal_test::search_engine {
 
-using frugal::RungResult;
-using frugal::detail::SearchTask;
-using frugal::detail::TaskOutcome;
-using Kind = TaskOutcome::Kind;
-using frugal::detail::Patience;
 using namespace frugal;
 using namespace frugal::detail;
 using support::TemporaryFolder;
@@ -50,8 +45,8 @@ SearchTask second_rung(std::optional<double> dollars) {
 
 TEST_CASE("a rung that fails keeps the steps of the rung before, and its values are no numbers") {
   TaskOutcome outcome;
-  outcome.fail(Kind::failure, "out of memory", second_rung(0.25), 2);
-  CHECK(outcome.kind == Kind::failure);
+  outcome.fail(TaskOutcome::Kind::failure, "out of memory", second_rung(0.25), 2);
+  CHECK(outcome.kind == TaskOutcome::Kind::failure);
   CHECK(outcome.text == "out of memory");
   CHECK(outcome.result.steps == 9);
   CHECK(outcome.result.samples == 72);
@@ -60,7 +55,7 @@ TEST_CASE("a rung that fails keeps the steps of the rung before, and its values 
   CHECK(!outcome.result.dollars);  // pay() adds them
 
   TaskOutcome later{.result = {.steps = 20, .samples = 160}};
-  later.fail(Kind::error, "no disk", second_rung({}), 1);
+  later.fail(TaskOutcome::Kind::error, "no disk", second_rung({}), 1);
   CHECK(later.result.steps == 20);
   CHECK(later.result.samples == 160);
 }
@@ -68,7 +63,7 @@ TEST_CASE("a rung that fails keeps the steps of the rung before, and its values 
 TEST_CASE("a trial pays for all of its attempts, those that fail as well") {
   SUBCASE("at a price") {
     TaskOutcome outcome;
-    outcome.fail(Kind::failure, "NaN", second_rung(0.1), 1);
+    outcome.fail(TaskOutcome::Kind::failure, "NaN", second_rung(0.1), 1);
     outcome.pay(second_rung(0.1), 60, 3.6);
     CHECK(outcome.seconds == 60);
     CHECK(outcome.result.seconds == 180);

@@ -135,7 +135,7 @@ struct FakeTrainer {
   }
 };
 
-using Places = detail::SettingPlaces<list<Rate, Norm, Repeated>, Shape, Loss>;
+using Places = frugal::detail::SettingPlaces<list<Rate, Norm, Repeated>, Shape, Loss>;
 std::tuple const settings{vary<&Rate::lr>(Uniform{0, 1}),         //
                           vary<&Shape::width>(Int{1, 64}),        //
                           vary<&Loss::smoothing>(Uniform{0, 1}),  //
@@ -153,7 +153,7 @@ TEST_CASE("a recipe has the settings of its policies, of the architecture and of
   CHECK(has(vary<&Shape::width>(Int{})));
   CHECK(has(vary<&Loss::smoothing>(Uniform{})));
   CHECK(has(vary<&FakeTrainer::lr, &Norm::limit>(Uniform{})));
-  using Fewer = detail::SettingPlaces<list<Rate>, Shape, Loss>;
+  using Fewer = frugal::detail::SettingPlaces<list<Rate>, Shape, Loss>;
   CHECK(!Fewer::has<decltype(vary<&Norm::limit>(Uniform{}))>());
   // A trainer may hold two of a repeatable kind.
   CHECK(!has(vary<&Repeated::share>(Uniform{})));

@@ -7,7 +7,7 @@
 #include <frugal/core/source/order_type.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
-#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/sampling/order.hpp>
 
 #include <arrow/api.h>
 #include <arrow/io/file.h>

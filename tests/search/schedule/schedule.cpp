@@ -16,10 +16,6 @@ namespace frugal_test::search_schedule {
 using namespace frugal;
 using namespace frugal::detail;
 using Kind = SearchDecision::Kind;
-using frugal::Bracket;
-using frugal::hyperband;
-using frugal::Rung;
-using frugal::successive_halving;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
@@ -119,7 +115,7 @@ TEST_CASE("each decision is carried out before the next one is asked for") {
                           {.kind = Kind::prune, .trial = 0}});
   SearchHistory history;
   std::vector<std::pair<std::size_t, std::size_t>> trained;
-  detail::play_schedule(
+  play_schedule(
       schedule, history, [](SearchDecision const&) { return true; },
       [&](std::size_t number) {
         trained.emplace_back(number, history.trials[number].opened);
@@ -136,7 +132,7 @@ TEST_CASE("it ends before a trial that is not paid for, and where a schedule wai
     Written const schedule(std::move(decisions));
     SearchHistory history;
     std::size_t rungs = 0;
-    detail::play_schedule(
+    play_schedule(
         schedule, history, [&](SearchDecision const&) { return rungs < paid; },
         [&](std::size_t) { ++rungs; });
     return rungs;

@@ -5,7 +5,7 @@
 #include <frugal/base/json.hpp>
 #include <frugal/base/signal_free_thread.hpp>
 #include <frugal/data/arrow/csv.hpp>
-#include <frugal/data/arrow/status.hpp>
+#include <frugal/data/arrow/table.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/text_reading.hpp>
 #include <frugal/data/tables/files.hpp>

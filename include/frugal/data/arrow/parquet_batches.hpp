@@ -8,12 +8,11 @@
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/table.hpp>
-#include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/order.hpp>
-#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 #include <frugal/data/tables/batch_columns.hpp>
 #include <frugal/data/tables/group_cache.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/error.hpp>
 
 #include <ATen/ATen.h>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/tables/row.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <frugal/base/utf8.hpp>
-#include <frugal/data/arrow/status.hpp>
+#include <frugal/data/arrow/table.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/data/tables/row.hpp>

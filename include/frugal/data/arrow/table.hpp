@@ -3,7 +3,6 @@
 #pragma once
 
 #include <frugal/checkpoint/dtype.hpp>
-#include <frugal/data/arrow/status.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 
@@ -12,6 +11,8 @@
 #include <arrow/array/concatenate.h>
 #include <arrow/array/util.h>
 #include <arrow/chunked_array.h>
+#include <arrow/result.h>
+#include <arrow/status.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -29,6 +31,41 @@
 #include <vector>
 
 namespace frugal::detail {
+
+/// Throws the DataError of a status that is no success. `what` is the clause of the error.
+inline void check_arrow(::arrow::Status const& status, std::string const& where, char const* what,
+                        char const* fix = "Fetch or write the file again.") {
+  if (status.ok()) return;
+  throw DataError({.what = what,
+                   .where = where,
+                   .why = "Arrow says: " + status.CodeAsString() + ": " + status.message(),
+                   .fix = fix});
+}
+
+/// The value of a result, or its DataError.
+template <class T>
+T arrow_value(::arrow::Result<T> result, std::string const& where, char const* what,
+              char const* fix = "Fetch or write the file again.") {
+  check_arrow(result.status(), where, what, fix);
+  return std::move(result).MoveValueUnsafe();
+}
+
+/// What `read` returns. Arrow's readers throw for some damaged files, too (ParquetException, and
+/// std::bad_alloc or std::length_error for a size that no memory holds): such is the same
+/// DataError.
+template <class Read>
+auto arrow_guarded(Read&& read, std::string const& where, char const* what) {
+  try {
+    return std::forward<Read>(read)();
+  } catch (Error const&) {
+    throw;
+  } catch (std::exception const& error) {
+    throw DataError({.what = what,
+                     .where = where,
+                     .why = std::string("Arrow says: ") + error.what(),
+                     .fix = "Fetch or write the file again."});
+  }
+}
 
 /// The numbers of an Arrow type that a tensor can hold; times are int64 or int32 of their unit.
 inline std::optional<Dtype> arrow_dtype(::arrow::DataType const& type) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <frugal/data/arrow/parquet_writer.hpp>
-#include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/error.hpp>
