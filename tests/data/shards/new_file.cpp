@@ -18,6 +18,7 @@
 namespace frugal_test::data_shards_new_file {
 
 using frugal::detail::NewFile;
+using frugal::detail::NewFolder;
 using frugal_test::support::entries;
 using frugal_test::support::TemporaryFolder;
 using frugal_test::support::text_of;
@@ -79,13 +80,6 @@ TEST_CASE("what a killed process of the same number left behind is not in the wa
   CHECK(text_of(folder / "a") == "whole");
 }
 
-}  // namespace frugal_test::data_shards_new_file
-
-namespace frugal_test::data_shards_new_folder {
-
-using frugal::detail::NewFolder;
-using support::TemporaryFolder;
-
 TEST_CASE("a folder has its name when it is complete, and not before") {
   TemporaryFolder folder;
   {
@@ -120,4 +114,4 @@ TEST_CASE("a folder or partial folder that is there is left as it is") {
   CHECK_THROWS_AS(late.publish(), frugal::SettingsError);
 }
 
-}  // namespace frugal_test::data_shards_new_folder
+}  // namespace frugal_test::data_shards_new_file

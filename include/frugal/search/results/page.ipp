@@ -9,7 +9,6 @@
 #include <frugal/search/results/page_charts.hpp>
 #include <frugal/search/results/page_plot.hpp>
 #include <frugal/search/results/results.hpp>
-#include <frugal/search/results/spending.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,6 @@
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/results/results.hpp>
-#include <frugal/search/results/spending.hpp>
 
 #include <algorithm>
 #include <cstdint>
