@@ -3,6 +3,8 @@
 // needs: arrow
 #include <frugal/data/arrow/jsonl.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/data/arrow/parquet_set.hpp>
@@ -13,7 +15,6 @@
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <support/files.hpp>
 #include <vector>
 
 namespace frugal_test::data_arrow_json_depth {

@@ -2,6 +2,8 @@
 // needs: arrow
 #include <frugal/data/arrow/parquet_batches.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/core/source/order_type.hpp>
@@ -21,7 +23,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <support/files.hpp>
 #include <tuple>
 #include <vector>
 

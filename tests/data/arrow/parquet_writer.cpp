@@ -3,6 +3,8 @@
 // needs: arrow
 #include <frugal/data/arrow/parquet_writer.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/data/arrow/parquet_set.hpp>
@@ -10,7 +12,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <support/files.hpp>
 #include <vector>
 
 using frugal::Cell;

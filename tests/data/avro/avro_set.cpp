@@ -3,6 +3,9 @@
 // needs: avro
 #include <frugal/data/avro/avro_set.hpp>
 
+#include <support/files.hpp>
+#include <support/no_more_files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/core/source/sample_set.hpp>
@@ -13,8 +16,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <support/files.hpp>
-#include <support/no_more_files.hpp>
 #include <thread>
 #include <vector>
 

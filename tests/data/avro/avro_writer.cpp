@@ -3,6 +3,8 @@
 // needs: avro
 #include <frugal/data/avro/avro_writer.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/data/avro/avro_set.hpp>
@@ -10,7 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <support/files.hpp>
 #include <vector>
 
 using frugal::AvroSet;

@@ -3,6 +3,8 @@
 // needs: avro
 #include <frugal/data/avro/schema.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
 #include <frugal/data/avro/avro_set.hpp>
@@ -14,7 +16,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <support/files.hpp>
 #include <vector>
 
 namespace frugal_test::data_avro_schema {
