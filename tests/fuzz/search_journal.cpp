@@ -3,7 +3,7 @@
 // texts reach the table and the page only escaped.
 #include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
-#include <frugal/search/journal/records.hpp>
+#include <frugal/search/journal_records.hpp>
 #include <frugal/search/results/page.hpp>
 #include <frugal/search/results/table.hpp>
 #include <frugal/search/sampler/tpe.hpp>

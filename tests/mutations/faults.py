@@ -1393,10 +1393,10 @@ FAULTS = (
     Fault(
         name="a-torn-line-stays",
         breaks="A line that a killed worker has left unfinished is continued by the next one's.",
-        file="include/frugal/search/journal/journal.ipp",
+        file="include/frugal/search/journal.ipp",
         old="  if (!torn.empty()) {\n",
         new="  if (false) {\n",
-        check=test("^torch-free: search/journal/journal$"),
+        check=test("^torch-free: search/journal$"),
     ),
     Fault(
         name="claims-without-locks",
@@ -1426,10 +1426,10 @@ FAULTS = (
     Fault(
         name="a-trial-that-kills",
         breaks="A trial that ends one worker after the other is tried for ever.",
-        file="include/frugal/search/journal/records.ipp",
+        file="include/frugal/search/journal_records.ipp",
         old="> trial.begun_at ? 0 : trial.kills + 1;",
         new="> trial.begun_at ? 0 : trial.kills;",
-        check=test("^torch-free: search/journal/records$"),
+        check=test("^torch-free: search/journal_records$"),
     ),
     Fault(
         name="the-time-of-a-killed-worker",

@@ -45,7 +45,6 @@ MAY_INCLUDE = {
     "report/sink": {"base", "core/compose", "core/libtorch", "core/run", "core/state", "policy", "report/log"},
     "report/throughput": {"base"},
     "search": POLICY | {"policy", "model", "search/*"},
-    "search/journal": {"base", "checkpoint", "search/trials"},
     "search/results": {"base", "report/html", "search/trials"},
     "search/sampler": {"base", "data", "search/trials"},
     "search/schedule": {"base", "search/trials"},

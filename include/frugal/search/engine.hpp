@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/checkpoint/lock.hpp>
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>

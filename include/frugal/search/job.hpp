@@ -4,7 +4,7 @@
 #include <frugal/core/loop/valid_sources.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/search/journal/records.hpp>
+#include <frugal/search/journal_records.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>

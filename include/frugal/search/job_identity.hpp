@@ -28,7 +28,7 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/search/job.hpp>
-#include <frugal/search/journal/records.hpp>
+#include <frugal/search/journal_records.hpp>
 #include <frugal/search/space.hpp>
 #include <frugal/search/trials/candidate.hpp>
 

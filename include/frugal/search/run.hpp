@@ -39,7 +39,7 @@
 #include <frugal/search/horizon.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/job_identity.hpp>
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
 #include <frugal/search/results/winner_code.hpp>

@@ -160,5 +160,5 @@ class JournalReader {
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/search/journal/records.ipp>
+#include <frugal/search/journal_records.ipp>
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <frugal/search/journal/records.hpp>
+#include <frugal/search/journal_records.hpp>
 
 #include "support/files.hpp"
 

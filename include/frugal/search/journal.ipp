@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>

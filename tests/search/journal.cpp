@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <doctest/doctest.h>
-
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 
 #include "support/files.hpp"
+
+#include <doctest/doctest.h>
 
 #include <cmath>
 #include <filesystem>

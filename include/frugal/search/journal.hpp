@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/descriptor.hpp>
+#include <frugal/checkpoint/lock.hpp>
+#include <frugal/search/journal_records.hpp>
+#include <frugal/search/trials/history.hpp>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,11 +16,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <frugal/base/descriptor.hpp>
-#include <frugal/checkpoint/lock.hpp>
-#include <frugal/search/journal/records.hpp>
-#include <frugal/search/trials/history.hpp>
 
 namespace frugal::detail {
 
@@ -87,5 +87,5 @@ class SearchJournal {
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/search/journal/journal.ipp>
+#include <frugal/search/journal.ipp>
 #endif

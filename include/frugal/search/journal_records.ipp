@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/search/journal/records.hpp>
+#include <frugal/search/journal_records.hpp>
 
 #include <frugal/base/json.hpp>
 #include <frugal/inline.hpp>
