@@ -8,6 +8,8 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <sys/random.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
