@@ -9,7 +9,7 @@
 #include <frugal/base/folder.hpp>
 #include <frugal/base/mapped_file.hpp>
 #include <frugal/data/curate/curated.hpp>
-#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/curation_page.hpp>
 
 #include <CLI/CLI.hpp>

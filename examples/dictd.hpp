@@ -3,7 +3,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/mapped_file.hpp>
-#include <frugal/data/idx/inflate.hpp>
+#include <frugal/data/idx.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -14,10 +14,9 @@
 //
 // Parquet, CSV and JSONL are there if it is built with Arrow, and Avro with libavro. A row becomes
 // one field "json", or the columns that --field names.
-#include <frugal/data/idx/idx.hpp>
+#include <frugal/data/idx.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/pack.hpp>
-#include <frugal/data/shards/pack_records.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>

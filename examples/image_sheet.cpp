@@ -6,15 +6,10 @@
 //
 // Shapes: B pictures, 3 channels, H rows, W columns.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/crop.hpp>
-#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/folder.hpp>
+#include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
-#include <frugal/data/image/mosaic.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
-#include <frugal/data/image/resize.hpp>
 
 #include <algorithm>
 #include <array>

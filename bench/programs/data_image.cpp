@@ -5,13 +5,9 @@
 //
 // Shapes: B images, 3 channels, 224 rows and columns.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/crop.hpp>
+#include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/decode.hpp>
-#include <frugal/data/image/flip.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
-#include <frugal/data/image/resize.hpp>
+#include <frugal/data/image/geometry.hpp>
 
 #include <ATen/Parallel.h>
 

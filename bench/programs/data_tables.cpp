@@ -4,7 +4,6 @@
 //
 //   data_tables columns FILE            every column of every row group as a tensor
 //   data_tables batches FILE --data A B --target C    an epoch of batches, unshuffled
-#include <frugal/data/arrow/column_tensor.hpp>
 #include <frugal/data/arrow/parquet_batches.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 

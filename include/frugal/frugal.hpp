@@ -16,12 +16,10 @@
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
-#include <frugal/data/fields_dataset.hpp>
-#include <frugal/data/idx/mnist.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/mapped.hpp>
+#include <frugal/data/mnist.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/samples.hpp>
 #include <frugal/data/split.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/metrics/accuracy.hpp>

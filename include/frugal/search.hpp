@@ -9,13 +9,10 @@
 #include <frugal/search/job.hpp>      // IWYU pragma: export
 #include <frugal/search/outcome.hpp>  // IWYU pragma: export
 #include <frugal/search/run.hpp>
-#include <frugal/search/sampler/evolution.hpp>  // IWYU pragma: export
-#include <frugal/search/sampler/nsga2.hpp>      // IWYU pragma: export
-#include <frugal/search/sampler/random.hpp>     // IWYU pragma: export
-#include <frugal/search/sampler/sampler.hpp>
+#include <frugal/search/sampler/evolution.hpp>     // IWYU pragma: export
+#include <frugal/search/sampler/sampler.hpp>       // IWYU pragma: export
 #include <frugal/search/sampler/sobol.hpp>         // IWYU pragma: export
 #include <frugal/search/sampler/tpe.hpp>           // IWYU pragma: export
-#include <frugal/search/schedule/asha.hpp>         // IWYU pragma: export
 #include <frugal/search/schedule/median_stop.hpp>  // IWYU pragma: export
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>  // IWYU pragma: export

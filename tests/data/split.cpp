@@ -5,7 +5,7 @@
 
 #include <frugal/data/fields_batch.hpp>
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/split.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 

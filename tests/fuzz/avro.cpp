@@ -2,7 +2,7 @@
 // needs: avro
 // Reads the input as an Avro container file: its header, schema, blocks and every row. Whatever is
 // refused must be refused with a typed error.
-#include <frugal/data/avro/columns.hpp>
+#include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/container.hpp>
 #include <frugal/data/avro/schema.hpp>
 #include <frugal/error.hpp>

@@ -2,7 +2,7 @@
 // libFuzzer: of any bytes only entries are taken that have their hash, belong to the set and lie in
 // the data; they read the same after being written again, and as well in two parts. Everything else
 // ends the program; the sanitizers check the rest. Seeds are index files of CacheStore.
-#include <frugal/data/cache/cache_segment.hpp>
+#include <frugal/data/cache/cache_store.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,9 +3,9 @@
 // curation that is the same after writing and reading, and whose kept samples are all but the
 // removed ones. The input is the report without its last line, which is added here: a mutation
 // would hardly ever have the hash that it says.
-#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/curate/curated.hpp>
+#include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/curation_page.hpp>
-#include <frugal/data/curate/kept.hpp>
 
 #include <cstddef>
 #include <cstdint>

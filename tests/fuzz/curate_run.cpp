@@ -2,7 +2,7 @@
 // libFuzzer: any bytes are either refused as a run file with a FormatError, or give the records
 // that the bytes are, in ascending order, and the same with blocks of any size. Everything else
 // ends the program.
-#include <frugal/data/curate/run_file.hpp>
+#include <frugal/data/curate/spill_sort.hpp>
 
 #include <algorithm>
 #include <compare>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: any bytes are either refused as an IDX file with a DataError, or give an array whose
 // size is that of its shape and type, within the limits. Plain and gzip files take the same way.
-#include <frugal/data/idx/idx.hpp>
+#include <frugal/data/idx.hpp>
 
 #include <cstddef>
 #include <cstdint>

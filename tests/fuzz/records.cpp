@@ -6,7 +6,6 @@
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/record_layout.hpp>
-#include <frugal/data/shards/shard_list.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,11 +3,10 @@
 // texts reach the table and the page only escaped.
 #include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
-#include <frugal/search/journal/reader.hpp>
+#include <frugal/search/journal_records.hpp>
 #include <frugal/search/results/page.hpp>
 #include <frugal/search/results/table.hpp>
 #include <frugal/search/sampler/tpe.hpp>
-#include <frugal/search/schedule/asha.hpp>
 #include <frugal/search/schedule/median_stop.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 #include <frugal/search/trials/finalists.hpp>

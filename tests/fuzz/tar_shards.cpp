@@ -10,7 +10,7 @@
 //
 // Everything else ends the program; the sanitizers check the rest.
 #include <frugal/data/shards/npy.hpp>
-#include <frugal/data/shards/tar_index_builder.hpp>
+#include <frugal/data/shards/tar_index.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -4,7 +4,6 @@
 // tokens and of the input, as the definition of WordPiece says. Everything else ends the program.
 #include <frugal/base/utf8.hpp>
 #include <frugal/data/text/vocabulary.hpp>
-#include <frugal/data/text/wordpiece_trie.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <frugal/data/cache/unused_keys.hpp>
+#include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/model/distil.hpp>

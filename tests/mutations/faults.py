@@ -198,10 +198,10 @@ FAULTS = (
     Fault(
         name="product-that-overflows",
         breaks="The size of an IDX array is multiplied first and compared with the limit afterwards.",
-        file="include/frugal/data/idx/idx.ipp",
+        file="include/frugal/data/idx.ipp",
         old="    if (extent != 0 && array.size > limits_.bytes / extent) {\n",
         new="    if (array.size * extent > limits_.bytes) {\n",
-        check=test("^torch-free: data/idx/idx$"),
+        check=test("^torch-free: data/idx$"),
     ),
     Fault(
         name="recipes-not-expanded",
@@ -475,7 +475,7 @@ FAULTS = (
     Fault(
         name="samples-between-ranks",
         breaks="A batch that the ranks do not share evenly loses its last samples.",
-        file="include/frugal/data/sampling/shared.hpp",
+        file="include/frugal/data/sampling/order.hpp",
         old="    return {all.first + begin, all.count * (rank_ + 1) / world_ - begin};\n",
         new="    return {all.first + begin, all.count / world_};\n",
         check=test("data/sampling/shared$"),
@@ -1393,10 +1393,10 @@ FAULTS = (
     Fault(
         name="a-torn-line-stays",
         breaks="A line that a killed worker has left unfinished is continued by the next one's.",
-        file="include/frugal/search/journal/journal.ipp",
+        file="include/frugal/search/journal.ipp",
         old="  if (!torn.empty()) {\n",
         new="  if (false) {\n",
-        check=test("^torch-free: search/journal/journal$"),
+        check=test("^torch-free: search/journal$"),
     ),
     Fault(
         name="claims-without-locks",
@@ -1426,10 +1426,10 @@ FAULTS = (
     Fault(
         name="a-trial-that-kills",
         breaks="A trial that ends one worker after the other is tried for ever.",
-        file="include/frugal/search/journal/reader.ipp",
+        file="include/frugal/search/journal_records.ipp",
         old="> trial.begun_at ? 0 : trial.kills + 1;",
         new="> trial.begun_at ? 0 : trial.kills;",
-        check=test("^torch-free: search/journal/reader$"),
+        check=test("^torch-free: search/journal_records$"),
     ),
     Fault(
         name="the-time-of-a-killed-worker",
@@ -1442,10 +1442,10 @@ FAULTS = (
     Fault(
         name="a-failure-for-nothing",
         breaks="A rung that fails costs no more than the rung before it.",
-        file="include/frugal/search/task.ipp",
+        file="include/frugal/search/engine.ipp",
         old="    result.dollars = *before.dollars + (result.seconds - before.seconds) * rate;",
         new="    result.dollars = *before.dollars + 0 * rate;",
-        check=test("^torch-free: search/task$"),
+        check=test("^torch-free: search/engine$"),
     ),
     Fault(
         name="a-repeat-without-a-result",

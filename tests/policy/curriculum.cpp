@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/data/loading/prefetch.hpp>
-#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/validate.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: this training source gives the easy samples first, and the recipe does not say so. Add the policy it was made with, as in Curriculum<By<Length>, LinearPace<5>>{}.
-#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: the collate function cannot be called with what get_batch of this data set gives. It takes the samples of a batch: `[](std::vector<Sample> const& samples) { return batch; }`.
-#include <frugal/data/samples.hpp>
+#include <frugal/data/dataset.hpp>
 
 #include <vector>
 

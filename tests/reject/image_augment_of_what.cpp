@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: Augment has something that is no transform of these images. Give it `images(images)` or `images(images, keys)`, const; `batch(Batch, keys)` works where a Batch is augmented.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/normalise.hpp>
+#include <frugal/data/image/colour.hpp>
 
 using namespace frugal;
 

@@ -2,8 +2,8 @@
 // needs: torch
 // expect: frugal: this Augment has random transforms, which draw by sample. Give it the keys: as a loader's collate function, CollateThen{Stack{}, Augment{...}}, or around a set of samples, Transformed(set, Augment{...}).
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/flip.hpp>
-#include <frugal/data/image/normalise.hpp>
+#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/geometry.hpp>
 
 using namespace frugal;
 

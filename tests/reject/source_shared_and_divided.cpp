@@ -5,7 +5,7 @@
 #include <frugal/core/run/services.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+#include <frugal/search/engine.hpp>
+
+#include "support/files.hpp"
+
 #include <doctest/doctest.h>
 
 #include <frugal/base/whole_file.hpp>
-#include <frugal/search/engine.hpp>
-#include <frugal/search/sampler/random.hpp>
-#include <frugal/search/schedule/asha.hpp>
+#include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 #include <frugal/search/schedule/whole_trials.hpp>
-
-#include "support/files.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +24,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +34,82 @@ namespace frugal_test::search_engine {
 using namespace frugal;
 using namespace frugal::detail;
 using support::TemporaryFolder;
+
+/// A trial that has ended a rung, and has spent 20 s on the next one since.
+SearchTask second_rung(std::optional<double> dollars) {
+  SearchTask task{.trial = 4, .rung = 1, .seconds_before = 120};
+  task.of.rungs = {
+      {.steps = 9, .samples = 72, .seconds = 100, .dollars = dollars, .values = {0.5}}};
+  return task;
+}
+
+TEST_CASE("a rung that fails keeps the steps of the rung before, and its values are no numbers") {
+  TaskOutcome outcome;
+  outcome.fail(TaskOutcome::Kind::failure, "out of memory", second_rung(0.25), 2);
+  CHECK(outcome.kind == TaskOutcome::Kind::failure);
+  CHECK(outcome.text == "out of memory");
+  CHECK(outcome.result.steps == 9);
+  CHECK(outcome.result.samples == 72);
+  REQUIRE(outcome.result.values.size() == 2);
+  CHECK(std::isnan(outcome.result.values[0]));
+  CHECK(!outcome.result.dollars);  // pay() adds them
+
+  TaskOutcome later{.result = {.steps = 20, .samples = 160}};
+  later.fail(TaskOutcome::Kind::error, "no disk", second_rung({}), 1);
+  CHECK(later.result.steps == 20);
+  CHECK(later.result.samples == 160);
+}
+
+TEST_CASE("a trial pays for all of its attempts, those that fail as well") {
+  SUBCASE("at a price") {
+    TaskOutcome outcome;
+    outcome.fail(TaskOutcome::Kind::failure, "NaN", second_rung(0.1), 1);
+    outcome.pay(second_rung(0.1), 60, 3.6);
+    CHECK(outcome.seconds == 60);
+    CHECK(outcome.result.seconds == 180);
+    CHECK(*outcome.result.dollars == doctest::Approx(0.18));
+  }
+  SUBCASE("at a price, in its first rung") {
+    TaskOutcome outcome;
+    outcome.pay({.seconds_before = 20}, 60, 3.6);
+    CHECK(*outcome.result.dollars == doctest::Approx(0.08));
+  }
+  SUBCASE("after a rung that CostMeter has measured, at a price of its own") {
+    TaskOutcome outcome;
+    outcome.pay(second_rung(5), 60, 3.6);
+    CHECK(*outcome.result.dollars == doctest::Approx(5 + 0.08));
+  }
+  SUBCASE("without a price, at the rate that CostMeter has measured before") {
+    TaskOutcome outcome;
+    outcome.pay(second_rung(5), 60, {});
+    CHECK(*outcome.result.dollars == doctest::Approx(5 + 80 * 0.05));
+  }
+  SUBCASE("CostMeter's own figure is not changed") {
+    TaskOutcome outcome{.result = {.dollars = 7}};
+    outcome.pay(second_rung(5), 60, 3.6);
+    CHECK(outcome.result.dollars == 7);
+  }
+  SUBCASE("nothing without a price") {
+    TaskOutcome outcome;
+    outcome.pay(second_rung({}), 60, {});
+    CHECK(!outcome.result.dollars);
+  }
+}
+
+TEST_CASE("pauses become longer, and the lock is named once") {
+  std::ostringstream said;
+  Patience patience(std::chrono::milliseconds(100), said);
+  auto const begin = std::chrono::steady_clock::now();
+  patience.wait("trials/0003/claim");  // 20 ms
+  patience.wait("trials/0003/claim");  // 60 ms
+  CHECK(said.str().empty());
+  patience.wait("trials/0003/claim");  // 140 ms
+  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(140));
+  CHECK(said.str() ==
+        "frugal: the search waits for another worker. If that one is gone: trials/0003/claim\n");
+  patience.wait("trials/0004/claim");
+  CHECK(said.str().find("0004") == std::string::npos);
+}
 
 SearchDomain domain() {
   return {.recipes = {"one", "two"},

@@ -5,7 +5,6 @@
 #include <string>
 
 #include <frugal/search/forecast.hpp>
-#include <frugal/search/schedule/asha.hpp>
 #include <frugal/search/schedule/median_stop.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <frugal/error.hpp>
-#include <frugal/search/schedule/play.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/history.hpp>
 #include <frugal/search/trials/ranking.hpp>

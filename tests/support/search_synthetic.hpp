@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/search/results/results.hpp>
-#include <frugal/search/schedule/rungs.hpp>
+#include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/finalists.hpp>
 #include <frugal/search/trials/history.hpp>
 

@@ -20,8 +20,8 @@
 
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/fields.hpp>
+#include <frugal/data/batch_memory.hpp>
 #include <frugal/data/fields_batch.hpp>
-#include <frugal/data/page_locked_batches.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {

@@ -5,7 +5,7 @@
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/source.hpp>
-#include <frugal/data/own_memory.hpp>
+#include <frugal/data/batch_memory.hpp>
 #include <frugal/data/wrapped_source.hpp>
 
 #include <ATen/ATen.h>

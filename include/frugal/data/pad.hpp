@@ -3,6 +3,12 @@
 // has.
 #pragma once
 
+#include <frugal/core/source/batch.hpp>
+#include <frugal/core/source/fields.hpp>
+#include <frugal/core/source/labels.hpp>
+#include <frugal/data/collate.hpp>
+#include <frugal/data/fields_batch.hpp>
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -15,14 +21,22 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/source/batch.hpp>
-#include <frugal/core/source/fields.hpp>
-#include <frugal/core/source/labels.hpp>
-#include <frugal/data/collate.hpp>
-#include <frugal/data/host_counts.hpp>
-#include <frugal/data/named_tensors.hpp>
+namespace frugal::detail {
 
-// Shapes: B samples, T positions of the longest (or more), ... whatever one position has.
+/// The sum of an int64 tensor on the host: a loop, so that a step dispatches no operator for it.
+std::int64_t host_sum(at::Tensor const& numbers);
+
+/// A part of a batch whose `lengths` and `counts` [B] stay on the host, so that its each_tensor
+/// does not name them: the part has that part of both.
+template <class B>
+B narrow_with_counts(B const& batch, std::int64_t begin, std::int64_t count) {
+  B part = batch_defaults<B>::narrow(batch, begin, count);
+  part.lengths = batch.lengths.narrow(0, begin, count);
+  part.counts = batch.counts.narrow(0, begin, count);
+  return part;
+}
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -9,6 +9,17 @@
 #include <cstddef>
 #include <utility>
 
+namespace frugal::detail {
+
+FRUGAL_INLINE std::int64_t host_sum(at::Tensor const& numbers) {
+  auto const* const number = static_cast<std::int64_t const*>(numbers.const_data_ptr());
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) sum += number[i];
+  return sum;
+}
+
+}  // namespace frugal::detail
+
 namespace frugal {
 
 FRUGAL_INLINE PaddedRows pad(std::vector<at::Tensor> const& rows, double value,

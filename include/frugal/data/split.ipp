@@ -5,8 +5,8 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/data/rows.hpp>
 #include <frugal/data/sampling/permutation.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/inline.hpp>
 
 #include <cmath>

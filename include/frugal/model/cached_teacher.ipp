@@ -4,7 +4,7 @@
 #include <frugal/model/cached_teacher.hpp>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/data/cache/cache_key.hpp>
+#include <frugal/data/cache/cache_settings.hpp>
 #include <frugal/inline.hpp>
 
 #include <limits>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/data/named_tensors.hpp>
+#include <frugal/data/fields_batch.hpp>
 #include <frugal/model/where.hpp>
 
 namespace frugal {

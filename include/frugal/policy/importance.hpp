@@ -15,7 +15,6 @@
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/data/sampling/by.hpp>
 #include <frugal/data/sampling/pass.hpp>
 #include <frugal/policy/importance/objective.hpp>
 #include <frugal/policy/importance/pass.hpp>

@@ -16,8 +16,45 @@
 #include <cmath>
 #include <limits>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE void TaskOutcome::fail(Kind how, std::string why, SearchTask const& task,
+                                     std::size_t objectives) {
+  kind = how;
+  text = std::move(why);
+  if (result.steps == 0 && !task.of.rungs.empty()) {
+    result.steps = task.of.rungs.back().steps;
+    result.samples = task.of.rungs.back().samples;
+  }
+  result.values.assign(objectives, std::numeric_limits<double>::quiet_NaN());
+}
+
+FRUGAL_INLINE void TaskOutcome::pay(SearchTask const& task, double attempt,
+                                    std::optional<double> dollars_per_hour) {
+  seconds = attempt;
+  result.seconds = task.seconds_before + attempt;
+  if (result.dollars) return;
+  double const price = dollars_per_hour.value_or(0) / 3600;
+  RungResult const before = task.of.rungs.empty() ? RungResult{} : task.of.rungs.back();
+  if (before.dollars && before.seconds > 0) {
+    double const rate = dollars_per_hour ? price : *before.dollars / before.seconds;
+    result.dollars = *before.dollars + (result.seconds - before.seconds) * rate;
+  } else if (dollars_per_hour) {
+    result.dollars = result.seconds * price;
+  }
+}
+
+FRUGAL_INLINE void Patience::wait(std::string const& for_what) {
+  std::this_thread::sleep_for(pause_);
+  waited_ += pause_;
+  pause_ = std::min(pause_ * 2, std::chrono::milliseconds(1000));
+  if (waited_ < until_said_ || std::exchange(said_, true)) return;
+  *out_ << "frugal: the search waits for another worker. If that one is gone: " << for_what
+        << std::endl;
+}
 
 FRUGAL_INLINE double written_at(std::filesystem::path const& file) {
   std::error_code gone;

@@ -5,9 +5,9 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/text_width.hpp>
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/search/schedule/play.hpp>
+#include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/trials/history.hpp>
 
 #include <algorithm>

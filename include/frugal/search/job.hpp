@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/measure/valid_sources.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/settings.hpp>
+#include <frugal/search/journal_records.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
+
 #include <torch/nn/module.h>
 
 #include <concepts>
@@ -17,11 +25,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <frugal/core/measure/valid_sources.hpp>
-#include <frugal/core/run/settings.hpp>
-#include <frugal/search/trials/finalists.hpp>
-#include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 
@@ -214,6 +217,18 @@ SearchJob(Make, Objective, Train&, Ps...)
     -> SearchJob<Make, Objective, Train, detail::NoValidation, Ps...>;
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// The texts that a process must have in common with those that have searched in a folder before: whatever
+/// decisions depend on. JobIdentity adds what the trials are trained with.
+///
+/// `limits`: of each recipe's run.
+SearchIdentity search_identity(SearchSettings const& settings, SearchDomain const& domain,
+                               std::string const& schedule, std::string const& sampler,
+                               std::vector<RunLimits> const& limits);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/search/job.ipp>

@@ -28,9 +28,9 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/search/job.hpp>
-#include <frugal/search/journal/reader.hpp>
+#include <frugal/search/journal_records.hpp>
 #include <frugal/search/space.hpp>
-#include <frugal/search/trials/distribution.hpp>
+#include <frugal/search/trials/candidate.hpp>
 
 namespace frugal::detail {
 

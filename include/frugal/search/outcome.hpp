@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/results/page.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/results/table.hpp>

@@ -32,24 +32,22 @@
 #include <frugal/policy/recipe_name.hpp>
 #include <frugal/policy/spot/signals.hpp>
 #include <frugal/recipes.hpp>
-#include <frugal/search/candidate_file.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/entrant.hpp>
+#include <frugal/search/folder_files.hpp>
 #include <frugal/search/forecast.hpp>
 #include <frugal/search/horizon.hpp>
-#include <frugal/search/identity.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/job_identity.hpp>
-#include <frugal/search/journal/journal.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
-#include <frugal/search/patience.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/space.hpp>
-#include <frugal/search/trial_warnings.hpp>
 #include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 

@@ -2,10 +2,10 @@
 // Batches with fields, through a whole run.
 #include <doctest/doctest.h>
 
+#include <frugal/data/dataset.hpp>
 #include <frugal/data/fields_batch.hpp>
-#include <frugal/data/fields_dataset.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/samples.hpp>
+#include <frugal/data/tensor_dataset.hpp>
 #include <frugal/metrics/accuracy.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/device_prefetch.hpp>

@@ -5,8 +5,8 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include <frugal/data/dataset.hpp>
 #include <frugal/data/pad.hpp>
-#include <frugal/data/samples.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/optimize/fused.hpp>

@@ -2,8 +2,8 @@
 // torch-free
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/data/sampling/buckets.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: arrow
-#include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
 
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+
+#include <frugal/data/arrow/parquet_set.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -3,8 +3,9 @@
 // needs: arrow
 #include <frugal/data/arrow/table.hpp>
 
-#include <arrow/api.h>
 #include <doctest/doctest.h>
+
+#include <arrow/api.h>
 
 #include <memory>
 #include <string>

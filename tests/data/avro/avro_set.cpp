@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: avro
-#include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/avro/avro_set.hpp>
-#include <frugal/data/avro/avro_writer.hpp>
-#include <frugal/data/avro/encoder.hpp>
 
 #include <support/files.hpp>
 #include <support/no_more_files.hpp>
 
 #include <doctest/doctest.h>
+
+#include <frugal/core/source/sample_set.hpp>
+#include <frugal/data/avro/avro_writer.hpp>
 
 #include <atomic>
 #include <cstdint>

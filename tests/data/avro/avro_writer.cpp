@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: avro
-#include <frugal/data/avro/avro_set.hpp>
 #include <frugal/data/avro/avro_writer.hpp>
 
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+
+#include <frugal/data/avro/avro_set.hpp>
 
 #include <cstdint>
 #include <limits>

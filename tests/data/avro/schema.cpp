@@ -3,8 +3,18 @@
 // needs: avro
 #include <frugal/data/avro/schema.hpp>
 
+#include <support/files.hpp>
+
 #include <doctest/doctest.h>
 
+#include <frugal/data/avro/avro_set.hpp>
+#include <frugal/data/avro/avro_writer.hpp>
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,3 +74,99 @@ TEST_CASE("a schema that is invalid or has no end is refused") {
 }
 
 }  // namespace frugal_test::data_avro_schema
+
+using frugal::Cell;
+using frugal::Dtype;
+using frugal::Row;
+using frugal::TimeUnit;
+using frugal::detail::AvroUnits;
+using frugal_test::support::TemporaryFolder;
+
+namespace frugal_test::avro_units {
+
+char const* const schema = R"({"type": "record", "name": "r", "fields": [
+  {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+  {"name": "ms", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+  {"name": "box", "type": {"type": "record", "name": "b", "fields": [
+    {"name": "us", "type": {"type": "long", "logicalType": "local-timestamp-micros"}}]}},
+  {"name": "again", "type": "b"},
+  {"name": "n", "type": "long"},
+  {"name": "either", "type": ["int", "double"]},
+  {"name": "x", "type": ["float", "null"]}]})";
+
+TEST_CASE("logical types say the units of columns, in unions, records and names as well") {
+  AvroUnits const units(schema);
+  CHECK((units.of("day") == TimeUnit::day));
+  CHECK((units.of("ms") == TimeUnit::millisecond));
+  CHECK((units.of("box.us") == TimeUnit::microsecond));
+  CHECK((units.of("again.us") == TimeUnit::microsecond));
+  CHECK((units.of("n") == TimeUnit::none));
+  CHECK((
+      AvroUnits(R"({"type": "array", "items": {"type": "long", "logicalType": "timestamp-nanos"}})")
+          .of("value") == TimeUnit::nanosecond));
+  CHECK((AvroUnits(R"({"type": "bytes", "logicalType": "decimal", "precision": 4})").of("value") ==
+         TimeUnit::none));
+  CHECK((AvroUnits("no JSON").of("value") == TimeUnit::none));
+}
+
+TEST_CASE("a set and its rows say units and numbers of their columns") {
+  TemporaryFolder const folder;
+  frugal::AvroWriter writer(folder / "a.avro", schema);
+  writer.add(Row({{"day", Cell(std::int64_t{20484})},
+                  {"ms", Cell()},
+                  {"box.us", Cell(std::int64_t{1})},
+                  {"again.us", Cell(std::int64_t{2})},
+                  {"n", Cell(std::int64_t{3})},
+                  {"either", Cell(0.5)},
+                  {"x", Cell(0.5)}}));
+  writer.close();
+  frugal::AvroSet const set(folder / "a.avro",
+                            {.columns = {"again.us", "day", "either", "x", "n"}});
+  CHECK((set.unit("again.us") == TimeUnit::microsecond));
+  CHECK((set.unit("day") == TimeUnit::day));
+  CHECK_THROWS_AS(static_cast<void>(set.unit("ms")), frugal::SettingsError);
+  Row const row = set.get(0);
+  CHECK((row.unit("day") == TimeUnit::day));
+  CHECK(row.integer("day") == 20484);
+  CHECK((row.dtype("day") == std::optional(Dtype::i32)));
+  CHECK((row.dtype("n") == std::optional(Dtype::i64)));
+  CHECK((row.dtype("x") == std::optional(Dtype::f32)));
+  CHECK_FALSE(row.dtype("either"));
+}
+
+TEST_CASE("a decimal is refused with the name of its column, and may be left out") {
+  // Written by another library: "n" has the unscaled 1234 = 0x04d2 of 12.34.
+  char const* const decimals = R"({"type": "record", "name": "r", "namespace": "shop", "fields": [
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    {"name": "box", "type": {"type": "record", "name": "b", "fields": [
+      {"name": "tax", "type": ["null", {"type": "fixed", "name": "money", "size": 8,
+                                        "logicalType": "decimal", "precision": 9, "scale": 2}]}]}},
+    {"name": "again", "type": "shop.money"},
+    {"name": "all", "type": {"type": "array", "items": "money"}},
+    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+    {"name": "raw", "type": "bytes"}]})";
+  AvroUnits const units(decimals);
+  CHECK(
+      (units.decimals() == std::set<std::string, std::less<>>{"again", "all", "box.tax", "price"}));
+  CHECK_NOTHROW(units.require_no_decimal("raw", "file"));
+  TemporaryFolder const folder;
+  CHECK_THROWS_WITH_AS(frugal::AvroWriter(folder / "a.avro", decimals),
+                       doctest::Contains("it is a decimal"), frugal::SettingsError);
+  // The schema in the file says decimal; libavro's bytes are the same.
+  std::string plain(R"({"type":"record","name":"r","fields":[{"name":"price","type":)"
+                    R"({"type":"bytes","logicalTyp_":"decimal","precision":9,"scale":2}},)"
+                    R"({"name":"n","type":"long"}]})");
+  frugal::AvroWriter writer(folder / "b.avro", plain, {.codec = frugal::AvroCodec::null});
+  writer.add(Row({{"price", Cell(std::string("\x04\xd2"))}, {"n", Cell(std::int64_t{7})}}));
+  writer.close();
+  std::string bytes = frugal_test::support::text_of(folder / "b.avro");
+  bytes.replace(bytes.find("logicalTyp_"), 11, "logicalType");
+  std::ofstream(folder / "b.avro", std::ios::binary) << bytes;
+  CHECK_THROWS_WITH_AS(frugal::AvroSet{folder / "b.avro"},
+                       doctest::Contains("b.avro, column price): it is a decimal"),
+                       frugal::SettingsError);
+  frugal::AvroSet const others(folder / "b.avro", {.columns = {"n"}});
+  CHECK(others.get(0).integer("n") == 7);
+}
+
+}  // namespace frugal_test::avro_units

@@ -4,14 +4,9 @@
 #include <frugal/data/collate.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/crop.hpp>
-#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
-#include <frugal/data/image/mosaic.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
-#include <frugal/data/image/resize.hpp>
 
 #include <vector>
 

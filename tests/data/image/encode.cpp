@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
 // needs: images
+#include <frugal/data/image/decode_pixels.hpp>
 #include <frugal/data/image/encode.hpp>
-#include <frugal/data/image/jpeg.hpp>
-#include <frugal/data/image/png.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,12 +5,10 @@
 
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour_jitter.hpp>
-#include <frugal/data/image/flip.hpp>
+#include <frugal/data/image/colour.hpp>
 #include <frugal/data/image/folder.hpp>
+#include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
-#include <frugal/data/image/normalise.hpp>
-#include <frugal/data/image/random_resized_crop.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
 

@@ -14,8 +14,8 @@
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/buckets.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/shards/shard_order.hpp>
 
 #include <ATen/ATen.h>

@@ -5,7 +5,7 @@
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/checkpoint.hpp>

@@ -6,7 +6,7 @@
 #include <frugal/base/io_error.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/transformed.hpp>
-#include <frugal/data/sampling/shared.hpp>
+#include <frugal/data/sampling/order.hpp>
 #include <frugal/data/shards/damage.hpp>
 
 #include <cerrno>

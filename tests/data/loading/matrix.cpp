@@ -6,10 +6,10 @@
 
 #include <frugal/core/source/range.hpp>
 #include <frugal/data/cache/cached.hpp>
+#include <frugal/data/dataset.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/loading/transformed.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/samples.hpp>
 #include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/data/shards/text_lines.hpp>

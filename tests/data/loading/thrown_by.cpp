@@ -4,11 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <stdexcept>
 #include <thread>
-
-#include <pthread.h>
+#include <typeinfo>
 
 namespace frugal_test::data_loading_thrown_by {
 
@@ -28,6 +29,20 @@ TEST_CASE("a thread that ends in it ends, and the program does not") {
     went_on = true;
   }).join();
   CHECK_FALSE(went_on);
+}
+
+struct Reader {};
+
+TEST_CASE("a type has the name that a programmer gave it") {
+  CHECK(frugal::detail::type_name(typeid(Reader)) == "frugal_test::data_loading_type_name::Reader");
+}
+
+TEST_CASE("a thrown value that is no exception is known by its type") {
+  try {
+    throw 42;
+  } catch (...) {
+    CHECK(frugal::detail::current_exception_name() == "int");
+  }
 }
 
 }  // namespace frugal_test::data_loading_thrown_by

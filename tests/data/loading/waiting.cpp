@@ -10,8 +10,21 @@
 namespace frugal_test::data_waiting {
 
 using frugal::LoaderReport;
+using frugal::StageSeconds;
 using frugal::detail::WaitMeter;
 using namespace std::chrono_literals;
+
+TEST_CASE("stages add up, and the slowest is named with its share") {
+  StageSeconds seconds{.read = 1, .transform = 2, .collate = 3, .copy = 4};
+  seconds += {.read = 10};
+  CHECK(seconds.total() == 20);
+  CHECK(seconds.read == 11);
+  CHECK(seconds.slowest().first == "read");
+  CHECK(seconds.slowest().second == doctest::Approx(0.55));
+  CHECK(StageSeconds{.copy = 4}.slowest().first == "copy");
+}
+
+TEST_CASE("without any time there is no share") { CHECK(StageSeconds{}.slowest().second == 0); }
 
 WaitMeter::Time at(std::chrono::milliseconds since_start) {
   return WaitMeter::Time{} + since_start;

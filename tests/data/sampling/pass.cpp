@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <doctest/doctest.h>
-
 #include <frugal/data/sampling/pass.hpp>
+
+#include <doctest/doctest.h>
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <frugal/data/shards/record_folder.hpp>
+#include <frugal/data/shards/record_file.hpp>
 #include <frugal/data/shards/shard_files.hpp>
 
 #include "data/shards/records.hpp"

@@ -2,8 +2,6 @@
 // torch-free
 #include <frugal/data/shards/tar_index.hpp>
 
-#include <frugal/data/shards/tar_index_builder.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cstddef>

@@ -3,10 +3,10 @@
 // needs: archive
 #include <frugal/data/shards/tar_scan.hpp>
 
-#include <doctest/doctest.h>
-
 #include "support/files.hpp"
 #include "support/tar_files.hpp"
+
+#include <doctest/doctest.h>
 
 #include <filesystem>
 #include <string>

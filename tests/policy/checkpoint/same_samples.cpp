@@ -12,7 +12,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize/fused.hpp>
 #include <frugal/trainer.hpp>

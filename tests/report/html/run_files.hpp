@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/curate/curation.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/curate/curation.hpp>
 #include <frugal/report/html/comparison_page.hpp>
 #include <frugal/report/html/run_page.hpp>
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
-#include <doctest/doctest.h>
-
 #include <frugal/search/trials/history.hpp>
 
+#include <doctest/doctest.h>
+
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace frugal_test::search_history {
 
 using namespace frugal;
+using frugal::detail::trial_warnings;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
@@ -85,6 +88,16 @@ TEST_CASE("a recorded cost is taken as it is, and time without one by the price"
   CHECK(*dollars_of(of, 0.1) == doctest::Approx(8.2));
   CHECK(!dollars_of(of, {}));
   CHECK(*dollars_of(SearchHistory{}, 0.1) == 0);
+}
+
+TEST_CASE("each warning is told once, with its trials, and not hundreds of them") {
+  SearchHistory history{{{}, {.warnings = {"a", "b"}}, {.warnings = {"a"}}, {.warnings = {"a"}}}};
+  CHECK(trial_warnings(history) ==
+        std::vector<std::string>{"trial 1 and 2 others: a", "trial 1: b"});
+  history.trials.push_back({.warnings = {"c"}});
+  CHECK(trial_warnings(history, 1) ==
+        std::vector<std::string>{"trial 1 and 2 others: a", "trials have 2 further warnings"});
+  CHECK(trial_warnings({}).empty());
 }
 
 }  // namespace frugal_test::search_history

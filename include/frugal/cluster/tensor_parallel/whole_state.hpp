@@ -17,7 +17,7 @@
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/data/named_tensors.hpp>
+#include <frugal/data/fields_batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/save_weights.hpp>
 

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/data/arrow/status.hpp>
+#include <frugal/data/arrow/table.hpp>
 #include <frugal/data/arrow/table_set.hpp>
 #include <frugal/data/arrow/text_reading.hpp>
-#include <frugal/data/arrow/to_parquet.hpp>
 #include <frugal/data/tables/files.hpp>
 #include <frugal/error.hpp>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <frugal/core/source/data_identity.hpp>
-#include <frugal/data/arrow/status.hpp>
 #include <frugal/data/arrow/table.hpp>
 #include <frugal/data/file_identity.hpp>
 #include <frugal/data/tables/row.hpp>

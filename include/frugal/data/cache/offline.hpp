@@ -12,9 +12,8 @@
 
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/sample_set.hpp>
-#include <frugal/data/cache/cache_key.hpp>
-#include <frugal/data/cache/cache_report.hpp>
-#include <frugal/data/cache/kept_samples.hpp>
+#include <frugal/data/cache/cache_settings.hpp>
+#include <frugal/data/cache/cached.hpp>
 #include <frugal/data/cache/sample_codec.hpp>
 #include <frugal/data/transform_clock.hpp>
 

@@ -4,8 +4,6 @@
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicate.hpp>
-#include <frugal/data/curate/groups.hpp>
-#include <frugal/data/curate/hamming_index.hpp>
 #include <frugal/data/curate/in_chunks.hpp>
 #include <frugal/data/curate/perceptual_hash.hpp>
 #include <frugal/data/curate/twins.hpp>

@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <frugal/data/image/jpeg.hpp>
+#include <frugal/data/image/decode_pixels.hpp>
 #include <frugal/data/image/pixels.hpp>
-#include <frugal/data/image/png.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal {

@@ -5,14 +5,14 @@
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/source.hpp>
+#include <frugal/data/batch_memory.hpp>
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader_settings.hpp>
 #include <frugal/data/loading/operator_threads.hpp>
 #include <frugal/data/loading/passed_over.hpp>
 #include <frugal/data/loading/pool.hpp>
-#include <frugal/data/loading/stages.hpp>
 #include <frugal/data/loading/thrown_by.hpp>
-#include <frugal/data/page_locked_batches.hpp>
+#include <frugal/data/loading/waiting.hpp>
 #include <frugal/data/sampling/order.hpp>
 #include <frugal/data/transform_clock.hpp>
 #include <frugal/error.hpp>

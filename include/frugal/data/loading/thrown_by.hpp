@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <string>
+#include <typeinfo>
 
 #if __has_include(<cxxabi.h>)
 #include <cxxabi.h>
@@ -25,4 +27,19 @@ std::exception_ptr thrown_by(Body&& body) {
   return nullptr;
 }
 
+/// A type's name as it is written, where the compiler can say it.
+std::string type_name(std::type_info const& type);
+
+/// The type of the exception that is being handled, for those that are no std::exception.
+inline std::string current_exception_name() {
+#if __has_include(<cxxabi.h>)
+  if (auto const* const type = abi::__cxa_current_exception_type()) return type_name(*type);
+#endif
+  return "unknown type";
+}
+
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/data/loading/thrown_by.ipp>
+#endif

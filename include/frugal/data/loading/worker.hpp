@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/data/loading/pool.hpp>
-#include <frugal/data/loading/type_name.hpp>
+#include <frugal/data/loading/thrown_by.hpp>
 #include <frugal/error.hpp>
 
 #include <chrono>

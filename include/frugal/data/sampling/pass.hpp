@@ -74,6 +74,21 @@ class Pass {
   std::string name_;
 };
 
+/// What a policy sorts or draws samples by: `Curriculum<By<Length>>`, `Importance<By<Loss>>`.
+template <class Score>
+struct By {
+  using score = Score;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_by = false;
+template <class Score>
+inline constexpr bool is_by<By<Score>> = true;
+
+}  // namespace detail
+
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED

@@ -5,8 +5,8 @@
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/source.hpp>
-#include <frugal/data/sampling/draw.hpp>
 #include <frugal/data/sampling/pass.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -3,8 +3,6 @@
 
 #include <frugal/base/file.hpp>
 
-#include <sys/random.h>
-
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -46,6 +44,33 @@ class NewFile {
   std::filesystem::path path_;
   std::filesystem::path partial_;
   File file_;
+  bool published_ = false;
+};
+
+/// A folder that gets its name when it is complete: until then its files are in `<folder>.partial`,
+/// which goes with this object. A crash leaves that folder, and no other.
+///
+/// Errors  SettingsError if the folder, or its partial one, exists.
+class NewFolder {
+ public:
+  explicit NewFolder(std::filesystem::path folder);
+  NewFolder(NewFolder const&) = delete;
+  NewFolder& operator=(NewFolder const&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!published_) std::filesystem::remove_all(partial_, ignored);
+  }
+
+  std::filesystem::path const& path() const { return path_; }
+  /// Where the files are written.
+  std::filesystem::path const& partial() const { return partial_; }
+
+  void publish();
+
+ private:
+  [[noreturn]] static void refuse(std::filesystem::path const& folder);
+
+  std::filesystem::path path_, partial_;
   bool published_ = false;
 };
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <frugal/core/source/sample_set.hpp>
-#include <frugal/data/shards/sample_fields.hpp>
+#include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_files.hpp>
 
 namespace frugal {

@@ -8,8 +8,8 @@
 #include <frugal/data/shards/damage.hpp>
 #include <frugal/data/shards/open_files.hpp>
 #include <frugal/data/shards/shard_paths.hpp>
-#include <frugal/data/shards/tar_index_file.hpp>
 #include <frugal/data/shards/tar_sample.hpp>
+#include <frugal/data/shards/tar_scan.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include <frugal/base/folder.hpp>
 #include <frugal/data/shards/new_file.hpp>
-#include <frugal/data/shards/tar_names.hpp>
+#include <frugal/data/shards/tar_sample.hpp>
 #include <frugal/error.hpp>
 
 #include <archive.h>

@@ -4,8 +4,7 @@
 #include <frugal/base/json_writer.hpp>
 #include <frugal/base/utf8.hpp>
 #include <frugal/data/shards/npy.hpp>
-#include <frugal/data/shards/packed_sample.hpp>
-#include <frugal/data/tables/cell.hpp>
+#include <frugal/data/shards/tar_sample.hpp>
 #include <frugal/data/tables/row.hpp>
 #include <frugal/error.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/utf8.hpp>
-#include <frugal/data/text/encoded.hpp>
+#include <frugal/data/text/tokenise.hpp>
 
 #include <utf8proc.h>
 

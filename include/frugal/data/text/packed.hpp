@@ -21,7 +21,7 @@
 #include <frugal/core/source/labels.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/shape_text.hpp>
-#include <frugal/data/host_counts.hpp>
+#include <frugal/data/pad.hpp>
 #include <frugal/data/text/packing.hpp>
 #include <frugal/error.hpp>
 

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <utility>
 
-#include <frugal/data/text/encoded.hpp>
 #include <frugal/data/text/tokenise.hpp>
 
 namespace frugal {

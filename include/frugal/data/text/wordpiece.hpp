@@ -3,9 +3,8 @@
 
 #include <frugal/base/utf8.hpp>
 #include <frugal/data/text/bert_words.hpp>
-#include <frugal/data/text/encoded.hpp>
+#include <frugal/data/text/tokenise.hpp>
 #include <frugal/data/text/vocabulary.hpp>
-#include <frugal/data/text/wordpiece_trie.hpp>
 #include <frugal/error.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
-#include <frugal/data/shards/shard_list.hpp>
+#include <frugal/data/shards/record_layout.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -14,7 +14,7 @@
 
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/fields.hpp>
-#include <frugal/data/named_tensors.hpp>
+#include <frugal/data/fields_batch.hpp>
 
 namespace frugal {
 

@@ -14,7 +14,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/source/sample_set.hpp>
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/error.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <frugal/base/whole_file.hpp>
-#include <frugal/data/curate/curation_file.hpp>
+#include <frugal/data/curate/curation.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/run_log.hpp>

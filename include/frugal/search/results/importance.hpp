@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/distribution.hpp>
 #include <frugal/search/trials/history.hpp>
 
 namespace frugal {

@@ -15,7 +15,6 @@
 #include <frugal/report/html/page.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/importance.hpp>
-#include <frugal/search/results/over_seeds.hpp>
 #include <frugal/search/results/results.hpp>
 
 namespace frugal {

@@ -6,10 +6,9 @@
 #include <frugal/inline.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/quantity.hpp>
-#include <frugal/search/results/over_seeds.hpp>
 #include <frugal/search/results/page_charts.hpp>
 #include <frugal/search/results/page_plot.hpp>
-#include <frugal/search/results/spending.hpp>
+#include <frugal/search/results/results.hpp>
 
 #include <algorithm>
 #include <cstddef>

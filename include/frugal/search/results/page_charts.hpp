@@ -11,7 +11,7 @@
 #include <frugal/report/html/page.hpp>
 #include <frugal/search/results/page_plot.hpp>
 #include <frugal/search/results/results.hpp>
-#include <frugal/search/trials/distribution.hpp>
+#include <frugal/search/trials/candidate.hpp>
 
 // The charts of a search's page: values by rung, two objectives, and the best value by spending.
 namespace frugal::html {

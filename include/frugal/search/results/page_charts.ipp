@@ -9,7 +9,7 @@
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/scale.hpp>
-#include <frugal/search/results/spending.hpp>
+#include <frugal/search/results/results.hpp>
 
 #include <algorithm>
 #include <cmath>

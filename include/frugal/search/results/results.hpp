@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/error.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/history.hpp>
+
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <frugal/error.hpp>
-#include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 
@@ -104,6 +105,119 @@ inline std::string count_text(std::size_t count, std::string const& of) {
 }
 
 }  // namespace detail
+
+// The best of many trials is partly the luckiest: its value is better than the same settings reach again. So
+// finalists are repeated with other seeds, and only these repeats, which nothing has selected, say what a
+// finalist is worth.
+
+/// Mean and standard deviation of some values.
+struct SeedSpread {
+  std::size_t count = 0;
+  double mean = 0;
+  /// Of one seed from the next, with n - 1; nothing for fewer than two values.
+  std::optional<double> deviation{};
+
+  /// The standard error of the mean.
+  std::optional<double> error() const {
+    if (!deviation) return std::nullopt;
+    return *deviation / std::sqrt(static_cast<double>(count));
+  }
+
+  /// Nothing for no values.
+  static std::optional<SeedSpread> of(std::vector<double> const& values);
+};
+
+/// A trial and its repeats with other seeds. Values have their own sign.
+struct OverSeeds {
+  struct Objective {
+    std::optional<double> own{};        ///< of the trial that the search has selected
+    std::optional<SeedSpread> fresh{};  ///< of its repeats alone: unbiased
+    std::optional<SeedSpread> all{};    ///< of the trial and its repeats
+    /// By how much the search's own value is better than the mean of the repeats; below 0 if it is worse.
+    std::optional<double> flattered_by{};
+  };
+
+  std::size_t trial = 0;
+  std::vector<std::size_t> repeats{};
+  std::size_t running = 0;  ///< repeats that are not over: they do not count yet
+  std::size_t lost =
+      0;  ///< repeats that failed, or whose value is not a number: means are without them
+  std::vector<Objective> objectives{};
+};
+
+/// The values of one trial over seeds; without repeats its own value alone.
+OverSeeds over_seeds(SearchResults const& of, std::size_t trial);
+
+/// Of the trials that have repeats, the best mean over fresh seeds first, of the objective that names the winner.
+std::vector<OverSeeds> finalists_over_seeds(SearchResults const& of);
+
+namespace detail {
+
+/// "0.125 +- 0.002"; the mean alone of one seed.
+std::string seed_spread_text(SeedSpread const& of, std::string const& plus_minus = "+-");
+
+/// How the search's own value compares with fresh seeds, as a sentence; empty without repeats.
+std::string flattery_text(SearchResults const& of, OverSeeds const& known,
+                          std::size_t objective = 0);
+
+/// "2 not over, 1 without a value", of repeats; empty if all count.
+std::string missing_repeats_text(OverSeeds const& known);
+
+}  // namespace detail
+
+/// The cost of one rung of a bracket, over all its trials. Each trial counts with what it trained since the
+/// rung before.
+struct RungCost {
+  std::size_t bracket = 0, rung = 0;
+  std::uint64_t budget = 0;  ///< of a trial, from its begin, in the unit of the results
+  std::size_t trials = 0;    ///< that have ended it
+  std::size_t promoted = 0;  ///< of these, opened for the next rung
+  std::uint64_t samples = 0;
+  double seconds = 0;
+  std::optional<double> dollars{};  ///< nothing if no cost is known
+  std::optional<double> best{};     ///< of the first objective, with its own sign
+};
+
+/// The cost of some trials together.
+struct TrialsCost {
+  std::size_t trials = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;
+  std::optional<double> dollars{};  ///< nothing if no cost is known
+};
+
+namespace detail {
+
+/// Cost of one rung of a trial alone.
+std::optional<double> dollars_of_rung(SearchResults const& of, SearchTrial const& trial,
+                                      std::size_t rung);
+
+}  // namespace detail
+
+/// Of each rung of each bracket that a trial has ended.
+std::vector<RungCost> rung_costs(SearchResults const& of);
+
+/// Of all repeats together, over all of their rungs.
+TrialsCost repeat_cost(SearchResults const& of);
+
+/// Of attempts without a result, by trials that are no repeats: errors, kills, and rungs that are not over.
+TrialsCost attempt_cost(SearchResults const& of);
+
+/// The training of all trials, as a share of training each of them up to the highest budget: in steps,
+/// samples, seconds or money, as the rungs count. Repeats and trials that failed before a result are left
+/// out of both. Nothing if there is no other trial, and in money without a price.
+std::optional<double> share_of_full_training(SearchResults const& of);
+
+/// The best value after some spending.
+struct SpendingPoint {
+  double seconds = 0;               ///< of all trials together, up to here
+  std::optional<double> dollars{};  ///< likewise; nothing if no cost is known
+  double best = 0;  ///< the best value of the first objective on any rung so far, with its own sign
+};
+
+/// Each improvement of the best value, in the order of the results, and the end of the search. Repeats cost,
+/// and are no results of the search. Empty if no result is a finite number.
+std::vector<SpendingPoint> best_over_spending(SearchResults const& of);
 
 }  // namespace frugal
 

@@ -6,8 +6,7 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/search/results/over_seeds.hpp>
-#include <frugal/search/results/spending.hpp>
+#include <frugal/search/results/results.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/search/results/over_seeds.hpp>
-#include <frugal/search/trials/distribution.hpp>
+#include <frugal/search/results/results.hpp>
+#include <frugal/search/trials/candidate.hpp>
 
 #include <algorithm>
 #include <variant>

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/data/sampling/permutation.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/history.hpp>
+#include <frugal/search/trials/ranking.hpp>
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -9,11 +14,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <frugal/data/sampling/draw.hpp>
-#include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/history.hpp>
-#include <frugal/search/trials/pareto.hpp>
 
 namespace frugal {
 
@@ -95,6 +95,27 @@ void require_least(std::string_view sampler, char const* setting, std::size_t va
 void require_probability(std::string_view sampler, char const* setting, double value);
 
 }  // namespace detail
+
+/// Random search: each recipe as likely, and each value of its settings as its distribution has it. It looks
+/// at no history, so it needs no trial to be over, and any number of workers can ask at the same time.
+///
+/// Source  Bergstra and Bengio, "Random search for hyper-parameter optimization" (JMLR 13, 2012).
+struct RandomSampler {
+  static constexpr std::string_view name = "random";
+  static constexpr bool learns = false;
+
+  Candidate suggest(SearchDomain const& domain, SearchHistory const&, std::size_t trial,
+                    std::uint64_t seed) const;
+
+  void require() const {}
+  /// For the journal: searches whose samplers differ are not the same.
+  std::string text() const;
+  std::size_t generation() const { return 0; }
+
+  friend bool operator==(RandomSampler const&, RandomSampler const&) = default;
+};
+
+static_assert(SearchSampler<RandomSampler>);
 
 }  // namespace frugal
 

@@ -4,6 +4,7 @@
 #include <frugal/search/sampler/sampler.hpp>
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/trials/ranking.hpp>
@@ -150,3 +151,15 @@ FRUGAL_INLINE void require_probability(std::string_view sampler, char const* set
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE Candidate RandomSampler::suggest(SearchDomain const& domain, SearchHistory const&,
+                                               std::size_t trial, std::uint64_t seed) const {
+  Draw draw({.index = trial, .seed = seed}, draw_stream("search.random"));
+  return uniform_candidate(domain, draw);
+}
+
+FRUGAL_INLINE std::string RandomSampler::text() const { return std::string(name); }
+
+}  // namespace frugal

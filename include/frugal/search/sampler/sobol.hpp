@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/data/sampling/draw.hpp>
+#include <frugal/data/sampling/permutation.hpp>
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/history.hpp>

@@ -5,7 +5,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/search/trials/distribution.hpp>
+#include <frugal/search/trials/candidate.hpp>
 
 #include <ATen/ATen.h>
 

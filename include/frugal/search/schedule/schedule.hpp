@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// R: the most that a trial trains, r: the least, both in steps or samples; eta: one trial in eta goes on.
 #pragma once
+
+#include <frugal/search/trials/history.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -10,9 +13,53 @@
 #include <string>
 #include <vector>
 
-#include <frugal/search/trials/history.hpp>
-
 namespace frugal {
+
+/// Trials that train up to the same point before they are compared.
+struct Rung {
+  std::uint64_t trials = 0;
+  std::uint64_t budget = 0;  ///< steps or samples of each trial, counted from its begin
+
+  friend bool operator==(Rung const&, Rung const&) = default;
+};
+
+/// The rungs of one successive halving, the lowest first.
+struct Bracket {
+  std::vector<Rung> rungs{};
+
+  /// Steps or samples of all trials, if each goes on from where it was: nothing is trained twice.
+  std::uint64_t cost() const {
+    std::uint64_t all = 0, before = 0;
+    for (Rung const& each : rungs) {
+      all += each.trials * (each.budget - before);
+      before = each.budget;
+    }
+    return all;
+  }
+};
+
+namespace detail {
+
+void require_rungs(std::uint64_t least, std::uint64_t most, std::uint64_t eta, char const* where);
+
+}  // namespace detail
+
+/// Successive halving: `trials` train up to the least budget, the best 1/eta of them up to eta times that, and
+/// so on, until one is left or the next rung would be beyond the most. The last rung is at the most.
+///
+/// Source  Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization"
+///         (2016); the rungs are those of Li et al., "A system for massively parallel hyperparameter tuning"
+///         (2020), section 2, counted back from the most: R, R / eta, R / eta^2, and so on.
+Bracket successive_halving(std::uint64_t trials, std::uint64_t least, std::uint64_t most,
+                           std::uint64_t eta);
+
+/// The brackets of Hyperband: successive halving with many trials that begin with the least budget, then with
+/// fewer that begin with more, up to some that all train the most. It spends about as much on each, and does
+/// not rely on what short runs say of long ones.
+///
+/// Source  Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization" (JMLR 2018),
+///         algorithm 1.
+std::vector<Bracket> hyperband(std::uint64_t least, std::uint64_t most, std::uint64_t eta);
 
 /// The unit of rungs.
 enum class RungUnit : unsigned char {
@@ -135,6 +182,41 @@ bool pays_for(std::optional<std::uint64_t> budget,
 
 }  // namespace detail
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// Follows a schedule to its end, as one worker that trains each rung when it opens.
+///
+/// pays(decision)  false: the schedule ends before this trial or promotion
+/// train(number)   ends the open rung of the trial: adds its result and, if it is over, its state
+template <class Pays, class Train>
+void play_schedule(SearchSchedule const& schedule, SearchHistory& history, Pays&& pays,
+                   Train&& train) {
+  using Kind = SearchDecision::Kind;
+  while (true) {
+    SearchDecision const decision = schedule.next(history);
+    switch (decision.kind) {
+      case Kind::create:
+        if (!pays(decision)) return;
+        history.trials.push_back({.bracket = decision.bracket});
+        train(history.trials.size() - 1);
+        break;
+      case Kind::promote:
+        if (!pays(decision)) return;
+        ++history.trials.at(decision.trial).opened;
+        train(decision.trial);
+        break;
+      case Kind::prune:
+        history.trials.at(decision.trial).state = TrialState::pruned;
+        break;
+      case Kind::wait:
+      case Kind::done:
+        return;
+    }
+  }
+}
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/search/schedule/schedule.ipp>

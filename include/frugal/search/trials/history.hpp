@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/ranking.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/pareto.hpp>
 
 namespace frugal {
 
@@ -96,6 +96,14 @@ std::optional<double> dollars_of(SearchTrial const& of, std::optional<double> pe
 std::optional<double> dollars_of(SearchHistory const& of, std::optional<double> per_second);
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// The warnings of all trials, each text once, with the first of its trials and how many others have it. At most
+/// `most` texts.
+std::vector<std::string> trial_warnings(SearchHistory const& history, std::size_t most = 20);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/search/trials/history.ipp>

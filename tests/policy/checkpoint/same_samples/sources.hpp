@@ -12,14 +12,13 @@
 #include <frugal/data/arrow/jsonl.hpp>
 #include <frugal/data/arrow/parquet_set.hpp>
 #include <frugal/data/arrow/parquet_writer.hpp>
+#include <frugal/data/dataset.hpp>
 #include <frugal/data/limited.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/loading/prefetch.hpp>
 #include <frugal/data/mapped.hpp>
-#include <frugal/data/samples.hpp>
 #include <frugal/data/sampling/buckets.hpp>
 #include <frugal/data/sampling/order.hpp>
-#include <frugal/data/sampling/shared.hpp>
 #include <frugal/data/sampling/weighted.hpp>
 #include <frugal/data/shards/folder_set.hpp>
 #include <frugal/data/shards/record_set.hpp>
