@@ -3,7 +3,6 @@
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/cluster/agreement/one_window.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>

@@ -1009,10 +1009,10 @@ FAULTS = (
     Fault(
         name="mean-of-processes-not-of-losses",
         breaks="A process that has trained less of a round than the others counts as much.",
-        file="include/frugal/cluster/local_steps/round.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="for (double& each : weights) each /= all;",
         new="for (double& each : weights) each = all / all / static_cast<double>(weights.size());",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="own-weights-between-windows",
@@ -1020,7 +1020,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (step % H == 0 || is_last) {\n      end_round();\n    } else {",
         new="if (step % H == 0 || is_last) {\n      end_round();\n    } else if (step == 0) {",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="moments-of-rank-0-in-all",
@@ -1028,7 +1028,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (has_rows && rank != 0) {",
         new="if (has_rows && rank == saved.size()) {",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="round-of-others-goes-on",
@@ -1036,7 +1036,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (LocalRound::is_open(saved)) load_mean(archive, saved);",
         new="if (LocalRound::is_open(saved) && saved.empty()) load_mean(archive, saved);",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="end-of-a-stopped-round-not-saved",
@@ -1044,7 +1044,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="phase.run_state().observed.weights_have_changed();",
         new="static_cast<void>(phase.run_state());",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="stop-of-one-process-alone",
@@ -1129,7 +1129,7 @@ FAULTS = (
     Fault(
         name="statistics-in-another-unit",
         breaks="SyncBatchNorm adds up gradients of processes whose units differ.",
-        file="include/frugal/cluster/batch_norm/synced_batch_norms.hpp",
+        file="include/frugal/cluster/batch_norm.hpp",
         old="double const unit = unit_ == nullptr ? 1 : *unit_;",
         new="double const unit = 1;",
         check=test("^cluster: batch_norm$"),
@@ -1161,7 +1161,7 @@ FAULTS = (
     Fault(
         name="copies-without-unit",
         breaks="Gradients of a pipeline's micro-batches are not multiplied by their unit.",
-        file="include/frugal/cluster/tensors/exact_gradients.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.hpp",
         old="gradients.push_back(unit == 1 ? std::move(one) : one * unit);",
         new="gradients.push_back(std::move(one));",
         check=test("^cluster: pipeline_copies$"),
@@ -1297,7 +1297,7 @@ FAULTS = (
     Fault(
         name="errors-of-scaled-gradients",
         breaks="The errors of PowerSGD have FP16's loss scale in them, which changes from step to step.",
-        file="include/frugal/cluster/power_sgd/gradients.hpp",
+        file="include/frugal/cluster/power_sgd/state.hpp",
         old="weight_ = weight * scale;",
         new="weight_ = weight + 0 * scale;",
         check=test("^cluster: power_sgd$"),
@@ -1305,7 +1305,7 @@ FAULTS = (
     Fault(
         name="errors-of-a-bad-window",
         breaks="A window whose gradients are not finite gets into the errors of PowerSGD.",
-        file="include/frugal/cluster/power_sgd/gradients.hpp",
+        file="include/frugal/cluster/power_sgd/state.hpp",
         old="if (first_non_finite(present) || !is_bounded()) {",
         new="if (first_non_finite(present) && !is_bounded()) {",
         check=test("^cluster: power_sgd$"),
@@ -1337,7 +1337,7 @@ FAULTS = (
     Fault(
         name="bias-of-every-rank",
         breaks="RowLinear adds its bias in each rank before the sum over the group.",
-        file="include/frugal/cluster/tensor_parallel/linear.hpp",
+        file="include/frugal/cluster/tensor_parallel.hpp",
         old="return bias.defined() ? sum + bias.to(sum.scalar_type()) : sum;",
         new="return bias.defined() ? sum + group_->size() * bias.to(sum.scalar_type()) : sum;",
         check=test("^cluster: tensor_parallel$"),

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/cluster/communicator/backends.hpp>
 #include <frugal/cluster/communicator/blocked_look.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>

@@ -12,13 +12,12 @@
 #include <vector>
 
 #include <frugal/cluster/agreement/joined_processes.hpp>
-#include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/exact.hpp>
 #include <frugal/cluster/pipeline/executor.hpp>
 #include <frugal/cluster/pipeline/layers.hpp>
 #include <frugal/cluster/pipeline/schedule.hpp>
 #include <frugal/cluster/pipeline/state.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/cluster/tensors/own_memory.hpp>
+#include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>
 

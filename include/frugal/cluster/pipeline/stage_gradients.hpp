@@ -14,7 +14,7 @@
 
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/tensors/exact_gradients.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/error.hpp>

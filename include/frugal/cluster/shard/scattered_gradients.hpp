@@ -3,9 +3,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,15 +15,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/hash.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/cluster/replicate/state.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
-#include <frugal/cluster/tensors/flat_groups.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
 #include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
 
 namespace frugal::detail {
@@ -386,5 +390,63 @@ class ScatteredGradients {
   bool takes_ = false;
   double const* unit_ = nullptr;
 };
+
+/// The State of both Replicates with Shard<States, Grads> and Shard<States, Grads, Params>: what they
+/// differ in is the worlds that they allow.
+template <class Context>
+class ScatteringState : public ReplicateState<Context, ScatteredGradients, /*shards=*/true> {
+ public:
+  using Base = ReplicateState<Context, ScatteredGradients, true>;
+
+  template <class Settings>
+  ScatteringState(Settings const& settings, MicroBatches const& own, char const* name, bool gathers,
+                  c10::ScalarType wire)
+      : Base(settings.communicator(), own, name,
+             {.bytes = positive(settings.bucket_bytes, name),
+              .layers = gathers ? std::max<std::int64_t>(settings.whole_below, 1) : 0},
+             ScatteredGradients::Settings{.micro_batches = own.count, .wire = wire, .name = name}) {
+  }
+
+ private:
+  static std::int64_t positive(std::int64_t bytes, char const* name) {
+    if (bytes > 0) return bytes;
+    throw SettingsError({.what = "bucket_bytes is " + std::to_string(bytes),
+                         .where = name,
+                         .why = "a bucket has at least one gradient",
+                         .fix = "Set 1 or more; 25 MiB is the default."});
+  }
+};
+
+/// Without parts of weights it has nothing to save.
+template <class Context>
+struct TransientScatteringState : ScatteringState<Context> {
+  using transient = void;
+
+  template <class Settings>
+  TransientScatteringState(Settings const& settings, MicroBatches const& own, char const* name,
+                           c10::ScalarType wire = c10::ScalarType::Undefined)
+      : ScatteringState<Context>(settings, own, name, false, wire) {}
+};
+
+/// With parts of weights a process that resumes in the last window of an epoch must know what the
+/// others collect.
+template <class Context>
+struct GatheringState : ScatteringState<Context> {
+  using dispensable = void;
+
+  template <class Settings>
+  GatheringState(Settings const& settings, MicroBatches const& own, char const* name,
+                 c10::ScalarType wire = c10::ScalarType::Undefined)
+      : ScatteringState<Context>(settings, own, name, true, wire) {}
+
+  template <class Archive>
+  void persist(Archive& archive) {
+    archive("order", this->gradients_.order());
+  }
+};
+
+template <class Context, bool gathers>
+using scattering_state =
+    std::conditional_t<gathers, GatheringState<Context>, TransientScatteringState<Context>>;
 
 }  // namespace frugal::detail

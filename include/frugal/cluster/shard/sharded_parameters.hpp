@@ -16,9 +16,7 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/shard/layer_weights.hpp>
 #include <frugal/cluster/tensors/block_norms.hpp>
-#include <frugal/cluster/tensors/flat_groups.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
-#include <frugal/cluster/tensors/own_memory.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/tensor_part.hpp>

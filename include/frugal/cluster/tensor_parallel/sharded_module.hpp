@@ -14,10 +14,9 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/cluster/agreement/knows_ranks.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/shard.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/run.hpp>

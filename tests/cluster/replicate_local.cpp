@@ -35,7 +35,7 @@
 #include <variant>
 #include <vector>
 
-namespace frugal_test::cluster_local_steps {
+namespace frugal_test::cluster_replicate_local {
 
 namespace fr = frugal;
 using namespace fr::literals;
@@ -821,4 +821,4 @@ TEST_CASE("weights of one process that are not finite are saved by none") {
   }
 }
 
-}  // namespace frugal_test::cluster_local_steps
+}  // namespace frugal_test::cluster_replicate_local

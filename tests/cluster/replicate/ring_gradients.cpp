@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: cluster
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/cluster/replicate/bucket_message.hpp>
+#include <frugal/cluster/replicate/ring_gradients.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-namespace frugal_test::cluster_bucket_message {
+namespace frugal_test::cluster_ring_gradients {
 
 using frugal::detail::BucketMessage;
 
@@ -48,4 +49,4 @@ TEST_CASE("a bucket of another type takes no message") {
   CHECK_FALSE(BucketMessage::of(at::kComplexFloat, 2, 3));
 }
 
-}  // namespace frugal_test::cluster_bucket_message
+}  // namespace frugal_test::cluster_ring_gradients
