@@ -5,7 +5,7 @@
 #include <frugal/cluster.hpp>
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
-#include <frugal/model/unfreeze.hpp>
+#include <frugal/model/freeze.hpp>
 
 #include "support/files.hpp"
 #include "support/full_disk.hpp"

@@ -693,7 +693,7 @@ FAULTS = (
     Fault(
         name="unfrozen-by-steps-since-resume",
         breaks="A resumed run begins with everything frozen.",
-        file="include/frugal/model/unfreeze.hpp",
+        file="include/frugal/model/freeze.hpp",
         old="      if (wanted != unfrozen_) [[unlikely]]\n        apply(phase, wanted);",
         new="      if (wanted < unfrozen_) [[unlikely]]\n        apply(phase, wanted);",
         check=test("^model: freeze$"),
@@ -734,7 +734,7 @@ FAULTS = (
     Fault(
         name="n-of-m-prunes-n",
         breaks="NofM<N, M> prunes N of each M weights and does not keep them.",
-        file="include/frugal/model/prune/rules.ipp",
+        file="include/frugal/model/masked_weights.ipp",
         old="at::topk(groups, of - kept, 1, /*largest=*/false)",
         new="at::topk(groups, kept, 1, /*largest=*/false)",
         check=test("^model: prune$"),
@@ -831,15 +831,15 @@ FAULTS = (
     Fault(
         name="last-batch-is-the-histogram",
         breaks="A calibration's histogram is that of its last batch.",
-        file="include/frugal/model/quantise/ranges.ipp",
+        file="include/frugal/model/quantise/quantised_weight.ipp",
         old="seen_.counts[bin] += found[bin];",
         new="seen_.counts[bin] = found[bin];",
-        check=test("^model: quantise/ranges$"),
+        check=test("^model: quantise/quantised_weight$"),
     ),
     Fault(
         name="recomputation-moves-ranges",
         breaks="Under Recompute each batch counts twice in the moving ranges of Qat.",
-        file="include/frugal/model/quantise/fake_layer.hpp",
+        file="include/frugal/model/qat.hpp",
         old="is_training() && !recomputing;",
         new="is_training();",
         check=test("^model: qat$"),
@@ -847,7 +847,7 @@ FAULTS = (
     Fault(
         name="learned-step-without-root",
         breaks="Learned scales hardly move: their gradients lack the root.",
-        file="include/frugal/model/quantise/fake_layer.hpp",
+        file="include/frugal/model/qat.hpp",
         old="1 / std::sqrt(static_cast<double>(count) * static_cast<double>(levels))",
         new="1 / (static_cast<double>(count) * static_cast<double>(levels))",
         check=test("^model: qat$"),
@@ -880,10 +880,10 @@ FAULTS = (
     Fault(
         name="stars-in-turn",
         breaks="A rename with two stars exchanges their texts.",
-        file="include/frugal/model/weight_rules.ipp",
+        file="include/frugal/model/load_weights.ipp",
         old="      more->insert(more->begin(), std::string(name.substr(star, end - star)));\n",
         new="      more->push_back(std::string(name.substr(star, end - star)));\n",
-        check=test("^model: weight_rules$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="tensor-of-another-shard",
@@ -891,7 +891,7 @@ FAULTS = (
         file="include/frugal/checkpoint/tensor_files.ipp",
         old="listed == index.weight_map.end() || listed->second != file",
         new="listed == index.weight_map.end()",
-        check=test("^model: weight_files$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="shards-from-anywhere",
@@ -899,7 +899,7 @@ FAULTS = (
         file="include/frugal/checkpoint/tensor_index.ipp",
         old="!file.empty() && file.is_relative() && file.has_filename() &&",
         new="!file.empty() && file.has_filename() &&",
-        check=test("^model: weight_files$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="long-without-sign",

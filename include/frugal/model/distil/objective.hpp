@@ -21,9 +21,8 @@
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/labels.hpp>
-#include <frugal/model/distil/layer_outputs.hpp>
 #include <frugal/model/distil/lesson.hpp>
-#include <frugal/model/distil/taught_batch.hpp>
+#include <frugal/model/distil/teacher.hpp>
 #include <frugal/policy/kinds.hpp>
 
 // Shapes: B samples, C classes, T positions, F features, A heads, ... whatever one sample has.

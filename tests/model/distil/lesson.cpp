@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/model/distil/layer_outputs.hpp>
+#include <frugal/model/distil/lesson.hpp>
 
 #include <doctest/doctest.h>
 

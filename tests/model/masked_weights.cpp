@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/model/prune/masked_weights.hpp>
+#include <frugal/model/masked_weights.hpp>
 
 #include <doctest/doctest.h>
 #include <torch/nn/module.h>

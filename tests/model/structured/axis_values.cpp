@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/model/structured/spaces.hpp>
+#include <frugal/model/structured/axis_values.hpp>
 
 #include <string>
 #include <utility>
