@@ -6,7 +6,6 @@
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/communicator/blocked_look.hpp>
 
 #include "support/ranks.hpp"
 

@@ -985,10 +985,10 @@ FAULTS = (
     Fault(
         name="sum-in-order-of-arrival",
         breaks="Gradients are added up one after the other: their bits depend on the number of processes.",
-        file="include/frugal/cluster/tensors/pairwise_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.hpp",
         old="nodes_.back().level == node.level)",
         new="nodes_.back().level >= 0)",
-        check=test("^cluster: tensors/pairwise_sum$"),
+        check=test("^cluster: tensors/exact_sum$"),
     ),
     Fault(
         name="dropout-of-the-process",

@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <locale>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -22,11 +24,105 @@
 #include <frugal/base/signal_free_thread.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
-#include <frugal/cluster/communicator/rank_place.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
-#include <frugal/cluster/communicator/wait_limit.hpp>
 
 namespace frugal::detail {
+
+/// Where a rank is, as it tells the others at each beat (RankWatch).
+struct RankPlace {
+  enum class State { joined, runs, left, failed, gone };
+
+  std::uint64_t beats = 0;
+  State state = State::joined;  ///< no run has begun
+  bool looks = false;           ///< for a verdict, after an exchange has failed
+  bool noticed = false;         ///< that the run is over: it has the verdict
+  std::uint64_t step = 0;
+  std::uint64_t exchanges = 0;  ///< begun
+  bool waits = false;           ///< in the last one of them
+  std::uint64_t since = 0;      ///< milliseconds in which it has neither begun nor left one
+  int busy = 0;                 ///< with how many checkpoints
+  std::uint64_t busy_time = 0;  ///< microseconds so far
+  std::string what{};           ///< the last exchange, or the error
+
+  /// "at step 7 in the sum of gradients".
+  std::string where() const {
+    return "at step " + std::to_string(step) + (waits ? " in " : " after ") +
+           (what.empty() ? "its start" : what);
+  }
+
+  std::string text() const {
+    std::ostringstream out;
+    // The program's may group digits, and another process reads them.
+    out.imbue(std::locale::classic());
+    out << beats << ' ' << static_cast<int>(state) << ' ' << noticed << ' ' << looks << ' ' << step
+        << ' ' << exchanges << ' ' << waits << ' ' << since << ' ' << std::max(busy, 0) << ' '
+        << busy_time << ' ' << what;
+    return out.str();
+  }
+  /// Null if it is not of this form.
+  static std::optional<RankPlace> parse(std::string const& said) {
+    RankPlace place;
+    std::istringstream in(said);
+    in.imbue(std::locale::classic());
+    int state = 0;
+    in >> place.beats >> state >> place.noticed >> place.looks >> place.step >> place.exchanges >>
+        place.waits >> place.since >> place.busy >> place.busy_time;
+    if (!in || state < 0 || state > static_cast<int>(State::gone)) return std::nullopt;
+    place.state = static_cast<State>(state);
+    in.get();
+    std::getline(in, place.what);
+    place.what = printable(std::move(place.what), 300);
+    return place;
+  }
+};
+
+/// What a rank says of its work on checkpoints.
+struct BusyTime {
+  std::uint64_t total = 0;  ///< microseconds of it so far
+  bool now = false;
+};
+
+/// The limit of a wait for other ranks. It runs while no rank is busy, and begins again when one was:
+/// what a rank does between two looks is in its total. The total of a rank that has ended stands still.
+///
+/// The rank that waits counts, too: another one may wait for what a thread of this one writes.
+class WaitLimit {
+ public:
+  using Time = std::chrono::milliseconds;
+
+  /// `beat`: after this time a rank says again how long it has been busy.
+  WaitLimit(Time limit, Time beat)
+      : limit_(limit),
+        pause_(std::clamp<Time>(limit / 8, Time(1), std::chrono::seconds(5))),
+        late_(5 * beat) {}
+
+  /// So much time has passed, in which this process was not stopped.
+  void pass(Time time) {
+    waited_ += time;
+    unseen_ += time;
+  }
+  bool wants_look() const { return unseen_ >= pause_; }
+  /// After a look at all ranks: whether the wait has to end. Empty: they could not be seen.
+  bool is_over(std::vector<BusyTime> const& now) {
+    unseen_ = Time(0);
+    bool was_busy = false, is_busy = false;
+    for (std::size_t rank = 0; rank < now.size(); ++rank) {
+      is_busy = is_busy || now[rank].now;
+      was_busy =
+          was_busy || (before_.empty() ? now[rank].now : now[rank].total > before_[rank].total);
+    }
+    if (was_busy) waited_ = Time(0);
+    if (!now.empty()) before_ = now;
+    // A busy rank whose beat is late may have ended.
+    return waited_ >= limit_ + (is_busy ? late_ : Time(0));
+  }
+
+ private:
+  Time limit_, pause_, late_;
+  Time waited_{0};  ///< since a rank was busy
+  Time unseen_{0};  ///< since the last look
+  std::vector<BusyTime> before_{};
+};
 
 struct WatchTimes {
   std::chrono::milliseconds beat = std::chrono::milliseconds(500);

@@ -23,8 +23,8 @@
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/replicate/state.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/cluster/tensors/flat_tensors.hpp>
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/error.hpp>
 

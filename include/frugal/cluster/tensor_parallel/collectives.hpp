@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>

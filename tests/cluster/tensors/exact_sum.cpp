@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: cluster
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace frugal_test::cluster_pairwise_sum {
+namespace frugal_test::cluster_exact_sum {
 
 using frugal::PairwiseSum;
 
@@ -91,4 +92,4 @@ TEST_CASE("nothing at all, and a second sum") {
   CHECK(sums[1].equal(at::ones({1})));
 }
 
-}  // namespace frugal_test::cluster_pairwise_sum
+}  // namespace frugal_test::cluster_exact_sum
