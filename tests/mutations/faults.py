@@ -1257,7 +1257,7 @@ FAULTS = (
     Fault(
         name="weights-stay",
         breaks="With sharded weights a process keeps every layer's weight until the end of the pass.",
-        file="include/frugal/cluster/shard/layer_weights.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.hpp",
         old="      if (!unit_.in_backward) owner_.empty(unit_);\n",
         new="",
         check=test("^cluster: shard/layer_weights$"),
@@ -1313,7 +1313,7 @@ FAULTS = (
     Fault(
         name="errors-of-the-first-process",
         breaks="A checkpoint has the first process's errors of PowerSGD for all.",
-        file="include/frugal/cluster/power_sgd/memory.hpp",
+        file="include/frugal/cluster/power_sgd/state.hpp",
         old="archive(error_of(static_cast<std::uint64_t>(rank)), other);",
         new="archive(error_of(static_cast<std::uint64_t>(rank)), host);",
         check=test("^cluster: power_sgd$"),

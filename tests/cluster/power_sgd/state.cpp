@@ -3,7 +3,7 @@
 // left to clang: power_sgd.cpp has the same templates
 #include <doctest/doctest.h>
 
-#include <frugal/cluster/power_sgd/memory.hpp>
+#include <frugal/cluster/power_sgd/state.hpp>
 
 #include <ATen/ATen.h>
 
