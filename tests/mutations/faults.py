@@ -985,7 +985,7 @@ FAULTS = (
     Fault(
         name="sum-in-order-of-arrival",
         breaks="Gradients are added up one after the other: their bits depend on the number of processes.",
-        file="include/frugal/cluster/tensors/exact_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="nodes_.back().level == node.level)",
         new="nodes_.back().level >= 0)",
         check=test("^cluster: tensors/exact_sum$"),
@@ -1073,7 +1073,7 @@ FAULTS = (
     Fault(
         name="dropout-of-the-stage",
         breaks="A layer's random numbers depend on the stage that it is in.",
-        file="include/frugal/cluster/pipeline/layers.hpp",
+        file="include/frugal/cluster/pipeline/layers.ipp",
         old="if (key != nullptr) seed(*key, layer);",
         new="if (key != nullptr && layer == begins_[which]) seed(*key, 0);",
         check=test("^cluster: pipeline$"),
@@ -1113,7 +1113,7 @@ FAULTS = (
     Fault(
         name="backward-before-its-time",
         breaks="Each rank of a pipeline goes backward after one forward pass: all wait for each other.",
-        file="include/frugal/cluster/pipeline/schedule.hpp",
+        file="include/frugal/cluster/pipeline/schedule.ipp",
         old="chunks == 1 ? ranks - rank - 1 :",
         new="chunks == 1 ? 0 :",
         check=test("^cluster: pipeline/schedule$"),
@@ -1129,7 +1129,7 @@ FAULTS = (
     Fault(
         name="statistics-in-another-unit",
         breaks="SyncBatchNorm adds up gradients of processes whose units differ.",
-        file="include/frugal/cluster/batch_norm.hpp",
+        file="include/frugal/cluster/batch_norm.ipp",
         old="double const unit = unit_ == nullptr ? 1 : *unit_;",
         new="double const unit = 1;",
         check=test("^cluster: batch_norm$"),
@@ -1137,7 +1137,7 @@ FAULTS = (
     Fault(
         name="bucket-sent-too-early",
         breaks="The sum of a bucket begins before all of its gradients are there.",
-        file="include/frugal/cluster/replicate/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.ipp",
         old="buckets_[next_].missing == 0",
         new="buckets_[next_].missing <= 1",
         check=test("^cluster: replicate_ring$"),
@@ -1145,7 +1145,7 @@ FAULTS = (
     Fault(
         name="bucket-without-unit",
         breaks="Gradients that come during backward are not multiplied by the window's unit.",
-        file="include/frugal/cluster/replicate/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.ipp",
         old="} else if (*unit_ == 1) {",
         new="} else if (*unit_ == 1 || true) {",
         check=test("^cluster: replicate_ring$"),
@@ -1153,7 +1153,7 @@ FAULTS = (
     Fault(
         name="absent-rank-is-added",
         breaks="A process without a micro-batch in a window adds what its buffer had before.",
-        file="include/frugal/cluster/tensors/exact_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="if (counts[rank]) {",
         new="if (counts[rank] || true) {",
         check=test("^cluster: replicate_exact$"),
@@ -1161,7 +1161,7 @@ FAULTS = (
     Fault(
         name="copies-without-unit",
         breaks="Gradients of a pipeline's micro-batches are not multiplied by their unit.",
-        file="include/frugal/cluster/tensors/exact_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="gradients.push_back(unit == 1 ? std::move(one) : one * unit);",
         new="gradients.push_back(std::move(one));",
         check=test("^cluster: pipeline_copies$"),
@@ -1169,7 +1169,7 @@ FAULTS = (
     Fault(
         name="zeros-for-no-gradient",
         breaks="A micro-batch of loss weight 0 has a backward pass of zeros in the earlier stages.",
-        file="include/frugal/cluster/pipeline/links.hpp",
+        file="include/frugal/cluster/pipeline/links.ipp",
         old="if (exponent == no_gradient) return {};",
         new="",
         check=test("^cluster: pipeline_copies$"),
@@ -1217,16 +1217,16 @@ FAULTS = (
     Fault(
         name="round-not-kept",
         breaks="With sharded gradients a process leaves out the exchanges for which it has no micro-batch.",
-        file="include/frugal/cluster/shard/scattered_gradients.hpp",
-        old="    for (; rounds_ < settings_.micro_batches; ++rounds_) {\n",
-        new="    for (; rounds_ + 1 < settings_.micro_batches; ++rounds_) {\n",
+        file="include/frugal/cluster/shard/scattered_gradients.ipp",
+        old="  for (; rounds_ < settings_.micro_batches; ++rounds_) {\n",
+        new="  for (; rounds_ + 1 < settings_.micro_batches; ++rounds_) {\n",
         check=test("^cluster: shard/scattered_gradients$"),
     ),
     Fault(
         name="order-of-layers-not-compared",
         breaks="Processes that collect weights of other layers at the same time train on.",
-        file="include/frugal/cluster/shard/scattered_gradients.hpp",
-        old="    if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();\n",
+        file="include/frugal/cluster/shard/scattered_gradients.ipp",
+        old="  if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();\n",
         new="",
         check=test("^cluster: shard/layer_weights$"),
     ),
@@ -1273,7 +1273,7 @@ FAULTS = (
     Fault(
         name="gradients-of-a-skipped-window",
         breaks="With Shard a parameter without a gradient keeps that of a window that was skipped.",
-        file="include/frugal/cluster/shard/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.ipp",
         old="parts_.parameters.tensors[i].mutable_grad() = has[k] ? own[k] : at::Tensor();",
         new="if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];",
         check=test("^cluster: shard$"),
@@ -1289,7 +1289,7 @@ FAULTS = (
     Fault(
         name="moments-of-the-first-process",
         breaks="A checkpoint has the first process's part of the moments, and zeros for the others.",
-        file="include/frugal/cluster/shard/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.ipp",
         old="elements.narrow(0, range.first, range.count).copy_(part);",
         new="elements.narrow(0, range.first, range.count).zero_();",
         check=test("^cluster: shard$"),
@@ -1305,7 +1305,7 @@ FAULTS = (
     Fault(
         name="errors-of-a-bad-window",
         breaks="A window whose gradients are not finite gets into the errors of PowerSGD.",
-        file="include/frugal/cluster/power_sgd/state.hpp",
+        file="include/frugal/cluster/power_sgd/state.ipp",
         old="if (first_non_finite(present) || !is_bounded()) {",
         new="if (first_non_finite(present) && !is_bounded()) {",
         check=test("^cluster: power_sgd$"),
@@ -1361,7 +1361,7 @@ FAULTS = (
     Fault(
         name="srun-after-mpirun",
         breaks="The rank that srun gave to a daemon of Open MPI is taken for the process's.",
-        file="include/frugal/cluster/world.hpp",
+        file="include/frugal/cluster/world.ipp",
         old="if (is_.has(\"OMPI_COMM_WORLD_RANK\")) return of_mpirun();",
         new="if (is_.has(\"OMPI_COMM_WORLD\")) return of_mpirun();",
         check=test("^torch-free: cluster/world$"),

@@ -44,37 +44,14 @@ namespace frugal::detail {
 class LocalWeights {
  public:
   /// Before the first window; the module has the shared weights.
-  void begin(Parameters const& parameters) {
-    names_.clear(), trained_.clear(), shared_.clear(), own_.clear();
-    has_own_ = false;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters.tensors[i].requires_grad()) continue;
-      names_.push_back(parameters.names[i]);
-      trained_.push_back(parameters.tensors[i]);
-    }
-    require_memory_of_their_own(trained_, "Replicate<LocalSteps>",
-                                "each would get memory of its own, and be trained apart");
-  }
+  void begin(Parameters const& parameters);
 
   std::vector<std::string> const& names() const { return names_; }
   /// Whether the module has the own weights.
   bool has_own() const { return has_own_; }
 
   /// The module gets the own weights. `follows`: which are the shared ones so far.
-  void put_own(bool follows) {
-    if (has_own_) return;
-    at::NoGradGuard const no_gradients;
-    allocate();
-    if (follows) {
-      for (std::size_t i = 0; i < own_.size(); ++i) own_[i].copy_(trained_[i]);
-    }
-    shared_.clear();
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      shared_.push_back(trained_[i].detach());
-      trained_[i].set_data(own_[i]);
-    }
-    has_own_ = true;
-  }
+  void put_own(bool follows);
   /// The module gets the shared weights.
   void put_shared() {
     if (!has_own_) return;
@@ -98,15 +75,7 @@ class LocalWeights {
   void release() { own_.clear(), shared_.clear(); }
 
   /// ModuleError unless these are the parameters that the run began with.
-  void require_same(Parameters const& parameters) const {
-    std::size_t at = 0;
-    for (at::Tensor const& each : parameters.tensors) {
-      if (!each.requires_grad()) continue;
-      if (at == trained_.size() || !each.is_same(trained_[at])) refuse_changed();
-      ++at;
-    }
-    if (at != trained_.size()) refuse_changed();
-  }
+  void require_same(Parameters const& parameters) const;
 
  private:
   void allocate() {
@@ -123,14 +92,7 @@ class LocalWeights {
     }
   }
 
-  [[noreturn]] static void refuse_changed() {
-    throw ModuleError(
-        {.what = "a step trains other parameters than the run began with, or they have moved",
-         .where = "Replicate<LocalSteps>",
-         .why = "requires_grad or the memory of a parameter (set_data, to) has changed, and each "
-                "process has weights of its own for those of the beginning",
-         .fix = "Do that before fit."});
-  }
+  [[noreturn]] static void refuse_changed();
 
   std::vector<std::string> names_;
   std::vector<at::Tensor> trained_;  ///< the module's
@@ -205,14 +167,7 @@ class LocalGradients {
   std::vector<bool> const& has() const { return own_.has(); }
 
   /// Undefined where this process has no gradient, whatever the others have.
-  std::vector<at::Tensor> sum(std::vector<bool> const&) {
-    std::vector<at::Tensor> sums = own_.sum({true});
-    sums.resize(own_.has().size());
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (!own_.has()[i]) sums[i] = at::Tensor();
-    }
-    return sums;
-  }
+  std::vector<at::Tensor> sum(std::vector<bool> const&);
   /// No option divides them.
   std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters&) {
     return sum(counts);
@@ -547,3 +502,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/local_steps/state.ipp>
+#endif

@@ -4,18 +4,13 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,21 +35,7 @@ namespace frugal::detail {
 /// Makes the columns of a matrix with at least as many rows orthonormal: by the Gram-Schmidt process
 /// where there are one or two, as PyTorch's powerSGD_hook, otherwise by Householder's. A column of
 /// zeros stays one in the Gram-Schmidt process, where PyTorch divides it by zero.
-inline void orthogonalize(at::Tensor const& columns, double epsilon) {
-  std::int64_t const count = columns.size(1);
-  if (count > 2) {
-    columns.copy_(std::get<0>(at::linalg_qr(columns)));
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    at::Tensor const column = columns.narrow(1, i, 1);
-    at::Tensor const norm = at::linalg_vector_norm(column);
-    column.div_(epsilon == 0 ? norm.masked_fill(norm.eq(0), 1) : norm + epsilon);
-    if (i + 1 == count) continue;
-    at::Tensor const rest = columns.narrow(1, i + 1, count - i - 1);
-    rest.sub_((column * rest).sum(0, /*keepdim=*/true) * column);
-  }
-}
+void orthogonalize(at::Tensor const& columns, double epsilon);
 
 /// The seeds that PyTorch's powerSGD_hook draws: numpy.random.RandomState(seed).randint(10**9), which
 /// takes 30 bits of each number of a Mersenne twister until they are in range.
@@ -106,19 +87,7 @@ class PowerSGDMemory {
   }
 
   /// Moves what was loaded to the device, and into the order in memory, of `like`.
-  void place(std::vector<at::Tensor> const& parameters, std::vector<at::Tensor> const& like) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      auto const found = all_of_them_.find(name_of(parameters[i]));
-      if (found == all_of_them_.end()) continue;
-      auto& [error, q] = found->second;
-      if (q.defined()) q = q.to(like[i].device());
-      if (!error.defined()) continue;
-      if (error.device() == like[i].device() && error.strides() == like[i].strides()) continue;
-      error = at::empty_like(like[i], error.options().device(like[i].device()),
-                             at::MemoryFormat::Preserve)
-                  .copy_(error);
-    }
-  }
+  void place(std::vector<at::Tensor> const& parameters, std::vector<at::Tensor> const& like);
 
   /// The mean of the processes' errors of a parameter, which are then forgotten. All call it at the
   /// same moments.
@@ -224,17 +193,7 @@ class PowerSGDMemory {
     if (processes > 1) one.error.div_(static_cast<double>(processes));
   }
 
-  void require_size(std::string const& name, at::Tensor const& error) const {
-    auto const found = sizes_.find(name);
-    if (found == sizes_.end() || error.sizes() == found->second) return;
-    std::ostringstream why;
-    why << "its error was saved as " << error.sizes() << ", and the parameter is "
-        << at::IntArrayRef(found->second);
-    throw StateError({.what = "saved state does not fit",
-                      .where = "Wire<PowerSGD<R>>, " + name,
-                      .why = why.str(),
-                      .fix = "Resume with the model that saved it."});
-  }
+  void require_size(std::string const& name, at::Tensor const& error) const;
 
   Communicator& all_;
   SavedErrors saved_;
@@ -264,40 +223,11 @@ class FactoredSum {
       : all_(all), settings_(settings), memory_(memory) {}
 
   /// `matrices`: index, parameter and shape, in the order of the parameters.
-  void lay_out(std::vector<Matrix> matrices) {
-    matrices_ = std::move(matrices);
-    if (matrices_.empty()) return;
-    sort_as_torch();
-    std::vector<at::Tensor> like;
-    std::int64_t ps = 0, qs = 0;
-    for (Matrix const& each : matrices_) {
-      like.push_back(each.parameter);
-      ps += each.shape.rows * each.shape.rank;
-      qs += each.shape.columns * each.shape.rank;
-      if (!settings_.error_feedback) memory_.of(each.parameter).error.reset();
-    }
-    flat_.emplace(like, 1);
-    for (std::size_t k = 0; k < matrices_.size(); ++k) {
-      matrices_[k].place = flat_->views()[k];
-      matrices_[k].gradient = as_matrix(matrices_[k].place, matrices_[k].shape);
-    }
-    p_ = at::empty({ps}, flat_->flat().options());
-    q_ = at::empty({qs}, flat_->flat().options());
-  }
+  void lay_out(std::vector<Matrix> matrices);
   std::vector<Matrix> const& matrices() const { return matrices_; }
 
   /// The largest absolute value in the gradients of this process; NaN if there is one.
-  double largest(std::vector<bool> const& has) const {
-    std::vector<at::Tensor> own;
-    for (Matrix const& each : matrices_) {
-      if (has[each.index]) own.push_back(each.gradient);
-    }
-    if (own.empty()) return 0;
-    at::NoGradGuard const no_gradients;
-    return at::stack(at::_foreach_norm(own, std::numeric_limits<double>::infinity()))
-        .max()
-        .item<double>();
-  }
+  double largest(std::vector<bool> const& has) const;
 
   /// Of a window that is not finite: gradients that are not, in all processes; errors and factors stay.
   void spoil() const {
@@ -308,86 +238,22 @@ class FactoredSum {
 
   /// Makes the gradients the sums over processes. `has`: which have one here; `anywhere`: in any process;
   /// `weight`: what turns a mean into such a sum. The numbers must be such that nothing overflows.
-  void sum(std::vector<bool> const& has, std::vector<bool> const& anywhere, double weight) {
-    std::vector<Matrix const*> active;
-    for (Matrix const& each : matrices_) {
-      if (anywhere[each.index]) active.push_back(&each);
-    }
-    if (active.empty()) return;
-    draw_factors();
-    double const epsilon = settings_.orthogonalization_epsilon;
-    double const to_mean = static_cast<double>(all_.size()) / weight;
-    std::vector<at::Tensor> xs;
-    for (Matrix const* each : active) xs.push_back(x_of(*each, has[each->index], to_mean));
-    std::vector<at::Tensor> ps = views_of(p_, active, &LowRank::rows);
-    for (std::size_t k = 0; k < active.size(); ++k) {
-      at::Tensor const& q = factor_of(*active[k]);
-      orthogonalize(q, epsilon);
-      at::mm_out(ps[k], xs[k], q);
-    }
-    add_up(p_, ps);
-    std::vector<at::Tensor> qs = views_of(q_, active, &LowRank::columns);
-    for (std::size_t k = 0; k < active.size(); ++k) {
-      orthogonalize(ps[k], epsilon);
-      at::mm_out(qs[k], xs[k].t(), ps[k]);
-    }
-    add_up(q_, qs);
-    for (std::size_t k = 0; k < active.size(); ++k) {
-      qs[k].div_(all_.size());
-      at::Tensor gradient = active[k]->gradient;
-      at::mm_out(gradient, ps[k], qs[k].t());
-      if (settings_.error_feedback) xs[k].sub_(gradient);
-      gradient.mul_(weight);
-      factor_of(*active[k]).copy_(qs[k]);
-    }
-  }
+  void sum(std::vector<bool> const& has, std::vector<bool> const& anywhere, double weight);
 
  private:
   /// X, in the memory of the error; without errors in that of the gradient.
-  at::Tensor x_of(Matrix const& matrix, bool has, double to_mean) {
-    at::Tensor const& gradient = matrix.gradient;
-    if (!settings_.error_feedback) return has ? gradient.mul_(to_mean) : gradient.zero_();
-    at::Tensor& error = memory_.of(matrix.parameter).error;
-    if (!error.defined()) error = at::zeros_like(matrix.place);
-    at::Tensor x = as_matrix(error, matrix.shape);
-    if (has) x.add_(gradient, to_mean);
-    return x;
-  }
+  at::Tensor x_of(Matrix const& matrix, bool has, double to_mean);
 
   at::Tensor& factor_of(Matrix const& matrix) { return memory_.of(matrix.parameter).q; }
 
   /// Random factors where there are none from the step before: the same in all processes, and those of
   /// PyTorch's hook with one bucket.
-  void draw_factors() {
-    auto const lacks = [&](Matrix const& each) {
-      at::Tensor const& q = factor_of(each);
-      return !settings_.warm_start || !q.defined() || q.size(0) != each.shape.columns ||
-             q.size(1) != each.shape.rank;
-    };
-    if (std::ranges::none_of(matrices_, lacks)) return;
-    at::Generator const generator = at::make_generator<at::CPUGeneratorImpl>(memory_.next_seed());
-    for (Matrix const& each : matrices_) {
-      if (!lacks(each)) continue;
-      factor_of(each) =
-          at::randn({each.shape.columns, each.shape.rank}, generator, at::TensorOptions(at::kFloat))
-              .to(each.gradient.device());
-    }
-  }
+  void draw_factors();
 
   /// [size, rank] of each, one after the other in `flat`.
   static std::vector<at::Tensor> views_of(at::Tensor const& flat,
                                           std::vector<Matrix const*> const& active,
-                                          std::int64_t LowRank::* size) {
-    std::vector<at::Tensor> views;
-    std::int64_t at = 0;
-    for (Matrix const* each : active) {
-      std::int64_t const rows = each->shape.*size;
-      std::int64_t const count = rows * each->shape.rank;
-      views.push_back(flat.narrow(0, at, count).view({rows, each->shape.rank}));
-      at += count;
-    }
-    return views;
-  }
+                                          std::int64_t LowRank::* size);
   void add_up(at::Tensor const& flat, std::vector<at::Tensor> const& views) {
     std::int64_t count = 0;
     for (at::Tensor const& each : views) count += each.numel();
@@ -401,16 +267,7 @@ class FactoredSum {
 
   /// From the last parameter on, and those of one shape after each other: the order in which PyTorch's
   /// hook draws factors.
-  void sort_as_torch() {
-    std::ranges::reverse(matrices_);
-    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> first;
-    for (std::size_t k = 0; k < matrices_.size(); ++k) {
-      first.emplace(std::pair(matrices_[k].shape.rows, matrices_[k].shape.columns), k);
-    }
-    std::ranges::stable_sort(matrices_, {}, [&](Matrix const& each) {
-      return first.at({each.shape.rows, each.shape.columns});
-    });
-  }
+  void sort_as_torch();
 
   Communicator& all_;
   PowerSGDSettings settings_;
@@ -459,21 +316,7 @@ class PowerSGDGradients {
     plain_.begin(plain_parameters_, sharded, words + (compresses_ ? 1 : 0));
   }
   void before(bool is_last, double const& unit) { plain_.before(is_last, unit); }
-  void after() {
-    plain_.after();
-    at::NoGradGuard const no_gradients;
-    for (FactoredSum::Matrix const& each : factored_.matrices()) {
-      at::Tensor const gradient = std::exchange(each.parameter.mutable_grad(), at::Tensor());
-      if (!gradient.defined()) continue;
-      require_dense(gradient);
-      if (has_[each.index]) {
-        each.place.add_(gradient);
-      } else {
-        each.place.copy_(gradient);
-      }
-      has_[each.index] = true;
-    }
-  }
+  void after();
 
   std::vector<bool> const& has() {
     for (std::size_t k = 0; k < plain_indices_.size(); ++k)
@@ -485,19 +328,7 @@ class PowerSGDGradients {
 
   /// With the message travels the largest absolute value in the matrices of this process, so that all
   /// find a window that is not finite before anything of it gets into the errors.
-  at::Tensor exchange(at::Tensor const& message) {
-    if (!compresses_) return plain_.exchange(message);
-    at::Tensor const word = at::full({1}, std::bit_cast<std::int64_t>(factored_.largest(has_)),
-                                     at::TensorOptions(at::kLong));
-    at::Tensor const rows = plain_.exchange(at::cat({message, word}));
-    largest_ = 0;
-    for (std::int64_t rank = 0; rank < all_.size(); ++rank) {
-      auto const each = std::bit_cast<double>(rows[rank][message.numel()].item<std::int64_t>());
-      largest_ = std::isnan(each) ? each : std::max(largest_, each);
-      if (std::isnan(largest_)) break;
-    }
-    return rows.narrow(1, 0, message.numel());
-  }
+  at::Tensor exchange(at::Tensor const& message);
 
   /// After the message. `weight`: of the losses of all processes; `scale`: what they were multiplied
   /// by; `has`: which parameters have got a gradient in any process.
@@ -506,23 +337,7 @@ class PowerSGDGradients {
     has_anywhere_ = has;
   }
 
-  std::vector<at::Tensor> sum(std::vector<bool> const& counts) {
-    at::NoGradGuard const no_gradients;
-    std::vector<at::Tensor> const sums = plain_.sum(counts);
-    std::vector<at::Tensor> present;
-    for (std::size_t k = 0; k < sums.size(); ++k) {
-      places_[plain_indices_[k]] = sums[k];
-      if (has_anywhere_[plain_indices_[k]]) present.push_back(sums[k]);
-    }
-    if (weight_ == 0 || (!compresses_ && owed_.empty())) return places_;
-    if (first_non_finite(present) || !is_bounded()) {
-      factored_.spoil();
-      return places_;
-    }
-    return_errors();
-    factored_.sum(has_, has_anywhere_, weight_);
-    return places_;
-  }
+  std::vector<at::Tensor> sum(std::vector<bool> const& counts);
   std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters& sharded) {
     return sharded.parts_of(sum(counts));
   }
@@ -543,46 +358,8 @@ class PowerSGDGradients {
     });
   }
 
-  bool fits(std::vector<at::Tensor> const& parameters) const {
-    if (parameters.size() != parameters_.size() || compresses_ != compresses_now_) return false;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters[i].is_same(parameters_[i]) || parameters[i].scalar_type() != types_[i] ||
-          parameters[i].device() != devices_[i])
-        return false;
-    }
-    return true;
-  }
-
-  void make(std::vector<at::Tensor> const& parameters) {
-    parameters_ = parameters;
-    compresses_ = compresses_now_;
-    places_.assign(parameters_.size(), at::Tensor());
-    types_.clear();
-    devices_.clear();
-    plain_parameters_.clear();
-    plain_indices_.clear();
-    std::vector<FactoredSum::Matrix> matrices;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      at::Tensor const& each = parameters_[i];
-      types_.push_back(each.scalar_type());
-      devices_.push_back(each.device());
-      if (is_compressed(each)) {
-        matrices.push_back(
-            {.index = i, .parameter = each, .shape = LowRank::of(each, settings_.rank)});
-      } else {
-        plain_indices_.push_back(i);
-        plain_parameters_.push_back(each);
-      }
-    }
-    factored_.lay_out(std::move(matrices));
-    std::vector<at::Tensor> like = parameters_;
-    for (FactoredSum::Matrix const& each : factored_.matrices()) {
-      like[each.index] = places_[each.index] = each.place;
-    }
-    memory_.place(parameters_, like);
-    owed_ = plain_indices_;
-    std::erase_if(owed_, [&](std::size_t i) { return !memory_.has_error(parameters_[i]); });
-  }
+  bool fits(std::vector<at::Tensor> const& parameters) const;
+  void make(std::vector<at::Tensor> const& parameters);
 
   /// The factors are of one type and device.
   bool is_compressed(at::Tensor const& parameter) const {
@@ -674,3 +451,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/power_sgd/state.ipp>
+#endif

@@ -31,15 +31,7 @@ class PairwiseSum {
   void add_nothing() { carry({}); }
 
   /// The sum of all lists; empty if all were absent. Begins again.
-  Tensors take() {
-    Tensors sum;
-    // From the last node on: on its right the tree has nothing.
-    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-      sum = sum_of(std::move(node->tensors), std::move(sum));
-    }
-    nodes_.clear();
-    return sum;
-  }
+  Tensors take();
 
  private:
   struct Node {
@@ -47,14 +39,7 @@ class PairwiseSum {
     Tensors tensors{};
   };
 
-  void carry(Node node) {
-    while (!nodes_.empty() && nodes_.back().level == node.level) {
-      node = {.level = node.level + 1,
-              .tensors = sum_of(std::move(nodes_.back().tensors), std::move(node.tensors))};
-      nodes_.pop_back();
-    }
-    nodes_.push_back(std::move(node));
-  }
+  void carry(Node node);
 
   static Tensors sum_of(Tensors left, Tensors right) {
     if (left.empty()) return right;
@@ -81,50 +66,14 @@ class ExactSum {
       : all_(all), flats_(all.size(), block) {}
 
   /// Begins to exchange the lists. `mine` is empty in a rank that has nothing to add.
-  void start(std::vector<at::Tensor> const& like, std::vector<at::Tensor> const& mine) {
-    at::NoGradGuard const no_gradients;
-    flats_.fit(like);
-    count_ = like.size();
-    pending_.clear();
-    for (FlatGroups::Group& group : flats_.groups()) {
-      if (!mine.empty()) {
-        std::vector<at::Tensor> own;
-        for (std::size_t const i : group.indices) own.push_back(mine[i]);
-        group.flat.copy_from(own);
-      }
-      Pending& one = pending_.emplace_back();
-      one.parts = at::empty_like(group.flat.flat());
-      one.work = all_.start_exchange(one.parts, group.flat.flat(), name);
-    }
-  }
+  void start(std::vector<at::Tensor> const& like, std::vector<at::Tensor> const& mine);
 
   /// The sums of what was exchanged. `counts` says of each rank whether it had something. The result
   /// is the next call's memory.
-  std::vector<at::Tensor> sum(std::vector<bool> const& counts) {
-    std::vector<at::Tensor> sums(count_);
-    for (std::size_t g = 0; g < pending_.size(); ++g) {
-      FlatGroups::Group& group = flats_.groups()[g];
-      at::Tensor part = sum_of_part(group, pending_[g], counts);
-      all_.collect(group.flat.flat(), part, "the collection of gradients");
-      for (std::size_t k = 0; k < group.indices.size(); ++k) {
-        sums[group.indices[k]] = group.flat.views()[k];
-      }
-    }
-    return sums;
-  }
+  std::vector<at::Tensor> sum(std::vector<bool> const& counts);
 
   /// Likewise, of this rank's part alone: of each tensor the elements that are in it.
-  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts) {
-    std::vector<at::Tensor> sums(count_);
-    for (std::size_t g = 0; g < pending_.size(); ++g) {
-      FlatGroups::Group& group = flats_.groups()[g];
-      at::Tensor const part = sum_of_part(group, pending_[g], counts);
-      for (std::size_t k = 0; k < group.indices.size(); ++k) {
-        sums[group.indices[k]] = group.flat.layout().slice(k, all_.rank(), part);
-      }
-    }
-    return sums;
-  }
+  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts);
 
   /// Waits for what was begun, and forgets it: no rank had anything.
   void discard() {
@@ -144,22 +93,7 @@ class ExactSum {
   };
 
   at::Tensor sum_of_part(FlatGroups::Group const& group, Pending& pending,
-                         std::vector<bool> const& counts) {
-    at::NoGradGuard const no_gradients;
-    if (pending.work) all_.complete(pending.work, name);
-    pending.work.reset();
-    std::int64_t const length = group.flat.layout().part_length();
-    PairwiseSum tree;
-    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-      if (counts[rank]) {
-        tree.add({pending.parts.narrow(0, static_cast<std::int64_t>(rank) * length, length)});
-      } else {
-        tree.add_nothing();
-      }
-    }
-    pending.parts.reset();
-    return tree.take().front();
-  }
+                         std::vector<bool> const& counts);
 
   Communicator& all_;
   FlatGroups flats_;
@@ -191,25 +125,7 @@ class ExactGradients {
   void after() { take(1, "Replicate"); }
   /// Takes the gradients of a micro-batch, which are still to be multiplied by `unit`. One without any is a
   /// mean over nothing: it has its place in the tree.
-  void take(double unit, char const* where) {
-    at::NoGradGuard const no_gradients;
-    std::vector<at::Tensor> gradients;
-    bool any = false;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      at::Tensor& gradient = parameters_[i].mutable_grad();
-      if (gradient.defined()) require_dense(gradient, where);
-      any = any || gradient.defined();
-      has_[i] = has_[i] || gradient.defined();
-      at::Tensor one = gradient.defined() ? std::exchange(gradient, at::Tensor())
-                                          : at::zeros_like(parameters_[i]);
-      gradients.push_back(unit == 1 ? std::move(one) : one * unit);
-    }
-    if (any) {
-      tree_.add(std::move(gradients));
-    } else {
-      tree_.add_nothing();
-    }
-  }
+  void take(double unit, char const* where);
 
   /// Begins to exchange the sums of this process.
   void begin_rest() {
@@ -257,3 +173,7 @@ class ExactGradients {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/tensors/exact_sum.ipp>
+#endif
