@@ -5,7 +5,8 @@
 // the declarations in cmake/gloo. Those of all other rooms are in the first one (frugal/src.hpp), so their headers come
 // before cluster.hpp and leave their .ipp files out. A program that trains in one process links the first one alone.
 #ifdef FRUGAL_INLINE
-#error "frugal: frugal/src_cluster.hpp belongs into a source file of its own, which includes nothing else."
+#error \
+    "frugal: frugal/src_cluster.hpp belongs into a source file of its own, which includes nothing else."
 #endif
 #define FRUGAL_INLINE
 #ifndef FRUGAL_COMPILED

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/phases.hpp>

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

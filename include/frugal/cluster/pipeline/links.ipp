@@ -6,6 +6,7 @@
 #include <frugal/inline.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace frugal::detail {

@@ -21,7 +21,6 @@
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
