@@ -5,7 +5,7 @@ Headers: how much longer a file takes with frugal's umbrella header in addition 
 parsed only and compiled with -O2.
 
 Program: README's, compared with the same job by hand in LibTorch (bench/compile/by_hand.cpp), with
-every available compiler: from the headers alone, and with frugal::compiled; the library's one source file is
+every available compiler: from the headers alone, and with frugal::compiled; the library's first source file is
 timed as well. Then its time with the precompiled header of frugal_precompile(), unoptimised and with -O2, compared
 with an empty file.
 

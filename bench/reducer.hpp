@@ -5,7 +5,6 @@
 #pragma once
 
 #include <frugal/cluster/communicator/c10d.hpp>
-#include <frugal/cluster/communicator/local_address.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
 #include <frugal/data.hpp>

@@ -30,8 +30,8 @@ if(NOT FRUGAL_EVERY_HEADER)
     list(TRANSFORM ${list} REPLACE ".*<(frugal/[^>]*)>.*" "\\1")
     list(REMOVE_DUPLICATES ${list})
   endforeach()
-  # All that frugal::compiled's own file includes, and what the outside program of tests/package includes first.
-  list(REMOVE_ITEM headers frugal/src.hpp frugal/frugal.hpp)
+  # All that frugal::compiled's own files include, and what the outside program of tests/package includes first.
+  list(REMOVE_ITEM headers frugal/src.hpp frugal/src_cluster.hpp frugal/frugal.hpp)
   foreach(header IN LISTS headers)
     if(header IN_LIST inner AND NOT header IN_LIST shown)
       list(REMOVE_ITEM headers "${header}")

@@ -9,7 +9,7 @@
 #include <frugal/cluster/power_sgd.hpp>
 #include <frugal/cluster/replicate_exact.hpp>
 #include <frugal/cluster/replicate_local.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/cluster/replicate_ring.hpp>
-#include <frugal/cluster/sync_batch_norm.hpp>
 #include <frugal/cluster/tensor_parallel.hpp>
 #include <frugal/cluster/world.hpp>

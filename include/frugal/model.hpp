@@ -18,8 +18,6 @@
 #include <frugal/model/qat.hpp>
 #include <frugal/model/quantise.hpp>
 #include <frugal/model/save_weights.hpp>
-#include <frugal/model/sensitivity.hpp>
 #include <frugal/model/structured.hpp>
-#include <frugal/model/unfreeze.hpp>
 #include <frugal/model/warm_start.hpp>
 #include <frugal/model/where.hpp>

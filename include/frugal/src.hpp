@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one source file of frugal::compiled includes this and nothing else. Without CMake: docs/install.md#installing.
+// The first source file of frugal::compiled includes this and nothing else; src_cluster.hpp is for the second one.
+// Without CMake: docs/install.md#installing.
 #ifdef FRUGAL_INLINE
 #error "frugal: frugal/src.hpp belongs into a source file of its own, which includes nothing else."
 #endif

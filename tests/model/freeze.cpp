@@ -6,7 +6,6 @@
 #include <torch/nn/modules/linear.h>
 
 #include <frugal/model/freeze.hpp>
-#include <frugal/model/unfreeze.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/model/load_weights.hpp>
 #include <frugal/model/torch_file.hpp>
-#include <frugal/model/weight_files.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"

@@ -693,7 +693,7 @@ FAULTS = (
     Fault(
         name="unfrozen-by-steps-since-resume",
         breaks="A resumed run begins with everything frozen.",
-        file="include/frugal/model/unfreeze.hpp",
+        file="include/frugal/model/freeze.hpp",
         old="      if (wanted != unfrozen_) [[unlikely]]\n        apply(phase, wanted);",
         new="      if (wanted < unfrozen_) [[unlikely]]\n        apply(phase, wanted);",
         check=test("^model: freeze$"),
@@ -734,7 +734,7 @@ FAULTS = (
     Fault(
         name="n-of-m-prunes-n",
         breaks="NofM<N, M> prunes N of each M weights and does not keep them.",
-        file="include/frugal/model/prune/rules.ipp",
+        file="include/frugal/model/masked_weights.ipp",
         old="at::topk(groups, of - kept, 1, /*largest=*/false)",
         new="at::topk(groups, kept, 1, /*largest=*/false)",
         check=test("^model: prune$"),
@@ -831,15 +831,15 @@ FAULTS = (
     Fault(
         name="last-batch-is-the-histogram",
         breaks="A calibration's histogram is that of its last batch.",
-        file="include/frugal/model/quantise/ranges.ipp",
+        file="include/frugal/model/quantise/quantised_weight.ipp",
         old="seen_.counts[bin] += found[bin];",
         new="seen_.counts[bin] = found[bin];",
-        check=test("^model: quantise/ranges$"),
+        check=test("^model: quantise/quantised_weight$"),
     ),
     Fault(
         name="recomputation-moves-ranges",
         breaks="Under Recompute each batch counts twice in the moving ranges of Qat.",
-        file="include/frugal/model/quantise/fake_layer.hpp",
+        file="include/frugal/model/qat.hpp",
         old="is_training() && !recomputing;",
         new="is_training();",
         check=test("^model: qat$"),
@@ -847,7 +847,7 @@ FAULTS = (
     Fault(
         name="learned-step-without-root",
         breaks="Learned scales hardly move: their gradients lack the root.",
-        file="include/frugal/model/quantise/fake_layer.hpp",
+        file="include/frugal/model/qat.hpp",
         old="1 / std::sqrt(static_cast<double>(count) * static_cast<double>(levels))",
         new="1 / (static_cast<double>(count) * static_cast<double>(levels))",
         check=test("^model: qat$"),
@@ -880,10 +880,10 @@ FAULTS = (
     Fault(
         name="stars-in-turn",
         breaks="A rename with two stars exchanges their texts.",
-        file="include/frugal/model/weight_rules.ipp",
+        file="include/frugal/model/load_weights.ipp",
         old="      more->insert(more->begin(), std::string(name.substr(star, end - star)));\n",
         new="      more->push_back(std::string(name.substr(star, end - star)));\n",
-        check=test("^model: weight_rules$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="tensor-of-another-shard",
@@ -891,7 +891,7 @@ FAULTS = (
         file="include/frugal/checkpoint/tensor_files.ipp",
         old="listed == index.weight_map.end() || listed->second != file",
         new="listed == index.weight_map.end()",
-        check=test("^model: weight_files$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="shards-from-anywhere",
@@ -899,7 +899,7 @@ FAULTS = (
         file="include/frugal/checkpoint/tensor_index.ipp",
         old="!file.empty() && file.is_relative() && file.has_filename() &&",
         new="!file.empty() && file.has_filename() &&",
-        check=test("^model: weight_files$"),
+        check=test("^model: load_weights$"),
     ),
     Fault(
         name="long-without-sign",
@@ -985,10 +985,10 @@ FAULTS = (
     Fault(
         name="sum-in-order-of-arrival",
         breaks="Gradients are added up one after the other: their bits depend on the number of processes.",
-        file="include/frugal/cluster/tensors/pairwise_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="nodes_.back().level == node.level)",
         new="nodes_.back().level >= 0)",
-        check=test("^cluster: tensors/pairwise_sum$"),
+        check=test("^cluster: tensors/exact_sum$"),
     ),
     Fault(
         name="dropout-of-the-process",
@@ -1009,10 +1009,10 @@ FAULTS = (
     Fault(
         name="mean-of-processes-not-of-losses",
         breaks="A process that has trained less of a round than the others counts as much.",
-        file="include/frugal/cluster/local_steps/round.hpp",
+        file="include/frugal/cluster/local_steps/state.hpp",
         old="for (double& each : weights) each /= all;",
         new="for (double& each : weights) each = all / all / static_cast<double>(weights.size());",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="own-weights-between-windows",
@@ -1020,7 +1020,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (step % H == 0 || is_last) {\n      end_round();\n    } else {",
         new="if (step % H == 0 || is_last) {\n      end_round();\n    } else if (step == 0) {",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="moments-of-rank-0-in-all",
@@ -1028,7 +1028,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (has_rows && rank != 0) {",
         new="if (has_rows && rank == saved.size()) {",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="round-of-others-goes-on",
@@ -1036,7 +1036,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="if (LocalRound::is_open(saved)) load_mean(archive, saved);",
         new="if (LocalRound::is_open(saved) && saved.empty()) load_mean(archive, saved);",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="end-of-a-stopped-round-not-saved",
@@ -1044,7 +1044,7 @@ FAULTS = (
         file="include/frugal/cluster/local_steps/state.hpp",
         old="phase.run_state().observed.weights_have_changed();",
         new="static_cast<void>(phase.run_state());",
-        check=test("^cluster: local_steps$"),
+        check=test("^cluster: replicate_local$"),
     ),
     Fault(
         name="stop-of-one-process-alone",
@@ -1073,7 +1073,7 @@ FAULTS = (
     Fault(
         name="dropout-of-the-stage",
         breaks="A layer's random numbers depend on the stage that it is in.",
-        file="include/frugal/cluster/pipeline/layers.hpp",
+        file="include/frugal/cluster/pipeline/layers.ipp",
         old="if (key != nullptr) seed(*key, layer);",
         new="if (key != nullptr && layer == begins_[which]) seed(*key, 0);",
         check=test("^cluster: pipeline$"),
@@ -1113,7 +1113,7 @@ FAULTS = (
     Fault(
         name="backward-before-its-time",
         breaks="Each rank of a pipeline goes backward after one forward pass: all wait for each other.",
-        file="include/frugal/cluster/pipeline/schedule.hpp",
+        file="include/frugal/cluster/pipeline/schedule.ipp",
         old="chunks == 1 ? ranks - rank - 1 :",
         new="chunks == 1 ? 0 :",
         check=test("^cluster: pipeline/schedule$"),
@@ -1129,7 +1129,7 @@ FAULTS = (
     Fault(
         name="statistics-in-another-unit",
         breaks="SyncBatchNorm adds up gradients of processes whose units differ.",
-        file="include/frugal/cluster/batch_norm/synced_batch_norms.hpp",
+        file="include/frugal/cluster/batch_norm.ipp",
         old="double const unit = unit_ == nullptr ? 1 : *unit_;",
         new="double const unit = 1;",
         check=test("^cluster: batch_norm$"),
@@ -1137,7 +1137,7 @@ FAULTS = (
     Fault(
         name="bucket-sent-too-early",
         breaks="The sum of a bucket begins before all of its gradients are there.",
-        file="include/frugal/cluster/replicate/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.ipp",
         old="buckets_[next_].missing == 0",
         new="buckets_[next_].missing <= 1",
         check=test("^cluster: replicate_ring$"),
@@ -1145,7 +1145,7 @@ FAULTS = (
     Fault(
         name="bucket-without-unit",
         breaks="Gradients that come during backward are not multiplied by the window's unit.",
-        file="include/frugal/cluster/replicate/ring_gradients.hpp",
+        file="include/frugal/cluster/replicate/ring_gradients.ipp",
         old="} else if (*unit_ == 1) {",
         new="} else if (*unit_ == 1 || true) {",
         check=test("^cluster: replicate_ring$"),
@@ -1153,7 +1153,7 @@ FAULTS = (
     Fault(
         name="absent-rank-is-added",
         breaks="A process without a micro-batch in a window adds what its buffer had before.",
-        file="include/frugal/cluster/tensors/exact_sum.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="if (counts[rank]) {",
         new="if (counts[rank] || true) {",
         check=test("^cluster: replicate_exact$"),
@@ -1161,7 +1161,7 @@ FAULTS = (
     Fault(
         name="copies-without-unit",
         breaks="Gradients of a pipeline's micro-batches are not multiplied by their unit.",
-        file="include/frugal/cluster/tensors/exact_gradients.hpp",
+        file="include/frugal/cluster/tensors/exact_sum.ipp",
         old="gradients.push_back(unit == 1 ? std::move(one) : one * unit);",
         new="gradients.push_back(std::move(one));",
         check=test("^cluster: pipeline_copies$"),
@@ -1169,7 +1169,7 @@ FAULTS = (
     Fault(
         name="zeros-for-no-gradient",
         breaks="A micro-batch of loss weight 0 has a backward pass of zeros in the earlier stages.",
-        file="include/frugal/cluster/pipeline/links.hpp",
+        file="include/frugal/cluster/pipeline/links.ipp",
         old="if (exponent == no_gradient) return {};",
         new="",
         check=test("^cluster: pipeline_copies$"),
@@ -1217,16 +1217,16 @@ FAULTS = (
     Fault(
         name="round-not-kept",
         breaks="With sharded gradients a process leaves out the exchanges for which it has no micro-batch.",
-        file="include/frugal/cluster/shard/scattered_gradients.hpp",
-        old="    for (; rounds_ < settings_.micro_batches; ++rounds_) {\n",
-        new="    for (; rounds_ + 1 < settings_.micro_batches; ++rounds_) {\n",
+        file="include/frugal/cluster/shard/scattered_gradients.ipp",
+        old="  for (; rounds_ < settings_.micro_batches; ++rounds_) {\n",
+        new="  for (; rounds_ + 1 < settings_.micro_batches; ++rounds_) {\n",
         check=test("^cluster: shard/scattered_gradients$"),
     ),
     Fault(
         name="order-of-layers-not-compared",
         breaks="Processes that collect weights of other layers at the same time train on.",
-        file="include/frugal/cluster/shard/scattered_gradients.hpp",
-        old="    if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();\n",
+        file="include/frugal/cluster/shard/scattered_gradients.ipp",
+        old="  if (!orders.eq(orders[0]).all().item<bool>()) refuse_order();\n",
         new="",
         check=test("^cluster: shard/layer_weights$"),
     ),
@@ -1257,7 +1257,7 @@ FAULTS = (
     Fault(
         name="weights-stay",
         breaks="With sharded weights a process keeps every layer's weight until the end of the pass.",
-        file="include/frugal/cluster/shard/layer_weights.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.hpp",
         old="      if (!unit_.in_backward) owner_.empty(unit_);\n",
         new="",
         check=test("^cluster: shard/layer_weights$"),
@@ -1273,7 +1273,7 @@ FAULTS = (
     Fault(
         name="gradients-of-a-skipped-window",
         breaks="With Shard a parameter without a gradient keeps that of a window that was skipped.",
-        file="include/frugal/cluster/shard/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.ipp",
         old="parts_.parameters.tensors[i].mutable_grad() = has[k] ? own[k] : at::Tensor();",
         new="if (has[k]) parts_.parameters.tensors[i].mutable_grad() = own[k];",
         check=test("^cluster: shard$"),
@@ -1289,7 +1289,7 @@ FAULTS = (
     Fault(
         name="moments-of-the-first-process",
         breaks="A checkpoint has the first process's part of the moments, and zeros for the others.",
-        file="include/frugal/cluster/shard/sharded_parameters.hpp",
+        file="include/frugal/cluster/shard/sharded_parameters.ipp",
         old="elements.narrow(0, range.first, range.count).copy_(part);",
         new="elements.narrow(0, range.first, range.count).zero_();",
         check=test("^cluster: shard$"),
@@ -1297,7 +1297,7 @@ FAULTS = (
     Fault(
         name="errors-of-scaled-gradients",
         breaks="The errors of PowerSGD have FP16's loss scale in them, which changes from step to step.",
-        file="include/frugal/cluster/power_sgd/gradients.hpp",
+        file="include/frugal/cluster/power_sgd/state.hpp",
         old="weight_ = weight * scale;",
         new="weight_ = weight + 0 * scale;",
         check=test("^cluster: power_sgd$"),
@@ -1305,7 +1305,7 @@ FAULTS = (
     Fault(
         name="errors-of-a-bad-window",
         breaks="A window whose gradients are not finite gets into the errors of PowerSGD.",
-        file="include/frugal/cluster/power_sgd/gradients.hpp",
+        file="include/frugal/cluster/power_sgd/state.ipp",
         old="if (first_non_finite(present) || !is_bounded()) {",
         new="if (first_non_finite(present) && !is_bounded()) {",
         check=test("^cluster: power_sgd$"),
@@ -1313,7 +1313,7 @@ FAULTS = (
     Fault(
         name="errors-of-the-first-process",
         breaks="A checkpoint has the first process's errors of PowerSGD for all.",
-        file="include/frugal/cluster/power_sgd/memory.hpp",
+        file="include/frugal/cluster/power_sgd/state.hpp",
         old="archive(error_of(static_cast<std::uint64_t>(rank)), other);",
         new="archive(error_of(static_cast<std::uint64_t>(rank)), host);",
         check=test("^cluster: power_sgd$"),
@@ -1337,7 +1337,7 @@ FAULTS = (
     Fault(
         name="bias-of-every-rank",
         breaks="RowLinear adds its bias in each rank before the sum over the group.",
-        file="include/frugal/cluster/tensor_parallel/linear.hpp",
+        file="include/frugal/cluster/tensor_parallel.hpp",
         old="return bias.defined() ? sum + bias.to(sum.scalar_type()) : sum;",
         new="return bias.defined() ? sum + group_->size() * bias.to(sum.scalar_type()) : sum;",
         check=test("^cluster: tensor_parallel$"),
@@ -1361,7 +1361,7 @@ FAULTS = (
     Fault(
         name="srun-after-mpirun",
         breaks="The rank that srun gave to a daemon of Open MPI is taken for the process's.",
-        file="include/frugal/cluster/world.hpp",
+        file="include/frugal/cluster/world.ipp",
         old="if (is_.has(\"OMPI_COMM_WORLD_RANK\")) return of_mpirun();",
         new="if (is_.has(\"OMPI_COMM_WORLD\")) return of_mpirun();",
         check=test("^torch-free: cluster/world$"),

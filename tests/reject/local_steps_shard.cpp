@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Shard<States> updates a part of the weights in each process, and with LocalSteps each process updates all of its own. Remove Shard, or use Replicate<Exact, Shard<States>>.
-#include <frugal/cluster/local_steps.hpp>
+#include <frugal/cluster/replicate_local.hpp>
 
 #include <type_traits>
 

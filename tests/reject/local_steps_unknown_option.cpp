@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Replicate<LocalSteps<H>, ...>: unknown option, or one twice. Options: Outer<Nesterov>, Outer<SGD>.
-#include <frugal/cluster/local_steps.hpp>
+#include <frugal/cluster/replicate_local.hpp>
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Wire<...> rounds gradients on their way, and with LocalSteps weights travel instead. Remove Wire, or use Replicate<Ring, Wire<BF16>>.
-#include <frugal/cluster/local_steps.hpp>
+#include <frugal/cluster/replicate_local.hpp>
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Recompute calls layers a second time in the backward pass, and SyncBatchNorm exchanges statistics in each call, which a process without a micro-batch would count twice. Remove one of them.
-#include <frugal/cluster/sync_batch_norm.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/recompute.hpp>

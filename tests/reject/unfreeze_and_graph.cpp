@@ -3,7 +3,6 @@
 // expect: frugal: CudaGraph captures one step for the whole run, and Unfreeze changes which parameters a step trains. Remove one of them.
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/model/freeze.hpp>
-#include <frugal/model/unfreeze.hpp>
 #include <frugal/policy/cuda_graph.hpp>
 
 using namespace frugal;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: Unfreeze counts epochs, optimizer steps, samples or tokens. Write Every<1, Epoch> or Every<500>.
-#include <frugal/model/unfreeze.hpp>
+#include <frugal/model/freeze.hpp>
 
 using namespace frugal;
 

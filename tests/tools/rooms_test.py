@@ -160,8 +160,33 @@ class Rooms(unittest.TestCase):
                             and not line.startswith(("FRUGAL_INLINE ", "namespace ", "using ", "static_assert("))]
                 self.assertEqual(unmarked, [])
         marked_elsewhere = [str(each.relative_to(ROOT)) for each in sorted(ROOT.rglob("*.hpp"))
-                            if each.name not in ("inline.hpp", "src.hpp") and "FRUGAL_INLINE" in each.read_text()]
+                            if each.name not in ("inline.hpp", "src.hpp", "src_cluster.hpp")
+                            and "FRUGAL_INLINE" in each.read_text()]
         self.assertEqual(marked_elsewhere, [])
+
+    def test_each_body_is_in_one_file_of_the_compiled_library(self):
+        def closure(front: list[str], room: str) -> set[str]:
+            """What these headers include, with the .ipp files of headers whose path begins with `room`."""
+            seen: set[str] = set()
+            while front:
+                if (header := front.pop()) in seen:
+                    continue
+                seen.add(header)
+                bodies = (ROOT / header).with_suffix(".ipp")
+                front += INCLUDE.findall((ROOT / header).read_text())
+                if header.startswith(room) and bodies.exists():
+                    front += INCLUDE.findall(bodies.read_text())
+            return {each for each in seen if each.endswith(".hpp") and (ROOT / each).with_suffix(".ipp").exists()}
+
+        without, of_cluster = (ROOT / "src_cluster.hpp").read_text().split("#undef FRUGAL_COMPILED")
+        all_but_cluster = closure(INCLUDE.findall((ROOT / "src.hpp").read_text()), "")
+        declared = closure(INCLUDE.findall(without), "no room")
+        cluster = closure(INCLUDE.findall(of_cluster), "cluster/")
+        self.assertEqual({each for each in all_but_cluster if each.startswith("cluster/")}, set())
+        self.assertEqual({each for each in cluster if not each.startswith("cluster/")} - declared, set())
+        self.assertEqual({each for each in cluster if not each.startswith("cluster/")} - all_but_cluster, set())
+        self.assertEqual({str(each.relative_to(ROOT).with_suffix(".hpp")) for each in (ROOT / "cluster").rglob("*.ipp")},
+                         {each for each in cluster if each.startswith("cluster/")})
 
     def test_the_loop_names_no_policy(self):
         named = [f"{each.relative_to(ROOT)}:{at}" for room in sorted(CORE)

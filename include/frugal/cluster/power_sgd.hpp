@@ -8,7 +8,7 @@
 #include <string>
 
 #include <frugal/base/number_text.hpp>
-#include <frugal/cluster/wire.hpp>
+#include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -7,15 +7,13 @@
 
 #include <frugal/base/gradient_exchange.hpp>
 #include <frugal/cluster/agreement/joined_processes.hpp>
-#include <frugal/cluster/agreement/window_share.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/divided_windows.hpp>
-#include <frugal/cluster/power_sgd/gradients.hpp>
 #include <frugal/cluster/power_sgd/state.hpp>
 #include <frugal/cluster/replicate/ring_gradients.hpp>
-#include <frugal/cluster/replicate/scattering_state.hpp>
 #include <frugal/cluster/replicate/state.hpp>
 #include <frugal/cluster/replicate_options.hpp>
+#include <frugal/cluster/shard/scattered_gradients.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -15,7 +15,6 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/distil/lesson.hpp>
 #include <frugal/model/distil/objective.hpp>
 #include <frugal/model/distil/teacher.hpp>
 #include <frugal/policy/kinds.hpp>

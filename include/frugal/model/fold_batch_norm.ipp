@@ -6,7 +6,6 @@
 #include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/quantise/quantised_layers.hpp>
 
 #include <string>
 

@@ -4,16 +4,135 @@
 #include <frugal/model/load_weights.hpp>
 
 #include <frugal/base/mapped_file.hpp>
+#include <frugal/checkpoint/manifest.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
+#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
+#include <frugal/model/lora/adapter.hpp>
+#include <frugal/model/torch_file.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE StoredWeights open_safetensors(std::filesystem::path const& path) {
+  auto const files = std::make_shared<TensorFiles const>(TensorFiles::open(path));
+  StoredWeights weights(path.string());
+  for (std::size_t i = 0; i < files->size(); ++i) weights.add(stored_weight((*files)[i]));
+  weights.fixed = files->metadata(fixed_key).value_or("");
+  weights.keep(files);
+  return weights;
+}
+
+FRUGAL_INLINE StoredWeights open_weight_file(std::filesystem::path const& path,
+                                             std::string const& within) {
+  std::string begin;
+  {
+    MappedFile const file(path, MappedFile::Access::normal);
+    auto const bytes = file.bytes().first(std::min<std::size_t>(file.bytes().size(), 16));
+    begin.assign(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+  }
+  if (begin.starts_with(TorchFile::magic)) return TorchFile::read(path, within);
+  if (TorchFile::is_legacy(begin)) {
+    throw FormatError({.what = "the file has the format of torch.save before PyTorch 1.6",
+                       .where = path.string(),
+                       .why = "it is a bare pickle, not an archive",
+                       .fix = "Save it again in Python: torch.save(torch.load(FILE), FILE)."});
+  }
+  return open_safetensors(path);
+}
+
+FRUGAL_INLINE StoredWeights open_weights(std::filesystem::path const& path, Weights which,
+                                         std::string const& within) {
+  auto const has = [&](std::string_view name) {
+    std::error_code ignored;
+    return std::filesystem::exists(path / name, ignored);
+  };
+  auto const open = [&](std::filesystem::path const& file) {
+    return file.string().ends_with(TensorIndex::ending) ? open_safetensors(file)
+                                                        : open_weight_file(file, within);
+  };
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return open(path);
+  if (has(weights_index_file) || has(weights_file) || has(Manifest::file_name) ||
+      has("checkpoints")) {
+    return open(weights_in(path, which));
+  }
+  if (has(torch_weights_file)) return open_weight_file(path / torch_weights_file, within);
+  throw StoreError({.what = "the folder has no weights",
+                    .where = path.string(),
+                    .why = std::string("it has neither ") + weights_index_file + ", " +
+                           weights_file + " nor " + torch_weights_file + ", and no checkpoints",
+                    .fix = "Give the folder of a model, of a run or of a checkpoint, or a file."});
+}
+
+FRUGAL_INLINE std::optional<std::vector<std::string>> texts_of_stars(std::string_view pattern,
+                                                                     std::string_view name) {
+  std::size_t const star = pattern.find('*');
+  if (star == std::string_view::npos) {
+    if (pattern == name) return std::vector<std::string>{};
+    return std::nullopt;
+  }
+  if (!name.starts_with(pattern.substr(0, star))) return std::nullopt;
+  std::string_view const rest = pattern.substr(star + 1);
+  for (std::size_t end = star; end <= name.size(); ++end) {
+    if (auto more = texts_of_stars(rest, name.substr(end))) {
+      more->insert(more->begin(), std::string(name.substr(star, end - star)));
+      return more;
+    }
+  }
+  return std::nullopt;
+}
+
+FRUGAL_INLINE std::string with_texts(std::string_view pattern,
+                                     std::vector<std::string> const& texts) {
+  std::string name;
+  std::size_t next = 0;
+  for (char const c : pattern) {
+    if (c == '*') {
+      name += texts[next++];
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+FRUGAL_INLINE std::string name_in_file(WeightRules const& rules, std::string const& name) {
+  for (RenameWeights const& rename : rules.rename) {
+    if (auto const texts = texts_of_stars(rename.to, name)) return with_texts(rename.from, *texts);
+  }
+  return name;
+}
+
+FRUGAL_INLINE void require_rules(WeightRules const& rules, std::vector<std::string> const& names) {
+  std::string const where = "WeightRules::";
+  for (RenameWeights const& rename : rules.rename) {
+    if (std::ranges::count(rename.from, '*') != std::ranges::count(rename.to, '*')) {
+      throw SettingsError(
+          {.what = "'" + rename.from + "' and '" + rename.to + "' have different numbers of stars",
+           .where = where + "rename",
+           .why = "each star of one is the text of a star of the other",
+           .fix = "Write as many in both, or two rules."});
+    }
+    NamePatterns({rename.to}).require_in(names, where + "rename", "tensors of the module");
+  }
+  rules.parts.require_in(names, where + "parts", "tensors of the module");
+  rules.transpose.require_in(names, where + "transpose", "tensors of the module");
+  rules.resize.require_in(names, where + "resize", "tensors of the module");
+}
 
 FRUGAL_INLINE WeightPlan::WeightPlan(torch::nn::Module& module, StoredWeights const& stored,
                                      WeightRules const& rules)

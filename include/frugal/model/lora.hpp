@@ -22,9 +22,6 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/model/lora/adapter.hpp>
-#include <frugal/model/lora/heads.hpp>
-#include <frugal/model/lora/layers.hpp>
-#include <frugal/model/lora/options.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {

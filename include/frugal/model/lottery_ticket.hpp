@@ -24,8 +24,7 @@
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/prune/masked_weights.hpp>
-#include <frugal/model/prune/rules.hpp>
+#include <frugal/model/masked_weights.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

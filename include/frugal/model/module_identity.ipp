@@ -6,7 +6,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/core/source/tensor_identity.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
+#include <frugal/model/lora/adapter.hpp>
 
 #include <bit>
 #include <cstddef>

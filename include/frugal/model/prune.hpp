@@ -21,8 +21,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/prune/masked_weights.hpp>
-#include <frugal/model/prune/rules.hpp>
+#include <frugal/model/masked_weights.hpp>
 #include <frugal/policy/average/rules.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>

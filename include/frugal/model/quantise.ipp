@@ -7,6 +7,7 @@
 #include <frugal/model/finite_weight.hpp>
 
 #include <unordered_set>
+#include <utility>
 
 namespace frugal::detail {
 
@@ -90,3 +91,15 @@ FRUGAL_INLINE void require_seen(WeightedLayer const& layer, SeenInput const& see
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE std::ostream& operator<<(std::ostream& out, Sensitivity const& found) {
+  out << "loss " << found.loss << '\n';
+  for (LayerSensitivity const& each : found.layers) {
+    out << "  " << each.layer << ": " << std::showpos << each.change << std::noshowpos << '\n';
+  }
+  return out;
+}
+
+}  // namespace frugal

@@ -15,8 +15,8 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/lora/layers.hpp>
-#include <frugal/model/weight_files.hpp>
+#include <frugal/model/load_weights.hpp>
+#include <frugal/model/lora/adapter.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 
 #include <system_error>

@@ -20,7 +20,7 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/prune/rules.hpp>
+#include <frugal/model/masked_weights.hpp>
 #include <frugal/model/structured/groups.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/checkpoint/options.hpp>

@@ -6,7 +6,6 @@
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/structured/trace.hpp>
 
 #include <cstddef>
 #include <exception>

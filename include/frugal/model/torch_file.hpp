@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include <frugal/base/mapped_file.hpp>
-#include <frugal/model/pickle_stack.hpp>
 #include <frugal/model/stored_weights.hpp>
+#include <frugal/model/tensor_pickle.hpp>
 
 namespace frugal::detail {
 

@@ -6,7 +6,6 @@
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/model/tensor_pickle.hpp>
 
 #include <array>
 #include <memory>

@@ -23,7 +23,6 @@
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/load_weights.hpp>
-#include <frugal/model/weight_rules.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: cluster
 // left to clang: shard.cpp has the same templates
 #include <doctest/doctest.h>
 

@@ -3,8 +3,71 @@
 
 #include <frugal/model/quantise/quantised_weight.hpp>
 
+#include "support/reference.hpp"
+
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
+
+namespace frugal_test::model_quantise_ranges {
+
+using namespace frugal_test::support;
+using frugal::Entropy;
+using frugal::Histogram;
+using frugal::Percentile;
+using frugal::Range;
+
+TEST_CASE("ranges by percentile and by entropy are ONNX Runtime's") {
+  Json const file = reference("quantise.json");
+  int percentiles = 0, entropies = 0;
+  for (Json const& which : file.at("ranges")) {
+    CAPTURE(which.at("name").get<std::string>());
+    Histogram const seen{which.at("counts").get<std::vector<double>>(),
+                         {which.at("low"), which.at("high")}};
+    auto const check = [&](Range const& found, Json const& expected) {
+      CHECK(found.low == doctest::Approx(expected.at(0).get<double>()));
+      CHECK(found.high == doctest::Approx(expected.at(1).get<double>()));
+    };
+    if (which.contains("percentile")) {
+      ++percentiles;
+      check(Percentile{.percent = which.at("percent")}.range(seen), which.at("percentile"));
+    } else {
+      ++entropies;
+      check(Entropy{}.range(seen), which.at("entropy"));
+    }
+  }
+  CHECK(percentiles == 3);
+  CHECK(entropies == 2);
+}
+
+TEST_CASE("a percentile that is no share is refused") {
+  Histogram const seen{{1, 2}, {0, 1}};
+  CHECK_THROWS_AS(Percentile{.percent = 0}.range(seen), frugal::SettingsError);
+  CHECK_THROWS_AS(Percentile{.percent = 101}.range(seen), frugal::SettingsError);
+}
+
+TEST_CASE("inputs add up over batches, in range and histogram") {
+  frugal::detail::SeenInput seen;
+  CHECK_FALSE(seen.any());
+  std::vector<at::Tensor> const batches{at::linspace(-1, 1, 101), at::linspace(0, 3, 50)};
+  for (at::Tensor const& each : batches) seen.extend(each);
+  for (at::Tensor const& each : batches) seen.count(each, 64, /*symmetric=*/false);
+  CHECK(seen.finite());
+  Range const all = seen.range(frugal::MinMax{});
+  CHECK(all.low == -1);
+  CHECK(all.high == 3);
+  // Of 151 numbers less than 2 are cut at each end.
+  Range const most = seen.range(Percentile{.percent = 98});
+  CHECK(most.low >= -1);
+  CHECK(most.low < -0.8);
+  CHECK(most.high < 3);
+  CHECK(most.high > 2.8);
+  seen.extend(at::full({1}, std::numeric_limits<double>::quiet_NaN()));
+  CHECK_FALSE(seen.finite());
+}
+
+}  // namespace frugal_test::model_quantise_ranges
 
 namespace frugal_test::model_quantise_quantised_weight {
 

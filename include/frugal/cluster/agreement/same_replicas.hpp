@@ -2,25 +2,72 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/nn/module.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/communicator.hpp>
+#include <frugal/core/run/interfaces.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/run_state.hpp>
-#include <frugal/core/source/tensor_identity.hpp>
+#include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
+
+/// `max_norm` changes rows of the weight in the forward pass, those of a process's own samples.
+void refuse_renormalised(torch::nn::Module& module, char const* where);
+
+/// What must be the same in all processes that train together, by name, for require_same_run().
+template <class Context>
+std::vector<std::pair<std::string, std::string>> run_values(FitBegin& phase) {
+  RunLimits const& horizon = phase.horizon();
+  LoopInterface const& loop = *phase.run_state().links.loop();
+  auto const number = [](auto const& value) {
+    return value ? std::to_string(*value) : std::string("unknown");
+  };
+  auto const limit = [](std::uint64_t value) {
+    return value == RunLimits::unlimited ? std::string("unlimited") : std::to_string(value);
+  };
+  std::vector<std::pair<std::string, std::string>> values{
+      {"the seed", std::to_string(phase.settings().seed)},
+      {"the batch size", number(loop.batch_size())},
+      {"the batch size of the validation", loop.validation_batch_sizes()},
+      {"the number of epochs (Settings::epochs)", limit(horizon.epochs)},
+      {"the number of steps (Settings::steps)", limit(horizon.steps)},
+      {"the number of micro-batches of a step (Accumulate)",
+       std::to_string(traits_of<Context>::batches)},
+      {"the recipe", std::string(typeid(typename Context::policies).name())},
+      {"the number of threads (OMP_NUM_THREADS)", std::to_string(at::get_num_threads())},
+      {"the instruction set (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};
+  std::string data;
+  DataIdentity const identity = loop.identify_data();
+  for (auto const& [name, value] : identity.values()) {
+    data += (data.empty() ? "" : ", ") + name + " " + value;
+  }
+  values.emplace_back("the data", data);
+  // What follows from settings that a source does not say.
+  values.emplace_back("the number of samples of an epoch", number(horizon.samples_per_epoch));
+  values.emplace_back("the number of steps of an epoch", number(horizon.steps_per_epoch));
+  values.emplace_back("the total number of steps", number(horizon.total_steps));
+  values.emplace_back("the number of batches of a validation", number(loop.validation_batches()));
+  return values;
+}
 
 /// What processes have in common beside the weights.
 struct CommonMoments {
@@ -45,62 +92,23 @@ class SameReplicas {
   bool has_saved(RunState const& run) const { return run.together.begun != saves_; }
 
   /// Those of the policy that updates the weights.
-  static CommonMoments of_optimizer(RunState const& run) {
-    return {.name = "optimizer's moments", .write = [&run](StateWriter& writer) {
-              run.links.policies().persist_one(writer, kinds::optimizer::name);
-            }};
-  }
+  static CommonMoments of_optimizer(RunState const& run);
 
   /// All call it before an update, after a save at step `saved`. ClusterError, in all, if the copies differ.
   /// Without `moments` where each process has its own.
   void compare(Communicator& all, RunState const& run, std::uint64_t saved,
-               CommonMoments const& moments = {}) {
-    TensorHash weights, others;
-    for (at::Tensor const& each : run.parameters.tensors) {
-      if (!run.together.held_parts || !run.together.held_parts(each)) weights.add(each);
-    }
-    if (moments.write) {
-      StateDict state;
-      StateWriter writer(state, CopyTarget::live);
-      moments.write(writer);
-      for (auto const& [path, tensor] : state.tensors) {
-        others.add(path);
-        others.add(tensor);
-      }
-    }
-    std::string const mine = hex_of(weights.digest()) + hex_of(others.digest());
-    std::vector<std::string> const texts = gather_texts(all, mine, "the comparison of the copies");
-    std::size_t const half = mine.size() / 2;
-    for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-      if (texts[rank] == texts.front()) continue;
-      bool const by_weights = texts[rank].compare(0, half, texts.front(), 0, half) != 0;
-      refuse(all, rank, by_weights ? "weights" : moments.name, run.counters().step, saved);
-    }
-    begin(run);
-  }
+               CommonMoments const& moments = {});
 
  private:
   [[noreturn]] void refuse(Communicator const& all, std::size_t rank, std::string const& what,
-                           std::uint64_t now, std::uint64_t saved) const {
-    auto const named = [&](std::size_t of) {
-      return "rank " + std::to_string(all.rank_in_world(static_cast<int>(of)));
-    };
-    throw ClusterError(
-        {.what = "the " + what + " of " + named(rank) + " and " + named(0) + " differ since step " +
-                 std::to_string(step_),
-         .where = all.hosts()[rank] + ", at step " + std::to_string(now),
-         .why =
-             "they were the same at step " + std::to_string(step_) +
-             "; since then a fault of memory, or code that acts in one process alone, has changed "
-             "one of them, and the checkpoint of step " +
-             std::to_string(saved) + " has what the first process had",
-         .fix = "Go on from a checkpoint of step " + std::to_string(step_) +
-                " or before (Checkpoint::from, OnNewer::Remove), and look for what is done in one "
-                "process alone, or for a machine with memory errors."});
-  }
+                           std::uint64_t now, std::uint64_t saved) const;
 
   std::uint64_t saves_ = 0;
   std::uint64_t step_ = 0;  ///< at which they were the same
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/agreement/same_replicas.ipp>
+#endif

@@ -9,7 +9,6 @@
 #include <exception>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/core/run/run_state.hpp>

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include <frugal/base/hash.hpp>
+#include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/communicator/control_frame.hpp>
 
 namespace frugal::detail {
@@ -48,25 +48,7 @@ class WindowMessage {
 
   at::Tensor pack(std::vector<MicroBatchNumbers> const& own, std::vector<bool> const& has_gradient,
                   bool preempts, bool fails, bool has_scalars = false, bool has_saved = false,
-                  WindowStamp const& stamp = {}) const {
-    at::Tensor message = at::zeros({static_cast<std::int64_t>(size())}, at::kLong);
-    auto* at = message.mutable_data_ptr<std::int64_t>();
-    *at++ = static_cast<std::int64_t>(own.size() | stamp.number << 32);
-    *at++ = static_cast<std::int64_t>((preempts ? 1U : 0U) | (fails ? 2U : 0U) |
-                                      (has_scalars ? 4U : 0U) | (has_saved ? 8U : 0U) |
-                                      stamp.place << 4);
-    for (std::size_t i = 0; i < most_; ++i) {
-      MicroBatchNumbers const& each = i < own.size() ? own[i] : MicroBatchNumbers{};
-      *at++ = std::bit_cast<std::int64_t>(each.loss);
-      *at++ = std::bit_cast<std::int64_t>(each.weight);
-      *at++ = static_cast<std::int64_t>(each.samples);
-      *at++ = static_cast<std::int64_t>(each.tokens);
-    }
-    for (std::size_t i = 0; i < has_gradient.size(); ++i) {
-      if (has_gradient[i]) at[i / 63] |= std::int64_t{1} << (i % 63);
-    }
-    return message;
-  }
+                  WindowStamp const& stamp = {}) const;
 
   /// A row of the gathered messages.
   struct Part {
@@ -80,31 +62,7 @@ class WindowMessage {
     /// Whether a micro-batch of it has a gradient.
     bool counts() const { return std::ranges::find(has_gradient, true) != has_gradient.end(); }
   };
-  Part unpack(at::Tensor const& row) const {
-    auto const* at = row.const_data_ptr<std::int64_t>();
-    Part part;
-    auto const first = static_cast<std::uint64_t>(*at++);
-    auto const flags = static_cast<std::uint64_t>(*at++);
-    part.stamp = {.number = first >> 32, .place = flags >> 4};
-    // More than a process has is no message of a window.
-    part.micro_batches.resize(std::min<std::size_t>(first & 0xffffffff, most_));
-    part.preempts = (flags & 1) != 0;
-    part.fails = (flags & 2) != 0;
-    part.has_scalars = (flags & 4) != 0;
-    part.has_saved = (flags & 8) != 0;
-    for (std::size_t i = 0; i < most_; ++i, at += 4) {
-      if (i >= part.micro_batches.size()) continue;
-      part.micro_batches[i] = {.loss = std::bit_cast<double>(at[0]),
-                               .weight = std::bit_cast<double>(at[1]),
-                               .samples = static_cast<std::uint64_t>(at[2]),
-                               .tokens = static_cast<std::uint64_t>(at[3])};
-    }
-    part.has_gradient.resize(parameters_);
-    for (std::size_t i = 0; i < parameters_; ++i) {
-      part.has_gradient[i] = (at[i / 63] >> (i % 63) & 1) != 0;
-    }
-    return part;
-  }
+  Part unpack(at::Tensor const& row) const;
 
   /// Numbers of 64 bits.
   std::size_t size() const { return 2 + 4 * most_ + (parameters_ + 62) / 63; }
@@ -114,4 +72,13 @@ class WindowMessage {
   std::size_t parameters_;
 };
 
+/// Throws ClusterError, in every process, unless the messages are of one window. `all` have exchanged
+/// `parts`, one of each in their order; `consumed`: of this process (SharedWindow).
+void require_one_window(Communicator& all, std::vector<WindowMessage::Part> const& parts,
+                        std::uint64_t consumed);
+
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/agreement/window_message.ipp>
+#endif

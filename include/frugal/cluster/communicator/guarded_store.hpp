@@ -6,10 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -10,27 +10,18 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/guarded_store.hpp>
-#include <frugal/cluster/communicator/local_address.hpp>
 #include <frugal/cluster/communicator/rank_watch.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>
-#include <frugal/error.hpp>
 
 namespace frugal::detail {
 
-[[noreturn]] inline void refuse_rank(int rank, int size, std::string const& where,
-                                     std::string const& what, std::string const& why) {
-  throw ClusterError({.what = "rank " + std::to_string(rank) + " of " + std::to_string(size) +
-                              " could not " + what,
-                      .where = where,
-                      .why = why,
-                      .fix = "Read the output of the rank that is named, and start all again."});
-}
+[[noreturn]] void refuse_rank(int rank, int size, std::string const& where, std::string const& what,
+                              std::string const& why);
 
 /// The number of machines of these processes.
 inline unsigned machines_of(std::vector<std::string> const& hosts) {
@@ -40,20 +31,7 @@ inline unsigned machines_of(std::vector<std::string> const& hosts) {
 }
 
 /// SettingsError unless these are ranks of a world of `size`, each of them once and the own one among them.
-inline void require_group(std::vector<int> const& ranks, int own, int size,
-                          std::string const& name) {
-  std::set<int> const distinct(ranks.begin(), ranks.end());
-  if (distinct.size() == ranks.size() && distinct.contains(own) && *distinct.begin() >= 0 &&
-      *distinct.rbegin() < size)
-    return;
-  std::string text;
-  for (int const each : ranks) text += (text.empty() ? "" : ", ") + std::to_string(each);
-  throw SettingsError(
-      {.what = "the ranks of a group are '" + text + "', of " + std::to_string(size),
-       .where = "rank " + std::to_string(own) + ", '" + name + "'",
-       .why = "each rank of a group is there once, and calls it",
-       .fix = "Name the ranks of this group, the own one among them."});
-}
+void require_group(std::vector<int> const& ranks, int own, int size, std::string const& name);
 
 /// The processes of a world, all of which have come.
 struct Meeting {
@@ -63,55 +41,7 @@ struct Meeting {
 
   /// Waits for them at a store. The beats begin before: one that is killed meanwhile is named.
   static Meeting of(c10::intrusive_ptr<c10d::Store> open, World const& world,
-                    WaitLimits const& limits) {
-    auto const guarded = c10::make_intrusive<GuardedStore>(
-        c10::make_intrusive<c10d::PrefixStore>(GuardedStore::fingerprint(world.token), open),
-        world.token.empty() ? "" : world.token + "/" + std::to_string(world.restart));
-    guarded->setTimeout(limits.join);
-    Meeting met;
-    met.store = guarded;
-    met.hosts.assign(static_cast<std::size_t>(world.size), "not here yet");
-    auto const look = [rank = world.rank, size = world.size](RankWatch& watch) {
-      std::string const ended = watch.noticed(watch.look_for_ended());
-      if (ended.empty()) return;
-      watch.broke(ended);
-      refuse_rank(rank, size, this_process(), "meet the others", ended);
-    };
-    try {
-      if (world.rank == 0) open->set("token", GuardedStore::fingerprint(world.token));
-      met.watch = std::make_shared<RankWatch>(guarded->clone(), world.rank, met.hosts,
-                                              world.rank == 0 && !world.agent_has_store,
-                                              WatchTimes{.grace = limits.hung});
-      met.watch->meets(/*begins=*/true);
-      meet(
-          *guarded, world, limits.join,
-          [&](int rank, Arrival const& one) {
-            met.hosts[static_cast<std::size_t>(rank)] = one.host;
-            met.watch->arrived(rank, one.host, one.owner);
-          },
-          [&] {
-            require_token(*open, world);
-            look(*met.watch);
-          });
-    } catch (Error const&) {
-      throw;
-    } catch (std::exception const& error) {
-      refuse_rank(world.rank, world.size, this_process(), "meet the others",
-                  "the store at " + world.host + ":" + std::to_string(world.port) +
-                      " does not answer any more: rank 0, or the launcher, has ended (" +
-                      first_line(error) + ")");
-    }
-    met.watch->meets(/*begins=*/false);
-    // A connection waits in the store for the addresses of all. Groups have the store, too, and may
-    // outlive the world's communicator.
-    guarded->in_waits([look, weak = std::weak_ptr<RankWatch>(met.watch)] {
-      if (auto const watch = weak.lock()) look(*watch);
-    });
-    if (machines_of(met.hosts) > 1) {
-      require_reachable(exchange_addresses(*guarded, world, limits.join), met.hosts, world.text());
-    }
-    return met;
-  }
+                    WaitLimits const& limits);
 };
 
 /// A text of rank 0 that the others get although some may have ended, or the run is over by a verdict.
@@ -138,23 +68,7 @@ class FirstWord {
     }
   }
   /// Of the others; nothing if it does not come, and then `why`.
-  std::optional<std::string> hear(std::string const& key, std::string& why) {
-    try {
-      WaitLimit limit = watch_.limit_of(limit_);
-      bool const in_time = wait(first_, limit, [&] { return store_.check({key}); });
-      if (store_.check({key})) {
-        std::string found = store_.get_to_str(key);
-        store_.set(key + "/" + std::to_string(world_.rank), "read");
-        return found;
-      }
-      why = in_time ? watch_.find()
-                    : watch_.noticed(watch_.accuse(
-                          first_, "said what it has saved for " + seconds_text(limit_)));
-    } catch (std::exception const& error) {
-      why = RankWatch::why(error) + " (" + first_line(error) + ")";
-    }
-    return std::nullopt;
-  }
+  std::optional<std::string> hear(std::string const& key, std::string& why);
 
  private:
   /// Until `came`, or the rank has ended; false if the limit is over.
@@ -181,4 +95,21 @@ class FirstWord {
   std::chrono::milliseconds limit_;
 };
 
+/// A wait whose limit is counted elsewhere.
+inline constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 365);
+
+#ifdef USE_C10D_NCCL
+c10::intrusive_ptr<c10d::Backend> nccl_group(c10::intrusive_ptr<c10d::Store> store, int rank,
+                                             int size, WaitLimits const& limits);
+#endif
+
+/// Connects a rank to all others, within the time that they have to come. `store`: of this group alone.
+c10::intrusive_ptr<c10d::Backend> gloo_backend(c10::intrusive_ptr<c10d::Store> store,
+                                               World const& world, RankWatch& watch,
+                                               std::chrono::milliseconds join);
+
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/communicator/meeting.ipp>
+#endif

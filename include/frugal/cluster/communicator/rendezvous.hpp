@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <unistd.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
-
-#include <c10/util/intrusive_ptr.h>
 
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
@@ -53,11 +51,7 @@ inline std::string printable(std::string text, std::size_t most = 1000) {
   return text;
 }
 
-inline std::string this_process() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) name = {"unknown host"};
-  return std::string(name.data()) + ", process " + std::to_string(::getpid());
-}
+std::string this_process();
 
 inline std::string seconds_text(std::chrono::milliseconds time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
@@ -65,39 +59,7 @@ inline std::string seconds_text(std::chrono::milliseconds time) {
 
 /// The store at which the processes of a world meet. Rank 0 serves it, unless the launcher does.
 /// Keys of an earlier start (World::restart) are out of reach.
-inline c10::intrusive_ptr<c10d::Store> store_of(World const& world, WaitLimits const& limits) {
-  c10d::TCPStoreOptions options;
-  options.port = world.port;
-  options.isServer = world.rank == 0 && !world.agent_has_store;
-  options.numWorkers = static_cast<std::size_t>(world.size);
-  options.waitWorkers = false;  // meet() waits, and says for whom
-  options.timeout = limits.join;
-  try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(world.host, options);
-    // From here on waits are GuardedStore's: this is for a value that someone removes while it is read, and
-    // for further connections.
-    store->setTimeout(std::chrono::seconds(45));
-    return c10::make_intrusive<c10d::PrefixStore>("frugal/" + std::to_string(world.restart),
-                                                  std::move(store));
-  } catch (std::exception const& error) {
-    std::string const place = world.host + ":" + std::to_string(world.port);
-    std::string const text = first_line(error);
-    if (options.isServer) {
-      throw ClusterError(
-          {.what = "rank 0 cannot serve the store at " + place,
-           .where = world.text(),
-           .why = text,
-           .fix = "Give each run a free port (MASTER_PORT, torchrun --master-port), and start rank "
-                  "0 on the machine that MASTER_ADDR names."});
-    }
-    throw ClusterError(
-        {.what = "rank " + std::to_string(world.rank) + " finds no store at " + place,
-         .where = world.text(),
-         .why = "waited " + seconds_text(limits.join) + "; " + text,
-         .fix = "Check that rank 0 runs, that MASTER_ADDR and MASTER_PORT are its, "
-                "and that no firewall is between the machines."});
-  }
-}
+c10::intrusive_ptr<c10d::Store> store_of(World const& world, WaitLimits const& limits);
 
 /// What a rank says of itself when it comes.
 struct Arrival {
@@ -172,20 +134,38 @@ inline std::vector<Arrival> meet(c10d::Store& store, World const& world,
 }
 
 /// In a look of meet(): ClusterError if rank 0 has another token. `open`: the store without a guard.
-inline void require_token(c10d::Store& open, World const& world) {
-  std::string const own = GuardedStore::fingerprint(world.token);
-  std::string const name = "token";
-  if (!open.check({name})) return;
-  std::string const of_first = open.get_to_str(name);
-  if (of_first == own) return;
-  throw ClusterError(
-      {.what = "rank " + std::to_string(world.rank) + " and rank 0 have different tokens",
-       .where = world.text(),
-       .why = world.token.empty()  ? "this rank has none"
-              : of_first == "none" ? "rank 0 has none"
-                                   : "a process without the run's token is refused",
-       .fix = "Give all processes one FRUGAL_CLUSTER_TOKEN, or one FRUGAL_CLUSTER_TOKEN_FILE."});
+void require_token(c10d::Store& open, World const& world);
+
+/// The address of this machine on the network that leads to a host: that which the kernel would
+/// send from. Nothing is sent. Throws ClusterError if the host has no address, or no way leads there.
+std::string local_address_towards(std::string const& host, std::uint16_t port);
+
+/// What a rank says of its address.
+struct RankAddress {
+  std::string address{};  ///< or the name of an interface
+  std::string network{};  ///< which loopback it has; empty: not known
+};
+/// Processes with the same one reach each other by loopback, whatever their machine is called.
+inline std::string this_network() {
+  std::error_code failed;
+  std::string const space = std::filesystem::read_symlink("/proc/self/ns/net", failed).string();
+  std::string const boot = LockOwner::here().boot;
+  return failed || boot.empty() ? std::string() : boot + ' ' + space;
 }
+
+/// ClusterError if a rank gives the others an address that leads each of them to itself: they would wait for
+/// it, and none would know why. `hosts`: where they run. All are at such addresses where they are on one
+/// machine under several names.
+void require_reachable(std::vector<RankAddress> const& all, std::vector<std::string> const& hosts,
+                       std::string const& where);
+
+/// The address that each rank gives the others; all call it. `store`: at which all have met.
+std::vector<RankAddress> exchange_addresses(c10d::Store& store, World const& world,
+                                            std::chrono::milliseconds limit);
 
 }  // namespace detail
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/communicator/rendezvous.ipp>
+#endif

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/Storage.h>
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <string>
-#include <system_error>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,7 +16,6 @@
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
-#include <frugal/error.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 
 namespace frugal::detail {
@@ -37,40 +23,9 @@ namespace frugal::detail {
 /// An empty tensor in host memory over a file without a name in `folder`: the kernel writes its pages
 /// out where memory is short, so that a save of many processes' tensors needs the disk rather than
 /// memory. Small ones, and all where the file cannot be had, are plain memory.
-inline at::Tensor scratch_tensor(std::filesystem::path const& folder,
-                                 std::vector<std::int64_t> const& sizes, at::ScalarType type,
-                                 std::size_t least = std::size_t{1} << 20) {
-  at::Tensor const like = at::empty(sizes, at::TensorOptions().dtype(type).device(at::kMeta));
-  std::size_t const bytes = like.nbytes();
-  auto const plain = [&] { return at::empty(sizes, type); };
-  if (bytes == 0 || bytes < least || folder.empty()) return plain();
-  std::string name = (folder / "scratch.XXXXXX").string();
-  int const file = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) return plain();
-  ::unlink(name.c_str());
-  // On a full disk a write to a page would end the process.
-  bool const is_on_disk = ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
-  void* const data =
-      is_on_disk ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  ::close(file);
-  if (data == MAP_FAILED) return plain();
-  struct Mapping {
-    void* data;
-    std::size_t bytes;
-    static void release(void* self) {
-      auto* const mapping = static_cast<Mapping*>(self);
-      ::munmap(mapping->data, mapping->bytes);
-      delete mapping;
-    }
-  };
-  // With an allocator, although it has not made it: without one StateWriter copies a tensor.
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes,
-      c10::DataPtr(data, new Mapping{data, bytes}, &Mapping::release, c10::Device(at::kCPU)),
-      c10::GetCPUAllocator(), /*resizable=*/false);
-  return at::empty({0}, type).set_(c10::Storage(std::move(storage)), 0, like.sizes(),
-                                   like.strides());
-}
+at::Tensor scratch_tensor(std::filesystem::path const& folder,
+                          std::vector<std::int64_t> const& sizes, at::ScalarType type,
+                          std::size_t least = std::size_t{1} << 20);
 
 /// What a row of a checkpoint needs to know of a tensor: its type and its sizes, as a text.
 struct TensorShape {
@@ -82,35 +37,10 @@ struct TensorShape {
     for (std::int64_t const size : tensor.sizes()) text += ' ' + std::to_string(size);
     return text;
   }
-  static TensorShape of_text(std::string const& text) {
-    TensorShape shape;
-    std::vector<std::int64_t> numbers;
-    char const* at = text.data();
-    char const* const end = at + text.size();
-    while (at < end) {
-      std::int64_t number = 0;
-      auto const [stop, error] = std::from_chars(at, end, number);
-      if (error != std::errc()) break;
-      numbers.push_back(number);
-      at = stop + 1;
-    }
-    shape.type = static_cast<at::ScalarType>(numbers.at(0));
-    shape.sizes.assign(numbers.begin() + 1, numbers.end());
-    return shape;
-  }
+  static TensorShape of_text(std::string const& text);
 };
 
-[[noreturn]] inline void refuse_row(std::size_t rank, std::string const& tensor,
-                                    Counters const& at) {
-  throw NonFiniteWeightsError(
-      {.what = "the weights of a process are not finite",
-       .where = "rank " + std::to_string(rank) + ", tensor '" + tensor + "', step " +
-                std::to_string(at.step),
-       .why = "a gradient was NaN or infinite, or an update overflowed",
-       .fix = "Checkpoints before it are whole. Add SkipNonFinite, which skips such windows, or "
-              "lower the learning rate."},
-      {at.epoch, LossError::Window::elsewhere, at.step}, std::numeric_limits<double>::quiet_NaN());
-}
+[[noreturn]] void refuse_row(std::size_t rank, std::string const& tensor, Counters const& at);
 
 /// Gives the first process what the others hold for themselves, so that one checkpoint has all of it:
 /// first the numbers of all, then one tensor after the other. All processes call it at the same
@@ -172,3 +102,7 @@ void collect_rows(Communicator& all, StateDict const& mine, Counters const& at,
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/local_steps/rank_rows.ipp>
+#endif

@@ -4,8 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,16 +16,16 @@
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/local_steps/gradients.hpp>
 #include <frugal/cluster/local_steps/outer_optimizer.hpp>
 #include <frugal/cluster/local_steps/rank_rows.hpp>
-#include <frugal/cluster/local_steps/round.hpp>
-#include <frugal/cluster/local_steps/weights.hpp>
 #include <frugal/cluster/replicate/state.hpp>
+#include <frugal/cluster/shard/sharded_parameters.hpp>
 #include <frugal/cluster/tensors/exact_sum.hpp>
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/cluster/tensors/flat_tensors.hpp>
+#include <frugal/cluster/world.hpp>
 #include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/core/libtorch/finite.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/services.hpp>
@@ -35,6 +37,147 @@
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::detail {
+
+/// The trained parameters twice: the weights that all processes share, which are those of the last
+/// outer step, and the own ones of this process. The module has one of the two. They change places
+/// without a copy.
+class LocalWeights {
+ public:
+  /// Before the first window; the module has the shared weights.
+  void begin(Parameters const& parameters);
+
+  std::vector<std::string> const& names() const { return names_; }
+  /// Whether the module has the own weights.
+  bool has_own() const { return has_own_; }
+
+  /// The module gets the own weights. `follows`: which are the shared ones so far.
+  void put_own(bool follows);
+  /// The module gets the shared weights.
+  void put_shared() {
+    if (!has_own_) return;
+    require_unmoved();
+    for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].set_data(shared_[i]);
+    has_own_ = false;
+  }
+
+  /// Those that the module has: of the trained parameters, without a graph.
+  std::vector<at::Tensor> in_module() const {
+    std::vector<at::Tensor> all;
+    for (at::Tensor const& each : trained_) all.push_back(each.detach());
+    return all;
+  }
+  /// The own weights, uninitialised before there are some.
+  std::vector<at::Tensor>& own() {
+    allocate();
+    return own_;
+  }
+  /// Forgets the own weights, after a fit.
+  void release() { own_.clear(), shared_.clear(); }
+
+  /// ModuleError unless these are the parameters that the run began with.
+  void require_same(Parameters const& parameters) const;
+
+ private:
+  void allocate() {
+    if (!own_.empty()) return;
+    for (at::Tensor const& each : trained_) {
+      own_.push_back(at::empty_like(each, at::TensorOptions().requires_grad(false),
+                                    at::MemoryFormat::Preserve));
+    }
+  }
+
+  void require_unmoved() const {
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      if (trained_[i].const_data_ptr() != own_[i].const_data_ptr()) refuse_changed();
+    }
+  }
+
+  [[noreturn]] static void refuse_changed();
+
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> trained_;  ///< the module's
+  std::vector<at::Tensor> shared_;   ///< while the module has the own ones
+  std::vector<at::Tensor> own_;
+  bool has_own_ = false;
+};
+
+/// How much each process has trained since the last outer step: the weights of its losses, which all
+/// processes know of all.
+class LocalRound {
+ public:
+  LocalRound(std::size_t processes, std::size_t micro_batches)
+      : each_(micro_batches), round_(processes), window_(processes) {}
+
+  /// The losses of a window, of `micro_batches` for each process but the last ones.
+  void set_window(std::vector<MicroBatchRecord> const& records) {
+    std::fill(window_.begin(), window_.end(), 0.0);
+    for (std::size_t i = 0; i < records.size(); ++i) window_[i / each_] += records[i].weight;
+  }
+  double in_window(int rank) const { return window_[static_cast<std::size_t>(rank)]; }
+  double in_window() const { return sum(window_); }
+
+  /// The window was a step.
+  void count_window() {
+    for (std::size_t rank = 0; rank < round_.size(); ++rank) round_[rank] += window_[rank];
+  }
+  /// Whether processes have weights of their own.
+  bool is_open() const { return is_open(round_); }
+  void close() { std::fill(round_.begin(), round_.end(), 0.0); }
+
+  /// To save and to load; one number for each process.
+  std::vector<double>& weights() { return round_; }
+  static bool is_open(std::vector<double> const& weights) {
+    return std::any_of(weights.begin(), weights.end(), [](double each) { return each != 0; });
+  }
+  /// What the weights of each process count for in the mean.
+  static std::vector<double> shares_of(std::vector<double> weights) {
+    double const all = sum(weights);
+    for (double& each : weights) each /= all;
+    return weights;
+  }
+
+ private:
+  static double sum(std::vector<double> const& weights) {
+    return std::accumulate(weights.begin(), weights.end(), 0.0);
+  }
+
+  std::size_t each_;
+  std::vector<double> round_, window_;
+};
+
+/// A window's gradients, of this process's micro-batches alone, added up in the order of
+/// Replicate<Exact> in one process.
+class LocalGradients {
+ public:
+  /// Of this process alone: in a window the weights differ.
+  static constexpr bool are_local = true;
+
+  explicit LocalGradients(Communicator& all) : all_(all), alone_({}, World{}), own_(alone_) {}
+
+  void begin(std::vector<at::Tensor> const& parameters, ShardedParameters const* sharded) {
+    own_.begin(parameters, sharded);
+  }
+  void before(bool is_last, double const& unit) { own_.before(is_last, unit); }
+  void after() { own_.after(); }
+  void begin_rest() { own_.begin_rest(); }
+  /// The one message of a step: gradients stay here.
+  at::Tensor exchange(at::Tensor const& message) {
+    return all_.gather(message, "the losses of a step", /*after_tensors=*/true);
+  }
+  std::vector<bool> const& has() const { return own_.has(); }
+
+  /// Undefined where this process has no gradient, whatever the others have.
+  std::vector<at::Tensor> sum(std::vector<bool> const&);
+  /// No option divides them.
+  std::vector<at::Tensor> own_sum(std::vector<bool> const& counts, ShardedParameters&) {
+    return sum(counts);
+  }
+
+ private:
+  Communicator& all_;
+  Communicator alone_;
+  ExactGradients own_;
+};
 
 /// The State of Replicate<LocalSteps<H>, ...>. A round is H steps; it begins after each step that is a
 /// multiple of H.
@@ -360,3 +503,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/local_steps/state.ipp>
+#endif

@@ -3,9 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <frugal/cluster/communicator.hpp>
@@ -37,15 +34,7 @@ struct ActivationShape {
             .needs_gradient = tensor.requires_grad(),
             .sizes = tensor.sizes().vec()};
   }
-  at::Tensor pack() const {
-    at::Tensor message = at::zeros({length}, at::kLong);
-    auto* at = message.mutable_data_ptr<std::int64_t>();
-    at[0] = static_cast<std::int64_t>(type);
-    at[1] = needs_gradient ? 1 : 0;
-    at[2] = static_cast<std::int64_t>(sizes.size());
-    for (std::size_t i = 0; i < sizes.size(); ++i) at[3 + i] = sizes[i];
-    return message;
-  }
+  at::Tensor pack() const;
   static ActivationShape unpack(at::Tensor const& message) {
     auto const* at = message.const_data_ptr<std::int64_t>();
     return {.type = static_cast<at::ScalarType>(at[0]),
@@ -74,14 +63,7 @@ struct StageWindow {
     std::memcpy(message.mutable_data_ptr(), all.data(), sizeof all);
     return message;
   }
-  static StageWindow unpack(at::Tensor const& message) {
-    std::array<std::uint64_t, length> all{};
-    std::memcpy(all.data(), message.const_data_ptr(), sizeof all);
-    return {.at = {.epoch = all[0], .position = all[1], .step = all[2]},
-            .micro_batches = all[3],
-            .shapes = all[4],
-            .values = all[5]};
-  }
+  static StageWindow unpack(at::Tensor const& message);
   friend bool operator==(StageWindow const&, StageWindow const&) = default;
 };
 
@@ -103,39 +85,11 @@ class StageLinks {
 
   /// Before the first message of a window: every process but the first one compares its window with that of
   /// the process before it. ClusterError if they differ.
-  void agree(StageWindow const& own) {
-    int const rank = all_.rank();
-    int const tag = 3 * stages_ + 2;
-    if (rank + 1 < all_.size()) send_later(own.pack(), rank + 1, tag);
-    if (rank == 0) return;
-    at::Tensor const message = at::empty({StageWindow::length}, at::kLong);
-    all_.complete_link(
-        all_.start_receive(message, rank - 1, tag),
-        "the comparison of windows with rank " + std::to_string(all_.rank_in_world(rank - 1)));
-    StageWindow const before = StageWindow::unpack(message);
-    if (before == own) [[likely]]
-      return;
-    try {
-      refuse_other_window(before, own);
-    } catch (ClusterError const& error) {
-      all_.fail(error);  // processes before this one have found nothing
-      throw;
-    }
-  }
+  void agree(StageWindow const& own);
 
   /// Begins to send the input of `stage`. ModuleError if it has another shape than one before, of a
   /// batch like this one.
-  LinkMessage send(at::Tensor const& activation, int rank, int stage, std::uint64_t like) {
-    ActivationShape const shape = ActivationShape::of(activation);
-    if (shape.sizes.size() > ActivationShape::most_dimensions) refuse_dimensions(shape);
-    auto const [known, is_new] = sent_shapes_.emplace(key(stage, like), shape);
-    if (is_new) {
-      send_later(shape.pack(), rank, shape_tag(stage));
-    } else if (known->second != shape) {
-      refuse_other_shape(known->second, shape);
-    }
-    return send_tensor(activation, rank, 2 * stage);
-  }
+  LinkMessage send(at::Tensor const& activation, int rank, int stage, std::uint64_t like);
 
   /// Begins to receive it, if its shape is known.
   std::optional<LinkMessage> start(int rank, int stage, std::uint64_t like) {
@@ -145,35 +99,13 @@ class StageLinks {
   }
   /// Waits for it, and for its shape if that has to come first. A leaf that requires a gradient if the
   /// stage before needs one.
-  at::Tensor take(std::optional<LinkMessage> begun, int rank, int stage, std::uint64_t like) {
-    auto known = shapes_.find(key(stage, like));
-    if (known == shapes_.end()) {
-      known = shapes_.emplace(key(stage, like), take_shape(rank, stage)).first;
-    }
-    if (!begun) begun = start(rank, stage, like);
-    at::Tensor activation = await(*begun, rank, "an activation");
-    return activation.requires_grad_(known->second.needs_gradient);
-  }
+  at::Tensor take(std::optional<LinkMessage> begun, int rank, int stage, std::uint64_t like);
 
   /// The gradient of a stage's input, which is still to be multiplied by `unit`, a power of two. As one
   /// message: the gradient's elements, and the exponent. FP16 would overflow if it were multiplied here.
   /// An undefined one is `no_gradient` in place of the exponent.
   LinkMessage send_gradient(at::Tensor const& input, at::Tensor const& gradient, double unit,
-                            int rank, int stage) {
-    at::Tensor const message = at::empty({input.numel() + 1}, input.options().device(at::kCPU));
-    if (!gradient.defined()) {
-      message.fill_(no_gradient);
-      return send_tensor(message, rank, 2 * stage + 1);
-    }
-    int exponent = 0;
-    std::frexp(unit, &exponent);
-    int const sent = std::min(exponent - 1, most_exponent);
-    at::Tensor elements = message.narrow(0, 0, input.numel()).view(input.sizes());
-    elements.copy_(gradient.detach());
-    if (exponent - 1 != sent) elements.mul_(std::ldexp(1.0, exponent - 1 - sent));
-    message.narrow(0, input.numel(), 1).fill_(sent);
-    return send_tensor(message, rank, 2 * stage + 1);
-  }
+                            int rank, int stage);
   /// Begins to receive the gradient of what this process has sent as input of `stage`.
   LinkMessage start_gradient(at::Tensor const& activation, int rank, int stage) {
     return receive_tensor({activation.numel() + 1}, activation.scalar_type(), rank, 2 * stage + 1);
@@ -182,14 +114,7 @@ class StageLinks {
     at::Tensor tensor{};  ///< undefined: the micro-batch has none
     double unit = 1;
   };
-  Gradient await_gradient(LinkMessage const& message, at::Tensor const& activation, int rank) {
-    at::Tensor const all = await(message, rank, "the gradient of an activation");
-    std::int64_t const count = all.numel() - 1;
-    double const exponent = message.tensor.narrow(0, count, 1).item<double>();
-    if (exponent == no_gradient) return {};
-    return {.tensor = all.narrow(0, 0, count).view(activation.sizes()),
-            .unit = std::ldexp(1.0, static_cast<int>(exponent))};
-  }
+  Gradient await_gradient(LinkMessage const& message, at::Tensor const& activation, int rank);
   /// Waits until a message has left.
   void finish(LinkMessage const& message) {
     if (message.work) all_.complete_link(message.work, "a message between stages");
@@ -249,58 +174,14 @@ class StageLinks {
     return message.tensor.to(device_);
   }
 
-  [[noreturn]] void refuse_other_window(StageWindow const& before, StageWindow const& own) const {
-    auto const named = [this](int rank) {
-      return "rank " + std::to_string(all_.rank_in_world(rank));
-    };
-    int const rank = all_.rank();
-    std::string const here = all_.hosts()[static_cast<std::size_t>(rank)];
-    if (before.at != own.at) {
-      refuse_other_place(named(rank) + " begins a window at " + own.at.text() + ", and " +
-                             named(rank - 1) + " at " + before.at.text(),
-                         here);
-    }
-    std::string what = "a first batch of other values than " + named(rank - 1);
-    if (before.micro_batches != own.micro_batches) {
-      what = std::to_string(own.micro_batches) + " micro-batches, and " + named(rank - 1) + " " +
-             std::to_string(before.micro_batches);
-    } else if (before.shapes != own.shapes) {
-      what = "batches of other shapes than " + named(rank - 1);
-    }
-    throw ClusterError(
-        {.what =
-             "the stages of a pipeline train different batches: " + named(rank) + " has " + what,
-         .where = here + ", at " + own.at.text(),
-         .why = "the first stage takes the inputs of its batches and the last one the targets of "
-                "its own, so the loss would mean nothing",
-         .fix = "Give all processes of a pipeline the same data in the same order: divide none of "
-                "it by rank, and augment by the loop's generator alone."});
-  }
+  [[noreturn]] void refuse_other_window(StageWindow const& before, StageWindow const& own) const;
 
   static std::string text_of(ActivationShape const& shape) {
     return shape_text(at::empty(shape.sizes, at::TensorOptions(shape.type).device(at::kMeta)));
   }
-  [[noreturn]] static void refuse_dimensions(ActivationShape const& shape) {
-    throw ModuleError({.what = "an activation between two stages has " +
-                               std::to_string(shape.sizes.size()) + " dimensions",
-                       .where = "Pipeline",
-                       .why = "the message of its shape holds 13 at most",
-                       .fix = "Flatten it at the end of the stage."});
-  }
+  [[noreturn]] static void refuse_dimensions(ActivationShape const& shape);
   [[noreturn]] static void refuse_other_shape(ActivationShape const& before,
-                                              ActivationShape const& now) {
-    std::string why =
-        "batches of one shape must have activations of one shape, which the next "
-        "stage expects";
-    if (before.needs_gradient != now.needs_gradient)
-      why = "one of them has a gradient and the other has not";
-    throw ModuleError({.what = "an activation between two stages is " + text_of(now) +
-                               ", and was " + text_of(before) + " for a batch of the same shape",
-                       .where = "Pipeline",
-                       .why = std::move(why),
-                       .fix = "Move the layers whose output depends on the data into one stage "
-                              "(Pipeline::layers)."});
-  }
+                                              ActivationShape const& now);
 
   Communicator& all_;
   c10::Device device_;
@@ -310,3 +191,7 @@ class StageLinks {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/pipeline/links.ipp>
+#endif

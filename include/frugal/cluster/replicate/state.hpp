@@ -17,15 +17,12 @@
 #include <vector>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/cluster/agreement/one_window.hpp>
-#include <frugal/cluster/agreement/renormalised.hpp>
-#include <frugal/cluster/agreement/run_values.hpp>
 #include <frugal/cluster/agreement/same_replicas.hpp>
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
 #include <frugal/cluster/agreement/written_scalars.hpp>
-#include <frugal/cluster/batch_norm/statistics.hpp>
+#include <frugal/cluster/batch_norm.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
 #include <frugal/cluster/tensor_parallel/sharded_module.hpp>

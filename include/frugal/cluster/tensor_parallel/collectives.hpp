@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
@@ -10,13 +9,11 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <frugal/cluster/communicator.hpp>
-#include <frugal/cluster/tensors/pairwise_sum.hpp>
+#include <frugal/cluster/tensors/exact_sum.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/error.hpp>
 
 namespace frugal {
 
@@ -27,65 +24,15 @@ namespace detail {
 
 inline constexpr char const* sum_of_activations = "a sum of activations";
 
-/// The sum over rows [W, n] in the tree of PairwiseSum. 16-bit types are added up in float, and rounded
-/// once. Writes to the rows.
-inline at::Tensor sum_of_rows(at::Tensor const& rows) {
-  bool const is_half = rows.scalar_type() == at::kHalf || rows.scalar_type() == at::kBFloat16;
-  PairwiseSum tree;
-  for (at::Tensor const& row : rows.unbind(0)) tree.add({is_half ? row.to(at::kFloat) : row});
-  return tree.take().front().to(rows.scalar_type());
-}
-
 /// The sum of a tensor over a group: the same bits in every rank and with every backend. A small one
 /// is gathered, in one exchange; of a larger one each rank adds up a part, as an all-reduce does.
-inline at::Tensor sum_over(Communicator& group, at::Tensor const& mine) {
-  if (group.size() == 1 || mine.is_meta() || mine.numel() == 0) return mine.clone();
-  constexpr std::int64_t small = 16384;  // elements of all ranks
-  at::NoGradGuard const no_gradients;
-  std::int64_t const ranks = group.size(), count = mine.numel();
-  at::Tensor flat = mine.contiguous().view(-1);
-  if (ranks * count <= small) {
-    at::Tensor all = at::empty({ranks * count}, flat.options());
-    group.collect(all, flat, sum_of_activations);
-    return sum_of_rows(all.view({ranks, count})).view(mine.sizes());
-  }
-  std::int64_t const length = (count + ranks - 1) / ranks;
-  if (length * ranks != count) flat = at::constant_pad_nd(flat, {0, length * ranks - count});
-  at::Tensor parts = at::empty_like(flat);
-  group.exchange(parts, flat, sum_of_activations);
-  at::Tensor own = sum_of_rows(parts.view({ranks, length}));
-  at::Tensor all = at::empty_like(flat);
-  group.collect(all, own, sum_of_activations);
-  return all.narrow(0, 0, count).view(mine.sizes());
-}
+at::Tensor sum_over(Communicator& group, at::Tensor const& mine);
 
 /// The tensors of all ranks one after the other along `dim`.
-inline at::Tensor gather_over(Communicator& group, at::Tensor const& mine, std::int64_t dim) {
-  if (group.size() == 1) return mine.clone();
-  at::NoGradGuard const no_gradients;
-  std::int64_t const ranks = group.size();
-  if (mine.is_meta())
-    return at::cat(std::vector<at::Tensor>(static_cast<std::size_t>(ranks), mine), dim);
-  at::Tensor flat = mine.contiguous().view(-1);
-  at::Tensor all = at::empty({ranks * flat.numel()}, flat.options());
-  group.collect(all, flat, "a gathering of activations");
-  std::vector<std::int64_t> shape = mine.sizes().vec();
-  shape.insert(shape.begin(), ranks);
-  return at::cat(all.view(shape).unbind(0), dim);
-}
+at::Tensor gather_over(Communicator& group, at::Tensor const& mine, std::int64_t dim);
 
 /// This rank's part of a tensor that all ranks have, along `dim`.
-inline at::Tensor part_over(Communicator& group, at::Tensor const& whole, std::int64_t dim) {
-  std::int64_t const size = whole.size(dim), ranks = group.size();
-  if (size % ranks != 0) {
-    throw ModuleError({.what = "a dimension of " + std::to_string(size) + " cannot be cut over " +
-                               std::to_string(ranks) + " processes",
-                       .where = "scatter_to_group, dimension " + std::to_string(dim),
-                       .why = "each takes an equal part",
-                       .fix = "Use a size that is a multiple of the group's, or a smaller group."});
-  }
-  return whole.narrow(dim, group.rank() * (size / ranks), size / ranks);
-}
+at::Tensor part_over(Communicator& group, at::Tensor const& whole, std::int64_t dim);
 
 /// Keeps a group alive for as long as a graph that exchanges in its backward pass.
 struct GroupOfGraph : torch::CustomClassHolder {
@@ -198,17 +145,8 @@ inline at::Tensor gather_from_group(at::Tensor const& x, TensorGroup const& grou
 namespace frugal::detail {
 
 /// SettingsError unless each rank of the group gets the same number.
-inline std::int64_t share_of(std::int64_t all, TensorGroup const& group, std::string const& where,
-                             char const* what) {
-  std::int64_t const ranks = group->size();
-  if (all > 0 && all % ranks == 0) return all / ranks;
-  throw SettingsError({.what = std::to_string(all) + " " + what + " cannot be cut over " +
-                               std::to_string(ranks) + " processes",
-                       .where = where,
-                       .why = "each holds an equal part",
-                       .fix = std::string("Use a multiple of ") + std::to_string(ranks) +
-                              ", or another GridShape::tensor."});
-}
+std::int64_t share_of(std::int64_t all, TensorGroup const& group, std::string const& where,
+                      char const* what);
 
 /// This rank's shard of a parameter, and where it is in the whole.
 struct ShardOf {
@@ -217,15 +155,7 @@ struct ShardOf {
 
   /// Cuts a parameter along `dim`. The shard is laid out with this dimension outermost, so that its
   /// elements are one run of the whole's.
-  static ShardOf cut(at::Tensor const& whole, std::int64_t dim, TensorGroup const& group) {
-    at::NoGradGuard const no_gradients;
-    at::Tensor const laid_out = whole.movedim(dim, 0).contiguous();
-    std::int64_t const rows = laid_out.size(0) / group->size();
-    at::Tensor const own = laid_out.narrow(0, group->rank() * rows, rows).clone();
-    return {
-        .shard = own.movedim(0, dim),
-        .part = TensorPart::of(laid_out.movedim(0, dim), group->rank() * own.numel(), own.numel())};
-  }
+  static ShardOf cut(at::Tensor const& whole, std::int64_t dim, TensorGroup const& group);
 };
 
 /// What a module registers, as `register_parameter(name, ShardOf::cut(...).shard)` alone would not
@@ -241,3 +171,7 @@ at::Tensor register_shard(Module& module, std::string const& name, at::Tensor co
 }
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/tensor_parallel/collectives.ipp>
+#endif

@@ -3,30 +3,31 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/Device.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include <frugal/error.hpp>
+namespace frugal::detail {
+
+/// ModuleError for two tensors over the same memory, which would be two parameters if each gets memory
+/// of its own. `why`: what would become of them.
+void require_memory_of_their_own(std::vector<at::Tensor> const& parameters, std::string where,
+                                 std::string why);
+
+}  // namespace frugal::detail
 
 namespace frugal {
 
 namespace detail {
 
 /// ModuleError for a gradient that cannot be added up over processes.
-inline void require_dense(at::Tensor const& gradient, char const* where = "Replicate") {
-  bool const is_sparse = gradient.layout() != at::kStrided;
-  if (!is_sparse && !gradient.is_complex()) [[likely]]
-    return;
-  throw ModuleError(
-      {.what = is_sparse ? "a parameter has a sparse gradient" : "a parameter is complex",
-       .where = where,
-       .why = "gradients travel as dense tensors of real numbers",
-       .fix = is_sparse ? "Make the Embedding without sparse(true)."
-                        : "Register its real and its imaginary part as two parameters."});
-}
+void require_dense(at::Tensor const& gradient, char const* where = "Replicate");
 
 }  // namespace detail
 
@@ -38,18 +39,7 @@ class FlatLayout {
 
   /// The length is cut into `parts` of equal length, at multiples of `block` elements, a multiple of
   /// the grid: each cut is at a multiple of `block` of a tensor's own elements, or between two tensors.
-  FlatLayout(std::vector<at::Tensor> const& like, std::int64_t parts, std::int64_t block = grid)
-      : parts_(parts) {
-    auto const round_up = [](std::int64_t at, std::int64_t to) { return (at + to - 1) / to * to; };
-    for (at::Tensor const& each : like) {
-      std::int64_t const size = round_up(each.numel(), grid);
-      if (length_ % block + size > block) length_ = round_up(length_, block);
-      begins_.push_back(length_);
-      counts_.push_back(each.numel());
-      length_ += size;
-    }
-    length_ = round_up(length_, block * parts);
-  }
+  FlatLayout(std::vector<at::Tensor> const& like, std::int64_t parts, std::int64_t block = grid);
 
   std::int64_t length() const { return length_; }
   std::int64_t part_length() const { return length_ / parts_; }
@@ -91,13 +81,7 @@ class FlatTensors {
  public:
   /// Views of `like`'s shapes and strides, over zeros.
   FlatTensors(std::vector<at::Tensor> const& like, std::int64_t parts,
-              std::int64_t block = FlatLayout::grid)
-      : layout_(like, parts, block) {
-    flat_ = at::zeros({layout_.length()}, like.front().options().requires_grad(false));
-    for (std::size_t i = 0; i < like.size(); ++i) {
-      views_.push_back(layout_.view(i, flat_, like[i]));
-    }
-  }
+              std::int64_t block = FlatLayout::grid);
 
   FlatLayout const& layout() const { return layout_; }
   at::Tensor& flat() { return flat_; }
@@ -120,3 +104,48 @@ class FlatTensors {
 };
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// Tensors of any dtypes and devices as a few flat ones, each laid out as FlatLayout says.
+class FlatGroups {
+ public:
+  struct Group {
+    std::vector<std::size_t> indices;  ///< of the tensors
+    FlatTensors flat;
+  };
+
+  /// `bucket`: bytes of a group at most (flat_buckets); 0: one for each dtype and device.
+  explicit FlatGroups(std::int64_t parts, std::int64_t block = FlatLayout::grid,
+                      std::int64_t bucket = 0, std::vector<at::Tensor> alone = {})
+      : parts_(parts), block_(block), bucket_(bucket), alone_(std::move(alone)) {}
+
+  /// Lays them out, unless they are laid out already. `made` gets each group before the memory of the
+  /// next one is allocated.
+  void fit(
+      std::vector<at::Tensor> const& like, std::function<void(Group&)> const& made = [](Group&) {});
+  std::vector<Group>& groups() { return groups_; }
+
+ private:
+  bool fits(std::vector<at::Tensor> const& like) const {
+    if (like.size() != like_.size()) return false;
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      if (!like[i].is_same(like_[i]) || like[i].device() != devices_[i]) return false;
+    }
+    return true;
+  }
+
+  std::int64_t parts_;
+  std::int64_t block_;
+  std::int64_t bucket_;
+  std::vector<at::Tensor> alone_;
+  std::vector<at::Tensor> like_;
+  std::vector<c10::Device> devices_;  ///< a move of the module keeps its tensors
+  std::vector<Group> groups_;
+};
+
+}  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/cluster/tensors/flat_tensors.ipp>
+#endif

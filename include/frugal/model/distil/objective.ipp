@@ -10,8 +10,240 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE WatchedLayer watched_layer(torch::nn::Module const& module, std::string const& name,
+                                         std::string const& whose) {
+  using Operator = LayerCall::Operator;
+  std::string known;
+  WatchedLayer found{.name = name, .weight = {}};
+  bool embeds = false;
+  for (auto const& item : module.named_modules("", /*include_self=*/false)) {
+    auto const own = item.value()->named_parameters(/*recurse=*/false);
+    at::Tensor const* weight = own.find("weight");
+    // A quantised layer's weight is no parameter, and its layer is still found by it.
+    if (auto const* const linear = item.value()->as<torch::nn::LinearImpl>())
+      weight = &linear->weight;
+    if (auto const* const conv = item.value()->as<torch::nn::Conv2dImpl>()) weight = &conv->weight;
+    if (weight == nullptr || !weight->defined() || weight->dim() == 0) continue;
+    known += " " + item.key();
+    if (item.key() != name) continue;
+    found.weight = *weight;
+    embeds = item.value()->as<torch::nn::EmbeddingImpl>() != nullptr;
+  }
+  if (!found.weight.defined()) {
+    auto const parameters = module.named_parameters();
+    if (at::Tensor const* const weight = parameters.find(name)) found.weight = *weight;
+  }
+  std::int64_t const dims = found.weight.defined() ? found.weight.dim() : 0;
+  if (dims != 1 && dims != 2 && dims != 4) {
+    throw SettingsError(
+        {.what = "the " + whose + " has no layer \"" + name + "\" whose output can be seen",
+         .where = "Distil",
+         .why = "its layers with a weight are:" + (known.empty() ? " none" : known),
+         .fix = "Name a linear layer, a conv2d, an embedding or a layer_norm, as named_modules() "
+                "does."});
+  }
+  found.op = dims == 1   ? Operator::layer_norm
+             : dims == 4 ? Operator::conv2d
+             : embeds    ? Operator::embedding
+                         : Operator::linear;
+  found.width = found.weight.size(embeds ? 1 : 0);
+  return found;
+}
+
+FRUGAL_INLINE LayerOutputs::LayerOutputs(std::vector<WatchedLayer> const& layers)
+    : layers_(&layers) {
+  hooks_.reserve(layers.size());
+  for (WatchedLayer const& layer : layers) {
+    hooks_.push_back(std::make_shared<Hook>(layer.op));
+    intercept(layer.weight, hooks_.back());
+  }
+}
+
+FRUGAL_INLINE at::Tensor const& LayerOutputs::of(std::size_t layer) const {
+  Hook const& hook = *hooks_[layer];
+  if (hook.calls == 1) return hook.output;
+  throw ModuleError({.what = "the layer \"" + (*layers_)[layer].name + "\" was called " +
+                             std::to_string(hook.calls) + " times in a forward pass",
+                     .where = "Distil",
+                     .why = hook.calls == 0
+                                ? "what is called instead of the layer cannot be seen: a fused "
+                                  "operator, or another weight"
+                                : "its outputs cannot be distinguished",
+                     .fix = "Name a layer that every forward pass calls once."});
+}
+
+FRUGAL_INLINE std::string DistilSettings::identity() const {
+  std::string text;
+  for (Teacher const& each : teachers) text += (text.empty() ? "" : "; ") + each.identity();
+  return text;
+}
+
+FRUGAL_INLINE Lesson LessonPlan::of(torch::nn::Module& student, DistilSettings settings,
+                                    bool adapts) {
+  LessonPlan plan(student, std::move(settings));
+  plan.check();
+  plan.find_layers();
+  plan.project(adapts);
+  return std::move(plan.lesson_);
+}
+
+FRUGAL_INLINE void LessonPlan::refuse(std::string what, std::string where, std::string why,
+                                      std::string fix) {
+  throw SettingsError({.what = std::move(what),
+                       .where = std::move(where),
+                       .why = std::move(why),
+                       .fix = std::move(fix)});
+}
+
+FRUGAL_INLINE void LessonPlan::check() const {
+  DistilSettings const& all = lesson_.settings;
+  if (!(all.alpha >= 0 && all.alpha <= 1)) {
+    refuse("alpha is " + std::to_string(all.alpha), "Distil::alpha",
+           "it is the share of the teacher in the loss", "Give a number from 0 to 1.");
+  }
+  auto const check_pair = [&](double weight, std::size_t number) {
+    if (!(weight >= 0) || !std::isfinite(weight)) {
+      refuse("a pair of layers has the weight " + std::to_string(weight), "Distil",
+             "a term of the loss is multiplied by it", "Give a number from 0 on.");
+    }
+    if (number < all.teachers.size()) return;
+    refuse("a pair of layers is of teacher " + std::to_string(number), "Distil",
+           "there are " + std::to_string(all.teachers.size()) +
+               " teachers, counted from 0, and cached outputs have no layers",
+           "Name a teacher of Distil::teachers.");
+  };
+  for (HiddenStates const& each : all.hidden) check_pair(each.weight, each.number);
+  for (AttentionMaps const& each : all.attention) {
+    check_pair(each.weight, each.number);
+    if (each.heads >= 1 && each.student.key.empty() == each.teacher.key.empty()) continue;
+    refuse("a pair of attention maps is incomplete", "Distil, " + each.student.query,
+           "it is of two convolutions, or of queries and keys on both sides, with one head or "
+           "more",
+           "Name query and key of student and teacher, or two convolutions.");
+  }
+  std::set<c10::TensorImpl const*> own;
+  for (at::Tensor const& each : student_.parameters()) own.insert(each.unsafeGetTensorImpl());
+  for (Teacher const& teacher : all.teachers) {
+    for (at::Tensor const& each : teacher.module().parameters()) {
+      if (!own.contains(each.unsafeGetTensorImpl())) continue;
+      refuse("the teacher has parameters of the student", "Distil::teachers",
+             "they are trained, and a teacher is not", "Give the teacher a copy of them.");
+    }
+  }
+}
+
+FRUGAL_INLINE std::size_t LessonPlan::watch(torch::nn::Module const& module,
+                                            std::string const& name, std::string const& whose) {
+  WatchedLayer layer = watched_layer(module, name, whose);
+  auto& all = lesson_.layers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].weight.is_same(layer.weight) && all[i].op == layer.op) return i;
+  }
+  all.push_back(std::move(layer));
+  return all.size() - 1;
+}
+
+FRUGAL_INLINE void LessonPlan::find_layers() {
+  DistilSettings const& all = lesson_.settings;
+  auto const teacher_of = [&](auto const& each) -> torch::nn::Module const& {
+    return all.teachers[each.number].module();
+  };
+  for (HiddenStates const& each : all.hidden) {
+    std::size_t const student = watch(student_, each.student, "student");
+    lesson_.hidden.push_back({student, watch(teacher_of(each), each.teacher, "teacher")});
+  }
+  for (AttentionMaps const& each : all.attention) {
+    auto const both = [&](torch::nn::Module const& module, AttentionMaps::Layers const& layers,
+                          char const* whose) {
+      std::size_t const query = watch(module, layers.query, whose);
+      std::size_t const key = layers.key.empty() ? query : watch(module, layers.key, whose);
+      for (std::size_t const i : {query, key}) {
+        std::int64_t const width = lesson_.layers[i].width;
+        if (width == lesson_.layers[query].width && width % each.heads == 0) continue;
+        refuse("queries or keys cannot be split into " + std::to_string(each.heads) + " heads",
+               "Distil, " + lesson_.layers[i].name, "its width is " + std::to_string(width),
+               "Give queries and keys of one width, which the heads divide.");
+      }
+      return std::pair(query, key);
+    };
+    auto const [query, key] = both(student_, each.student, "student");
+    auto const [teacher_query, teacher_key] = both(teacher_of(each), each.teacher, "teacher");
+    lesson_.attention.push_back({query, key, teacher_query, teacher_key});
+  }
+}
+
+FRUGAL_INLINE void LessonPlan::project(bool adapts) {
+  auto const children = student_.named_children();
+  auto const* const found = children.find(projection_name);
+  std::shared_ptr<torch::nn::Module> child = found != nullptr ? *found : nullptr;
+  std::size_t wanted = 0;
+  std::vector<std::pair<std::string, at::Tensor>> made;
+  for (std::size_t i = 0; i < lesson_.hidden.size(); ++i) {
+    Lesson::Pair& pair = lesson_.hidden[i];
+    WatchedLayer const& from = lesson_.layers[pair.student];
+    WatchedLayer const& to = lesson_.layers[pair.teacher];
+    if (from.width == to.width) continue;
+    ++wanted;
+    std::string const name = std::to_string(i);
+    if (child) {
+      auto const parameters = child->named_parameters();
+      at::Tensor const* const old = parameters.find(name);
+      if (old == nullptr || old->size(0) != to.width || old->size(1) != from.width) {
+        refuse_projection("it is one of other layers");
+      }
+      pair.projection = *old;
+      continue;
+    }
+    if (!adapts) refuse_projection("it has none");
+    auto const type = from.weight.is_floating_point() ? from.weight.scalar_type() : at::kFloat;
+    pair.projection = at::empty({to.width, from.width}, from.weight.options().dtype(type));
+    torch::nn::init::kaiming_uniform_(pair.projection, std::sqrt(5.0));  // as torch::nn::Linear
+    made.emplace_back(name, pair.projection);
+  }
+  if (child && child->parameters().size() != wanted) {
+    refuse_projection("it is one of other layers");
+  }
+  if (made.empty()) return;
+  child = std::make_shared<torch::nn::Module>(projection_name);
+  for (auto const& [name, tensor] : made) child->register_parameter(name, tensor);
+  for (auto const& [name, tensor] : made)
+    pair_of(name).projection = child->named_parameters()[name];
+  student_.register_module(projection_name, child);
+}
+
+FRUGAL_INLINE void LessonPlan::refuse_projection(std::string why) {
+  throw StateError({.what = "the student's projection is not that of this Distil",
+                    .where = projection_name,
+                    .why = std::move(why),
+                    .fix = "Call adapt(module, distil) before the module is trained or loaded, "
+                           "and remove_projection(module) before another Distil."});
+}
+
+FRUGAL_INLINE std::shared_ptr<Lesson const> Lessons::begin(torch::nn::Module& student,
+                                                           DistilSettings settings, bool adapts) {
+  auto lesson = std::make_shared<Lesson>(LessonPlan::of(student, std::move(settings), adapts));
+  lesson->identity = lesson->settings.identity();
+  std::scoped_lock const lock(mutex_);
+  lessons_[&student] = lesson;
+  return lesson;
+}
+
+FRUGAL_INLINE void Lessons::end(torch::nn::Module const& student, Lesson const* lesson) {
+  std::scoped_lock const lock(mutex_);
+  auto const found = lessons_.find(&student);
+  if (found != lessons_.end() && found->second.get() == lesson) lessons_.erase(found);
+}
+
+FRUGAL_INLINE std::shared_ptr<Lesson const> Lessons::of(torch::nn::Module const& student) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = lessons_.find(&student);
+  return found == lessons_.end() ? nullptr : found->second;
+}
 
 FRUGAL_INLINE at::Tensor mean_where(at::Tensor const& values, at::Tensor const& mask) {
   if (!mask.defined()) return values.mean();

@@ -6,19 +6,158 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include <frugal/core/compose/fixed_string.hpp>
+#include <frugal/core/compose/rational.hpp>
 #include <frugal/core/libtorch/interception.hpp>
+#include <frugal/core/libtorch/tensor_map.hpp>
 #include <frugal/core/source/tensor_identity.hpp>
-#include <frugal/model/lora/options.hpp>
 
 namespace frugal {
+
+/// Columns of an adapter's first matrix, and rows of its second.
+template <int R>
+struct Rank {
+  static_assert(R >= 1, "frugal: Rank<0> adapts nothing. Write Rank<8>.");
+  static constexpr std::int64_t rank = R;
+};
+
+/// An adapter's product is scaled by this over its rank: Alpha<32>, Alpha<0.5_r>.
+template <auto A>
+struct Alpha {
+  static constexpr double alpha = [] {
+    if constexpr (requires { A.value(); }) {
+      return A.value();
+    } else {
+      return static_cast<double>(A);
+    }
+  }();
+  static_assert(alpha > 0, "frugal: Alpha must be positive. Write Alpha<16>.");
+};
+
+/// The layers that are adapted: by the last parts of their names, as in PEFT's target_modules
+/// (On<"q_proj"> is every layer with that name), or by patterns over whole names ("encoder.*.query").
+template <fixed_string... Names>
+struct On {
+  static_assert(
+      sizeof...(Names) > 0,
+      "frugal: On<> adapts nothing. Write the layers' names: On<\"q_proj\", \"v_proj\">.");
+  static constexpr std::array<std::string_view, sizeof...(Names)> names{Names...};
+};
+
+/// Parameters that are trained besides the adapters, such as a new head; PEFT's modules_to_save.
+template <fixed_string... Patterns>
+struct AlsoTrain {
+  static_assert(sizeof...(Patterns) > 0,
+                "frugal: AlsoTrain<> trains nothing. Write AlsoTrain<\"head.*\">, or remove it.");
+  static constexpr std::array<std::string_view, sizeof...(Patterns)> patterns{Patterns...};
+};
+
+/// The probability with which an adapter's input is left out in training: AdapterDropout<0.1_r>.
+template <Rational P>
+struct AdapterDropout {
+  static constexpr double adapter_dropout = P.value();
+  static_assert(adapter_dropout >= 0 && adapter_dropout < 1,
+                "frugal: AdapterDropout is a probability from 0 up to, but not including, 1.");
+};
+
+/// The scale is alpha over the root of the rank (rsLoRA), so that high ranks learn as fast.
+struct RankStabilised {
+  static constexpr bool rank_stabilised = true;
+};
+/// Trains the length of each row of the weight apart from its direction (DoRA).
+struct Dora {
+  static constexpr bool dora = true;
+};
+/// The adapter begins as the largest singular values of the weight (PiSSA), which leave the base.
+struct Pissa {
+  static constexpr bool pissa = true;
+};
+/// The adapter's name; "default" without.
+template <fixed_string Name>
+struct AdapterName {
+  static_assert(!std::string_view(Name).empty() &&
+                    std::string_view(Name).find('.') == std::string_view::npos,
+                "frugal: an adapter's name is a part of its tensors' names: not empty, no dot.");
+  static constexpr std::string_view adapter_name = Name;
+};
+
+/// Blocks of 64 weights in 4 bits, at the quantiles of a normal distribution (QLoRA).
+struct NF4 {};
+/// The type in which the adapted layers' weights are kept: Base<NF4>.
+template <class Type>
+struct Base {
+  using base_type = Type;
+};
+
+namespace detail::option {
+struct rank {
+  template <class O>
+  static constexpr bool has = requires { O::rank; };
+};
+struct alpha {
+  template <class O>
+  static constexpr bool has = requires { O::alpha; };
+};
+struct on_layers {
+  template <class O>
+  static constexpr bool has = requires { O::names; };
+};
+struct also_train {
+  template <class O>
+  static constexpr bool has = requires { O::patterns; };
+};
+struct adapter_dropout {
+  template <class O>
+  static constexpr bool has = requires { O::adapter_dropout; };
+};
+struct rank_stabilised {
+  template <class O>
+  static constexpr bool has = requires { O::rank_stabilised; };
+};
+struct dora {
+  template <class O>
+  static constexpr bool has = requires { O::dora; };
+};
+struct pissa {
+  template <class O>
+  static constexpr bool has = requires { O::pissa; };
+};
+struct adapter_name {
+  template <class O>
+  static constexpr bool has = requires { O::adapter_name; };
+};
+struct base_type {
+  template <class O>
+  static constexpr bool has = requires { typename O::base_type; };
+};
+}  // namespace detail::option
+
+/// The settings of an adapter at run time; `Lora<...>` makes one of its options.
+struct LoraSettings {
+  std::int64_t rank = 8;
+  double alpha = 8;
+  double dropout = 0;
+  bool rank_stabilised = false;
+  bool dora = false;
+  bool pissa = false;
+  bool nf4 = false;
+  std::string name = "default";
+  friend bool operator==(LoraSettings const&, LoraSettings const&) = default;
+};
 
 /// The low-rank matrices of one layer, a child module of it: layer.lora.<name>. They move, print and
 /// are saved with the layer.
@@ -147,6 +286,63 @@ class LoraHook : public LayerHook {
 
 }  // namespace detail
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// A layer that can be adapted.
+struct AdaptableLayer {
+  std::string name{};
+  std::shared_ptr<torch::nn::Module> module{};
+  LayerCall::Operator op{};
+  at::Tensor weight{};
+  bool grouped = false;  ///< a convolution with groups
+};
+
+/// Those of a module whose members are registered: register_members().
+std::vector<AdaptableLayer> adaptable_layers(torch::nn::Module const& root);
+
+/// An adapter of a module, and its layer.
+struct FoundAdapter {
+  AdaptableLayer layer;
+  std::shared_ptr<LoraAdapter> adapter;
+};
+
+inline constexpr char const* adapters_child = "lora";
+
+/// The child of a layer that holds its adapters; null without.
+std::shared_ptr<torch::nn::Module> adapters_of(torch::nn::Module const& layer);
+
+/// All adapters of a module, those with a name if it is not empty.
+std::vector<FoundAdapter> find_adapters(torch::nn::Module const& root, std::string_view name = {});
+
+/// One of these that is merged into a tensor's memory, whatever names or views it has; null without.
+FoundAdapter const* merged_into(at::Tensor const& tensor, std::vector<FoundAdapter> const& all);
+
+/// The layer computes without this adapter, and has it no more.
+void detach_adapter(FoundAdapter const& from);
+
+/// Whether a layer's name is `target` or ends in it, as in PEFT, or fits it as a pattern.
+bool is_target(std::string_view name, std::string_view target);
+
+// Parameters that are trained as a whole beside an adapter (AlsoTrain): its head. There is one of
+// each, so two adapters cannot have their own.
+
+/// The name of the adapter that a tensor is the head of.
+TensorMap<std::string>& heads();
+
+/// Whether a parameter is in the file of this adapter, besides its matrices.
+bool is_head_of(at::Tensor const& tensor, std::string_view adapter);
+
+/// The parameters that patterns select by one of their names, each once.
+std::vector<at::Tensor> parameters_named(torch::nn::Module const& module,
+                                         std::vector<std::string_view> const& patterns);
+
+/// SettingsError if one of these parameters is the head of another adapter of the module, which
+/// training or loading this one would overwrite.
+void require_own_heads(torch::nn::Module& module, std::vector<std::string_view> const& patterns,
+                       std::string_view adapter);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/model/lora/adapter.ipp>

@@ -20,8 +20,6 @@
 #include <frugal/error.hpp>
 #include <frugal/model/finite_weight.hpp>
 #include <frugal/model/lora/adapter.hpp>
-#include <frugal/model/lora/heads.hpp>
-#include <frugal/model/lora/layers.hpp>
 
 namespace frugal {
 

@@ -31,8 +31,6 @@
 #include <frugal/error.hpp>
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/adapter.hpp>
-#include <frugal/model/lora/heads.hpp>
-#include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/policy/checkpoint/stored_tensor.hpp>
 

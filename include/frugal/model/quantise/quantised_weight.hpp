@@ -6,18 +6,112 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <frugal/core/libtorch/interception.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/model/quantise/ranges.hpp>
 #include <frugal/policy/precision/int8.hpp>
+
+namespace frugal {
+
+/// The numbers that 8 bits represent; those outside are clipped.
+struct Range {
+  double low = 0, high = 0;
+};
+
+/// How often numbers were seen, in bins of equal width over a range. As numpy.histogram counts.
+struct Histogram {
+  std::vector<double> counts;
+  Range over;
+
+  double edge(std::size_t bin) const {
+    double const share = static_cast<double>(bin) / static_cast<double>(counts.size());
+    return over.low + (over.high - over.low) * share;
+  }
+};
+
+// The rules that find a layer's input range from what it has seen.
+
+/// The range from the least to the largest number.
+struct MinMax {
+  static constexpr bool symmetric = false;
+  static constexpr std::size_t bins = 0;  ///< of its histogram; 0: needs none
+};
+
+/// Leaves out a share of the numbers at the ends, so that outliers do not coarsen all others.
+struct Percentile {
+  static constexpr bool symmetric = false;
+  static constexpr std::size_t bins = 2048;
+  double percent = 99.99;  ///< of all numbers, that stay; what is clipped is half at each end
+
+  Range range(Histogram const& seen) const;
+};
+
+/// Clips where the numbers that are left lose the least information (Kullback-Leibler divergence).
+///
+/// Source  Migacz, "8-bit inference with TensorRT" (GTC 2017), as ONNX Runtime computes it.
+struct Entropy {
+  static constexpr bool symmetric = true;
+  static constexpr std::size_t bins = 2048;
+  static constexpr std::size_t levels = 128;
+
+  Range range(Histogram const& seen) const;
+
+ private:
+  /// Of what 8 bits make of the bins from `begin` to `end`, from what these are when the rest is
+  /// clipped to their ends.
+  static double divergence(std::vector<double> const& counts, std::size_t begin, std::size_t end);
+
+  /// Moves a little to empty bins, of which there is no logarithm. False if all are empty.
+  static bool smooth(std::vector<double>& counts);
+};
+
+namespace detail {
+
+/// What one layer's input was: first its range, then a histogram over that range.
+class SeenInput {
+ public:
+  void extend(at::Tensor const& input);
+
+  void count(at::Tensor const& input, std::size_t bins, bool symmetric);
+
+  bool any() const { return any_; }
+  bool finite() const { return finite_; }
+
+  template <class Ranges>
+  Range range([[maybe_unused]] Ranges const& rule) const {
+    if constexpr (Ranges::bins != 0) {
+      if (seen_.over.low < seen_.over.high) {
+        Range const found = rule.range(seen_);
+        return {std::max(found.low, low_), std::min(found.high, high_)};
+      }
+    }
+    return {low_, high_};
+  }
+
+ private:
+  double low_ = std::numeric_limits<double>::infinity();
+  double high_ = -std::numeric_limits<double>::infinity();
+  bool any_ = false;
+  bool finite_ = true;
+  Histogram seen_;
+};
+
+}  // namespace detail
+}  // namespace frugal
 
 namespace frugal::detail {
 
@@ -207,6 +301,71 @@ class Int4Weight final : public QuantisedWeight {
 
 }  // namespace detail
 }  // namespace frugal
+
+namespace frugal::detail {
+
+/// A layer with a weight that can be quantised.
+struct WeightedLayer {
+  std::string name;
+  torch::nn::Module* module;
+  at::Tensor weight;
+};
+
+/// The names under which a layer has its quantised weight, and what Qat gives it.
+inline constexpr char const* quantised_child = "quantised";
+inline constexpr char const* fake_child = "fake_quantised";
+
+/// Whether the kernels compute it: one group, and padding in numbers.
+bool is_plain(torch::nn::Conv2dImpl const& layer);
+
+/// Linear layers and plain Conv2d ones, by name. Not those whose weight is not their own alone, by its
+/// name or by its memory: another layer needs its numbers.
+std::vector<WeightedLayer> weighted_layers(torch::nn::Module& root);
+
+/// Computes a layer with its quantised weight.
+class QuantisedLayer final : public LayerHook {
+ public:
+  explicit QuantisedLayer(std::shared_ptr<QuantisedWeight> weight) : weight_(std::move(weight)) {}
+
+  Place place() const override { return Place::compute; }
+
+  at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
+    bool const known =
+        call.op == LayerCall::Operator::linear || call.op == LayerCall::Operator::conv2d;
+    if (!known) {
+      // Of an embedding or another layer that was tied to it later: the weight itself has no numbers.
+      LayerCall other = call;
+      other.weight = weight_->weight();
+      return rest(other);
+    }
+    // A gradient of the input passes through the weight: of adapters in earlier layers, for
+    // example.
+    bool const trains = at::GradMode::is_enabled() && call.input.requires_grad();
+    bool const fits = call.input.scalar_type() == at::kFloat && call.input.numel() != 0;
+    return trains || !fits ? weight_->plain(call) : weight_->compute(call);
+  }
+
+ private:
+  std::shared_ptr<QuantisedWeight> weight_;
+};
+
+/// The layer computes with this weight while this lives.
+class [[nodiscard]] TriedWeight {
+ public:
+  TriedWeight(WeightedLayer const& layer, std::shared_ptr<QuantisedWeight> weight)
+      : weight_(layer.weight), hook_(std::make_shared<QuantisedLayer>(std::move(weight))) {
+    intercept(weight_, hook_);
+  }
+  TriedWeight(TriedWeight const&) = delete;
+  TriedWeight& operator=(TriedWeight const&) = delete;
+  ~TriedWeight() { release(weight_, *hook_); }
+
+ private:
+  at::Tensor weight_;
+  std::shared_ptr<LayerHook> hook_;
+};
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/model/quantise/quantised_weight.ipp>
