@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/data/idx.hpp>
+
 #include <array>
 #include <bit>
 #include <cstdint>
