@@ -113,7 +113,7 @@ FAULTS = (
     Fault(
         name="half-a-byte",
         breaks="A tensor of 4-bit elements that ends within a byte is taken.",
-        file="include/frugal/checkpoint/safetensors_header.ipp",
+        file="include/frugal/checkpoint/safetensors.ipp",
         old="  if (*bits % 8 != 0) {\n",
         new="  if (*bits % 4 != 0) {\n",
         check=test("^torch-free: checkpoint/safetensors_hostile$"),
@@ -896,7 +896,7 @@ FAULTS = (
     Fault(
         name="shards-from-anywhere",
         breaks="An index of weights may name any file of the machine.",
-        file="include/frugal/checkpoint/tensor_index.ipp",
+        file="include/frugal/checkpoint/tensor_files.ipp",
         old="!file.empty() && file.is_relative() && file.has_filename() &&",
         new="!file.empty() && file.has_filename() &&",
         check=test("^model: weight_files$"),

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/sampler/random.hpp>
 #include <frugal/search/schedule/asha.hpp>

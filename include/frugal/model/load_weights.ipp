@@ -3,7 +3,7 @@
 
 #include <frugal/model/load_weights.hpp>
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/number_range.hpp>

@@ -3,10 +3,9 @@
 
 #include <frugal/model/weight_files.hpp>
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/torch_file.hpp>

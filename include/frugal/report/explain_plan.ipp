@@ -3,7 +3,6 @@
 
 #include <frugal/report/explain_plan.hpp>
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/amount_text.hpp>

@@ -3,9 +3,9 @@
 
 #include <frugal/search/candidate_file.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

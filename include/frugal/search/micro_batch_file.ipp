@@ -3,11 +3,11 @@
 
 #include <frugal/search/micro_batch_file.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/base/whole_file.hpp>
-#include <frugal/checkpoint/lock_owner.hpp>
+#include <frugal/checkpoint/lock.hpp>
 #include <frugal/inline.hpp>
 
 #include <fstream>

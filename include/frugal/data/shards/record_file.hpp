@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/record_layout.hpp>
 

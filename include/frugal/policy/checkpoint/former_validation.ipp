@@ -3,7 +3,7 @@
 
 #include <frugal/policy/checkpoint/former_validation.hpp>
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

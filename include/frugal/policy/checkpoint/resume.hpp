@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_places.hpp>

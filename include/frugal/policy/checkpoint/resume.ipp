@@ -3,8 +3,8 @@
 
 #include <frugal/policy/checkpoint/resume.hpp>
 
-#include <frugal/base/mapped_file.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/libtorch/finite.hpp>

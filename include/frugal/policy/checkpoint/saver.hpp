@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <frugal/checkpoint/checkpoint.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/run/judged.hpp>

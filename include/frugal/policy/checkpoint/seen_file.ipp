@@ -3,9 +3,9 @@
 
 #include <frugal/policy/checkpoint/seen_file.hpp>
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/commit.hpp>
-#include <frugal/checkpoint/lock_owner.hpp>
+#include <frugal/checkpoint/lock.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <frugal/checkpoint/commit.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>

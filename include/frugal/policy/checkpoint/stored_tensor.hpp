@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 
 namespace frugal::detail {
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <frugal/checkpoint/checkpoint.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/state/tensor_part.hpp>

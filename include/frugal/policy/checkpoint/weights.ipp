@@ -3,10 +3,10 @@
 
 #include <frugal/policy/checkpoint/weights.hpp>
 
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/error.hpp>

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/report/compare/results.hpp>
 
 namespace frugal::detail {

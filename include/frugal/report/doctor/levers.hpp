@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/report/doctor/machine.hpp>
 
 #include <algorithm>

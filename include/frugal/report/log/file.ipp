@@ -4,7 +4,7 @@
 #include <frugal/report/log/file.hpp>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/base/sigpipe_guard.hpp>
+#include <frugal/base/signals.hpp>
 #include <frugal/inline.hpp>
 
 #include <sys/stat.h>

@@ -3,9 +3,9 @@
 
 #include <frugal/report/profile/hot_spots_file.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/json.hpp>
 #include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

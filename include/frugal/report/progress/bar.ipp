@@ -3,7 +3,6 @@
 
 #include <frugal/report/progress/bar.hpp>
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>

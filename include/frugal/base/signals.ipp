@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/signal_handlers.hpp>
+#include <frugal/base/signals.hpp>
+
 #include <frugal/inline.hpp>
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <ctime>
 
 namespace frugal::detail {
 
@@ -45,6 +51,26 @@ FRUGAL_INLINE void SignalHandlers::restore() {
     if (::sigaction(taken.signal, nullptr, &now) != 0 || !is(now, taken.by)) continue;
     ::sigaction(taken.signal, &taken.former, nullptr);
   }
+}
+
+FRUGAL_INLINE SigpipeGuard::SigpipeGuard() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  // A signal that is already pending belongs to other code, and stays pending.
+  if (::sigismember(&pending, SIGPIPE) == 1) return;
+  ::sigemptyset(&set_);
+  ::sigaddset(&set_, SIGPIPE);
+  blocks_ = ::pthread_sigmask(SIG_BLOCK, &set_, &before_) == 0;
+}
+
+FRUGAL_INLINE SigpipeGuard::~SigpipeGuard() {
+  if (!blocks_) return;
+  int const why = errno;
+  timespec const at_once{};
+  while (::sigtimedwait(&set_, nullptr, &at_once) < 0 && errno == EINTR) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = why;
 }
 
 }  // namespace frugal::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cases.hpp"
+
 #include <doctest/doctest.h>
 
-#include <frugal/metrics/tally.hpp>
-
-#include "cases.hpp"
+#include <frugal/metrics/decisions.hpp>
 
 namespace frugal_test::metrics_tally {
 
