@@ -10,7 +10,7 @@
 #include <torch/serialize.h>
 
 #include <frugal/model/quantise.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include <cmath>

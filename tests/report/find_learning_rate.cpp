@@ -3,7 +3,7 @@
 
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/clip.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/policy/start_on.hpp>

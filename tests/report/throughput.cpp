@@ -3,7 +3,7 @@
 
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/dry_run.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/report/log.hpp>
 #include <frugal/report/progress.hpp>
 #include <frugal/report/throughput.hpp>

@@ -11,7 +11,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/layers.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 namespace frugal::detail {
 

@@ -16,7 +16,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/weight_files.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include <system_error>
 #include <utility>

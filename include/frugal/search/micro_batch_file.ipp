@@ -7,7 +7,7 @@
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/inline.hpp>
 
 #include <fstream>

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <vector>
 
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>
 #include <frugal/cluster/world.hpp>

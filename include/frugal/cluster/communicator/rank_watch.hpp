@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <frugal/base/signal_free_thread.hpp>
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/rank_place.hpp>
 #include <frugal/cluster/communicator/rendezvous.hpp>

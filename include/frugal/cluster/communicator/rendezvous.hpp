@@ -18,7 +18,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/cluster/communicator/guarded_store.hpp>
 #include <frugal/cluster/world.hpp>

@@ -34,7 +34,7 @@
 #include <frugal/model/lora/heads.hpp>
 #include <frugal/model/lora/layers.hpp>
 #include <frugal/model/lora/merge.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 namespace frugal {
 

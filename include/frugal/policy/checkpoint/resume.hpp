@@ -15,8 +15,7 @@
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_places.hpp>
-#include <frugal/policy/checkpoint/changed_recipe.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>

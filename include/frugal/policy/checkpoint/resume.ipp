@@ -15,9 +15,8 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/former_validation.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <frugal/base/json.hpp>
 #include <frugal/base/utf8.hpp>
 #include <frugal/checkpoint/commit.hpp>
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

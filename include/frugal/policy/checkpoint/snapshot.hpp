@@ -17,7 +17,7 @@
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_places.hpp>
 #include <frugal/error.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>

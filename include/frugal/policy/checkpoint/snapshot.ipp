@@ -13,7 +13,6 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -26,8 +26,8 @@
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/policy/optimize/group_settings.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal::detail {
 

@@ -5,7 +5,7 @@
 
 #include <frugal/base/folder.hpp>
 #include <frugal/base/io_error.hpp>
-#include <frugal/checkpoint/lock.hpp>
+#include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
