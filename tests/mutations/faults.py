@@ -969,10 +969,10 @@ FAULTS = (
     Fault(
         name="last-bucket-hidden",
         breaks="The plan hides all communication in a long backward pass, which the last bucket never is.",
-        file="include/frugal/report/plan/rank_step.hpp",
+        file="include/frugal/report/plan/rank_plan.hpp",
         old="Gigabytes const last = in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
         new="Gigabytes const last = 0 * in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
-        check=test("^torch-free: report/plan/rank_step$"),
+        check=test("^torch-free: report/plan/rank_plan$"),
     ),
     Fault(
         name="idle-ranks-unpaid",

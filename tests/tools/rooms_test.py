@@ -43,7 +43,6 @@ MAY_INCLUDE = {
     "report/profile": {"base", "core/libtorch", "core/run", "policy"},
     "report/progress": {"base", "policy"},
     "report/sink": {"base", "core/compose", "core/libtorch", "core/run", "core/state", "policy", "report/log"},
-    "report/throughput": {"base"},
     "search": POLICY | {"policy", "model", "search/*"},
     "search/journal": {"base", "checkpoint", "search/trials"},
     "search/results": {"base", "report/html", "search/trials"},

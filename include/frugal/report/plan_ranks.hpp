@@ -25,7 +25,6 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/rank_plan.hpp>
-#include <frugal/report/plan/rank_step.hpp>
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 

@@ -6,7 +6,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/sink/clock.hpp>
+#include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
 

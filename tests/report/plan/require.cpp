@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/report/plan/near_names.hpp>
+#include <frugal/report/plan/require.hpp>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/throughput/flops.hpp>
+#include <frugal/report/throughput.hpp>
 
 #include <frugal/inline.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/plan/amount_text.hpp>
+#include <frugal/report/plan/money.hpp>
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/inline.hpp>

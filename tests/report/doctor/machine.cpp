@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+#include "support/files.hpp"
+
 #include <doctest/doctest.h>
 
-#include <frugal/report/doctor/gpus.hpp>
-
-#include "support/files.hpp"
+#include <frugal/report/doctor/machine.hpp>
 
 #include <cstddef>
 #include <cstring>

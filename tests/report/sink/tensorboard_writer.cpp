@@ -2,7 +2,7 @@
 // needs: tensorboard
 #include <doctest/doctest.h>
 
-#include <frugal/report/sink/histogram.hpp>
+#include <frugal/report/sink/tensorboard_writer.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <frugal/report/profile/kineto_window.hpp>
+#include <frugal/report/profile/windows.hpp>
 
 namespace frugal_test::policy_profile_kineto_window {
 

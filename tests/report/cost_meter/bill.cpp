@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+#include "support/files.hpp"
+
 #include <doctest/doctest.h>
+
+#include <frugal/report/cost_meter/bill.hpp>
 
 #include <fstream>
 #include <limits>
 #include <string>
-
-#include <frugal/report/cost_meter/run_bill.hpp>
-
-#include "support/files.hpp"
 
 namespace frugal_test::policy_cost_meter_run_bill {
 
