@@ -4,7 +4,7 @@
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
-#include <frugal/report/log/file.hpp>
+#include <frugal/report/sink/log_file.hpp>
 #include <frugal/report/sink/record.hpp>
 #include <frugal/report/sink/tfevent.hpp>
 

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/report/log/file.hpp>
+#include <frugal/report/sink/log_file.hpp>
 
 #include "support/files.hpp"
 

@@ -166,5 +166,5 @@ class WaitingLines {
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
-#include <frugal/report/log/file.ipp>
+#include <frugal/report/sink/log_file.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/log/file.hpp>
+#include <frugal/report/sink/log_file.hpp>
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/signals.hpp>
