@@ -3,7 +3,7 @@
 
 Each rank is in a network namespace of its own on one bridge, and a token bucket limits what it sends (iproute2, as root).
 The step of a rank that trains alone, while as many others do the same, is the computation; measure_link, the bytes of the
-gradients and plan_ranks (frugal/report/plan/rank_step.hpp) give the rest. Bars are for the rate of measure_link over that of the
+gradients and plan_ranks (frugal/report/plan/rank_plan.hpp) give the rest. Bars are for the rate of measure_link over that of the
 token bucket, and for the measured step over the predicted one. The table also has it over max(computation, communication), which no overlap can beat: only a backward pass hides
 communication, so a forward pass and a last bucket come on top.
 """

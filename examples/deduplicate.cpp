@@ -6,8 +6,8 @@
 //
 // The texts are the lines of a file, the files of a folder, or the entries of a dictionary in
 // dictd's format (the path of its .index).
+#include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
-#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/curate/curated.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/curation_page.hpp>

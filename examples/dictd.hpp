@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
-#include <frugal/base/mapped_file.hpp>
 #include <frugal/data/idx.hpp>
 #include <frugal/error.hpp>
 

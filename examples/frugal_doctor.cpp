@@ -11,8 +11,8 @@
 // written. 2: wrong arguments.
 #include <frugal/frugal.hpp>
 #include <frugal/report/doctor/json.hpp>
+#include <frugal/report/doctor/levers.hpp>
 #include <frugal/report/doctor/matmul.hpp>
-#include <frugal/report/doctor/policies.hpp>
 #include <frugal/report/doctor/screen.hpp>
 #include <frugal/version.hpp>
 

@@ -9,7 +9,7 @@
 // Shapes: N samples, B in a micro-batch, T tokens, W ranks.
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
-#include <frugal/report/plan/rank_step.hpp>
+#include <frugal/report/plan/rank_plan.hpp>
 
 #include <CLI/CLI.hpp>
 #include <chrono>

@@ -34,8 +34,6 @@
 #include <frugal/report/audit.hpp>
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
-#include <frugal/report/compare/order.hpp>
-#include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
 #include <frugal/trainer.hpp>
 

@@ -42,7 +42,6 @@
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/device_prefetch.hpp>
-#include <frugal/policy/device_prefetch/copied_ahead.hpp>
 #include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/flush_denormals.hpp>

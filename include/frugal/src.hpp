@@ -17,8 +17,6 @@
 // All of compare.hpp and search.hpp but themselves, which need Boost.Hana.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
-#include <frugal/report/compare/order.hpp>
-#include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/folder_files.hpp>

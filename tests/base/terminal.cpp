@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <frugal/base/terminal.hpp>
-#include <frugal/report/progress/display.hpp>
+#include <frugal/report/progress/bar.hpp>
 
 #include <array>
 #include <cerrno>

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/files.hpp"

@@ -2,7 +2,7 @@
 // torch-free
 #include <doctest/doctest.h>
 
-#include <frugal/checkpoint/manifest_reader.hpp>
+#include <frugal/checkpoint/manifest.hpp>
 
 #include "support/checkpoints.hpp"
 

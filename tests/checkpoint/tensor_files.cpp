@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <frugal/base/file.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
 
 #include "support/files.hpp"
 

@@ -8,10 +8,9 @@
 
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/device_prefetch.hpp>
-#include <frugal/policy/device_prefetch/copied_ahead.hpp>
 #include <frugal/policy/dry_run.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/optimize/any.hpp>
-#include <frugal/policy/optimize/fused.hpp>
 #include <frugal/policy/start_on.hpp>
 #include <frugal/trainer.hpp>
 

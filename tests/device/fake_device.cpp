@@ -7,7 +7,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/fake_device.hpp"

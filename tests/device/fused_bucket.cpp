@@ -2,7 +2,7 @@
 // A learning rate on a device, as in a recipe with CudaGraph.
 #include <doctest/doctest.h>
 
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/running.hpp"

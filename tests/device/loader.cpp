@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <frugal/data/loading/loader.hpp>
-#include <frugal/policy/device_prefetch/copied_ahead.hpp>
+#include <frugal/policy/device_prefetch.hpp>
 
 #include "data/sources.hpp"
 #include "support/fake_device.hpp"

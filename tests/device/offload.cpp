@@ -6,7 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <frugal/policy/activations.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/fake_device.hpp"

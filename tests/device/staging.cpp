@@ -8,7 +8,7 @@
 #include <set>
 
 #include <frugal/core/libtorch/staging.hpp>
-#include <frugal/policy/precision/flag_queue.hpp>
+#include <frugal/policy/skipped_windows.hpp>
 
 #include "support/fake_device.hpp"
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include "support/files.hpp"
 #include "support/running.hpp"

@@ -5,7 +5,7 @@
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/model/load_weights.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include "../../examples/finetune/encoder.hpp"
 

@@ -11,7 +11,6 @@
 
 #include <frugal/base/terminal.hpp>
 #include <frugal/report/progress/bar.hpp>
-#include <frugal/report/progress/display.hpp>
 
 #include <cstdio>
 #include <iostream>

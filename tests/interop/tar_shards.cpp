@@ -6,7 +6,7 @@
 //  describe SHARDS   one line per sample: its key, then extension and bytes of each field, in
 //  hexadecimal rewrite IN OUT    reads shards and writes their samples again, three to a shard npy
 //  FILE          type, shape and elements of an array of NumPy
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/tar_shard_writer.hpp>

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/model/lottery_ticket.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>

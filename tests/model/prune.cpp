@@ -13,7 +13,7 @@
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/early_stop.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/trainer.hpp>

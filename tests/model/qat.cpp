@@ -9,7 +9,7 @@
 #include <torch/serialize.h>
 
 #include <frugal/model/qat.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/skip_non_finite.hpp>
 #include <frugal/trainer.hpp>

@@ -3,7 +3,7 @@
 
 #include <frugal/model/qat.hpp>
 #include <frugal/model/quantise.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/reference.hpp"

@@ -8,7 +8,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <frugal/model/structured.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "../../examples/finetune/encoder.hpp"

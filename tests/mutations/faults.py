@@ -113,7 +113,7 @@ FAULTS = (
     Fault(
         name="half-a-byte",
         breaks="A tensor of 4-bit elements that ends within a byte is taken.",
-        file="include/frugal/checkpoint/safetensors_header.ipp",
+        file="include/frugal/checkpoint/safetensors.ipp",
         old="  if (*bits % 8 != 0) {\n",
         new="  if (*bits % 4 != 0) {\n",
         check=test("^torch-free: checkpoint/safetensors_hostile$"),
@@ -124,7 +124,7 @@ FAULTS = (
         file="include/frugal/base/json.ipp",
         old="  if (open_.size() == deepest) return false;\n",
         new="",
-        check=test("^torch-free: (base/json|policy/spot/aws)$"),
+        check=test("^torch-free: (base/json|policy/spot/clouds/aws)$"),
     ),
     # ---- composition ----------------------------------------------------------------------------
     Fault(
@@ -146,7 +146,7 @@ FAULTS = (
     Fault(
         name="sentence-changed",
         breaks="The sentence of a static_assert is no longer the one that its page quotes.",
-        file="include/frugal/policy/clip/norm.hpp",
+        file="include/frugal/policy/clip.hpp",
         old="Write ClipNorm<1.0_r>, or leave it out.",
         new="Write ClipNorm<1.0_r>.",
         check=test("^docs: code, quoted sentences"),
@@ -320,15 +320,15 @@ FAULTS = (
     Fault(
         name="decay-not-decoupled",
         breaks="AdamW adds its weight decay to the gradient, as Adam does.",
-        file="include/frugal/policy/optimize/fused.hpp",
+        file="include/frugal/policy/optimize.hpp",
         old="      at::_fused_adamw_(std::forward<decltype(arguments)>(arguments)...);\n",
         new="      at::_fused_adam_(std::forward<decltype(arguments)>(arguments)...);\n",
-        check=test("^policy: optimize/fused$"),
+        check=test("^policy: optimize$"),
     ),
     Fault(
         name="clip-that-amplifies",
         breaks="On a device ClipNorm scales gradients that are below the limit up to it.",
-        file="include/frugal/policy/clip/norm.ipp",
+        file="include/frugal/policy/clip.ipp",
         old="at::reciprocal(norm + tiny_norm).mul_(limit).clamp_max_(1.0));",
         new="at::reciprocal(norm + tiny_norm).mul_(limit));",
         check=test("^policy: cuda_graph$"),
@@ -336,7 +336,7 @@ FAULTS = (
     Fault(
         name="growth-not-resumed",
         breaks="A resumed FP16 run counts its good steps from 0 and raises the loss scale later.",
-        file="include/frugal/policy/precision/loss_scale.hpp",
+        file="include/frugal/policy/precision/fp16.hpp",
         old="    good_steps_.fill_(good_steps);\n",
         new="",
         check=test("^policy: precision/fp16$"),
@@ -403,7 +403,7 @@ FAULTS = (
         file="include/frugal/policy/rollback.hpp",
         old="      if (archive.recipe_changed) kept_step_ = nothing;\n",
         new="",
-        check=test("^policy: checkpoint/changed_recipe$"),
+        check=test("^policy: checkpoint/saved_recipe$"),
     ),
     Fault(
         name="failed-save-counts",
@@ -499,7 +499,7 @@ FAULTS = (
     Fault(
         name="biased-importance",
         breaks="Samples that are drawn more often than others count as much as they.",
-        file="include/frugal/policy/importance/objective.hpp",
+        file="include/frugal/policy/importance.hpp",
         old="(samples.losses_B * batch.weight_B).mean()",
         new="samples.losses_B.mean()",
         check=test("^policy: importance$"),
@@ -520,7 +520,7 @@ FAULTS = (
         file="include/frugal/core/loop/fit_operations.hpp",
         old="    if constexpr (!std::is_void_v<Valid>) identify_validation(valid_, all);\n",
         new="",
-        check=test("^policy: checkpoint/former_validation$"),
+        check=test("^policy: checkpoint/find$"),
     ),
     Fault(
         name="trained-weights-for-validated",
@@ -896,7 +896,7 @@ FAULTS = (
     Fault(
         name="shards-from-anywhere",
         breaks="An index of weights may name any file of the machine.",
-        file="include/frugal/checkpoint/tensor_index.ipp",
+        file="include/frugal/checkpoint/tensor_files.ipp",
         old="!file.empty() && file.is_relative() && file.has_filename() &&",
         new="!file.empty() && file.has_filename() &&",
         check=test("^model: load_weights$"),
@@ -913,31 +913,31 @@ FAULTS = (
     Fault(
         name="last-factor-counts",
         breaks="Of several rules that multiply a parameter's rate only the last one does.",
-        file="include/frugal/policy/optimize/group_settings.ipp",
+        file="include/frugal/policy/optimize/groups.ipp",
         old="    factors_[i].lr *= factors[i].factor;",
         new="    factors_[i].lr = factors[i].factor;",
-        check=test("^policy: optimize/group_settings$"),
+        check=test("^policy: optimize/groups$"),
     ),
     Fault(
         name="group-schedule-a-step-early",
         breaks="A group's schedule is one step ahead of the recipe's.",
-        file="include/frugal/policy/optimize/fused.hpp",
+        file="include/frugal/policy/optimize.hpp",
         old="schedules_.factors(phase.counters().step);",
         new="schedules_.factors(phase.counters().step + 1);",
-        check=test("^policy: optimize/group_settings$"),
+        check=test("^policy: optimize/groups$"),
     ),
     Fault(
         name="betas-are-the-optimizers",
         breaks="A group's own betas have no effect.",
-        file="include/frugal/policy/optimize/fused.hpp",
+        file="include/frugal/policy/optimize.hpp",
         old="    rule.beta1 = *own.beta1;",
         new="    rule.beta1 = rule.beta1;",
-        check=test("^policy: optimize/group_settings$"),
+        check=test("^policy: optimize/groups$"),
     ),
     Fault(
         name="decay-between-head-and-layers-twice",
         breaks="Layer-wise rates have one more factor between the head and the last layer.",
-        file="include/frugal/policy/optimize/layer_wise.ipp",
+        file="include/frugal/policy/optimize/groups.ipp",
         old="static_cast<double>(depth + 1 - at))",
         new="static_cast<double>(at > depth ? 0 : depth + 2 - at))",
         check=test("^policy: optimize/layer_wise$"),
@@ -969,10 +969,10 @@ FAULTS = (
     Fault(
         name="last-bucket-hidden",
         breaks="The plan hides all communication in a long backward pass, which the last bucket never is.",
-        file="include/frugal/report/plan/rank_step.hpp",
+        file="include/frugal/report/plan/rank_plan.hpp",
         old="Gigabytes const last = in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
         new="Gigabytes const last = 0 * in.last_bucket.value_or(std::min(in.gradients, in.bucket));",
-        check=test("^torch-free: report/plan/rank_step$"),
+        check=test("^torch-free: report/plan/rank_plan$"),
     ),
     Fault(
         name="idle-ranks-unpaid",
@@ -1177,7 +1177,7 @@ FAULTS = (
     Fault(
         name="stage-without-gradient-asks-no-norm",
         breaks="A stage without a gradient in a window takes no part in the norm: the others wait for it.",
-        file="include/frugal/policy/clip/norm.hpp",
+        file="include/frugal/policy/clip.hpp",
         old="if (gradients.empty() && !phase.facts().divides) return;",
         new="if (gradients.empty()) return;",
         check=test("^cluster: pipeline_copies$"),
@@ -1265,7 +1265,7 @@ FAULTS = (
     Fault(
         name="weights-of-one-part",
         breaks="With Shard a process trains on with the old weights of the others' parts.",
-        file="include/frugal/policy/optimize/fused.hpp",
+        file="include/frugal/policy/optimize.hpp",
         old="    phase.collect_parts();\n",
         new="",
         check=test("^cluster: shard$"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <frugal/policy/spot/gcp.hpp>
-#include <frugal/policy/spot/notice_poller.hpp>
+#include <frugal/policy/notices.hpp>
+#include <frugal/policy/spot/clouds.hpp>
 
 #include <iostream>
 

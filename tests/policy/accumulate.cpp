@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/accumulate.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 
 #include "support/training.hpp"
 

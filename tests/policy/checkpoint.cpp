@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/dying_runs.hpp"

@@ -2,7 +2,7 @@
 // StartOn without another device; tests/device has one.
 #include <doctest/doctest.h>
 
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/start_on.hpp>
 #include <frugal/trainer.hpp>
 

@@ -4,7 +4,7 @@
 #include <frugal/metrics/precision_recall.hpp>
 #include <frugal/metrics/roc_auc.hpp>
 #include <frugal/metrics/top_k.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/validate.hpp>
 
 #include <algorithm>

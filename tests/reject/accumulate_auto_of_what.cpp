@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: Accumulate<Auto> splits batches, and does not know all tensors of this batch type. Give it a member `void each_tensor(auto&& f) { f(a, b); }`, or its batch_traits `static B narrow(B const&, std::int64_t begin, std::int64_t count)`.
 #include <frugal/policy/accumulate/split.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -3,7 +3,7 @@
 // expect: frugal: AutoBatch sets the micro-batch of Accumulate<Auto>, and this recipe has another Accumulate. Write Accumulate<Auto>.
 #include <frugal/policy/accumulate/split.hpp>
 #include <frugal/policy/auto_batch.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

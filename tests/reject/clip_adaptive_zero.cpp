@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: ClipAdaptive needs a positive share. Write ClipAdaptive<0.01_r>, or leave it out.
-#include <frugal/policy/clip/adaptive.hpp>
+#include <frugal/policy/clip.hpp>
 
 using namespace frugal;
 

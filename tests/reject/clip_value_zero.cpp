@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: ClipValue needs a positive limit. Write ClipValue<1.0_r>, or leave it out.
-#include <frugal/policy/clip/value.hpp>
+#include <frugal/policy/clip.hpp>
 
 using namespace frugal;
 

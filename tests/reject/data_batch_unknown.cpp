@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: the loop does not know the tensors of this batch type. Give it a member `void each_tensor(auto&& f) { f(a, b); }` that names them, or specialise frugal::batch_traits for it.
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include <torch/nn/modules/linear.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
 // expect: frugal: DevicePrefetch copies the tensors of a batch, and the batch_traits of this batch type do not list them. Write a static each_tensor(batch, f) in batch_traits<YourBatch> that calls f(tensor) for each, or remove DevicePrefetch.
-#include <frugal/policy/device_prefetch/copied_ahead.hpp>
+#include <frugal/policy/device_prefetch.hpp>
 
 using namespace frugal;
 

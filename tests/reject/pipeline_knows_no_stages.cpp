@@ -4,7 +4,7 @@
 #include <frugal/cluster/pipeline.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/clip.hpp>
 #include <frugal/policy/rollback.hpp>
 
 using namespace frugal;

@@ -3,7 +3,7 @@
 // expect: frugal: Rollback keeps a copy of the run, and with Wire<PowerSGD<R>> each process would have errors of its own in it, which no checkpoint can hold. Remove Wire or Rollback.
 #include <frugal/cluster/power_sgd.hpp>
 #include <frugal/core/compose/recipe.hpp>
-#include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/clip.hpp>
 #include <frugal/policy/rollback.hpp>
 
 using namespace frugal;

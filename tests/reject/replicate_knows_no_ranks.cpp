@@ -3,7 +3,7 @@
 // expect: frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not know of the others: it would write the same file in each, or come to another state in each. The compiler's note names the policy. Remove it or Replicate, or write `static constexpr bool knows_ranks = true` in a policy of your own that does the same in every process.
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/recipe.hpp>
-#include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/clip.hpp>
 #include <frugal/policy/importance.hpp>
 
 using namespace frugal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the growth is 1 or more. Write CosineRestarts<1000, 2>.
-#include <frugal/policy/schedule/curves.hpp>
+#include <frugal/policy/schedule.hpp>
 
 using namespace frugal;
 

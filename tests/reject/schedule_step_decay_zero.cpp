@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. Write StepDecay<1>.
-#include <frugal/policy/schedule/curves.hpp>
+#include <frugal/policy/schedule.hpp>
 
 using namespace frugal;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // expect: frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.
-#include <frugal/policy/schedule/curves.hpp>
+#include <frugal/policy/schedule.hpp>
 
 using namespace frugal;
 

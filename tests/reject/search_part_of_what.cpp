@@ -3,7 +3,7 @@
 // expect: frugal: after its settings search() takes a schedule, such as SuccessiveHalving<Eta<3>>{.trials = 64}, and a sampler, such as SobolSampler{}.
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/clip/norm.hpp>
+#include <frugal/policy/clip.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/search.hpp>
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/report/audit.hpp>
 #include <frugal/report/log.hpp>
 #include <frugal/trainer.hpp>

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/search/sampler/sampler.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 #include <frugal/search/schedule/whole_trials.hpp>

@@ -2,7 +2,7 @@
 // A run with a list of validation losses, for tests of policies that watch validation.
 #pragma once
 
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "support/running.hpp"

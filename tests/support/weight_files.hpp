@@ -8,7 +8,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include <filesystem>
 #include <map>

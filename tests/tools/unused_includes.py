@@ -5,7 +5,7 @@
 clang-tidy's include-cleaner finds them; it does not know headers that exist for what they include.
 A header is looked at as with FRUGAL_COMPILED, without its .ipp file, and each .ipp file by itself. These are
 excluded: LibTorch's (ATen/ATen.h stands for some hundreds), core/compose/policy.hpp (the
-protocol), and headers that only include others (frugal.hpp, policy/optimize.hpp). Includes for the
+protocol), and headers that only include others (frugal.hpp, report.hpp). Includes for the
 reader's sake have "IWYU pragma: keep".
 Exit codes: 0 there is none; 1 there are some; 2 clang-tidy could not be run.
 """

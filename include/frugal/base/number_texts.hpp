@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include <frugal/base/number_text.hpp>
+
+#include <string>
 
 /// Numbers for people, in the same digits wherever a run is: no locale changes the decimal point.
 namespace frugal::watch {
@@ -18,6 +18,13 @@ std::string rate_text(double value);
 std::string duration_text(double seconds);
 
 }  // namespace frugal::watch
+
+namespace frugal::detail {
+
+/// A size for messages, the same in every locale: "1.5 KiB". A difference may be negative.
+std::string bytes_text(double bytes);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/base/number_texts.ipp>

@@ -6,7 +6,9 @@
 #include <frugal/inline.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 
 namespace frugal::watch {
@@ -44,3 +46,17 @@ FRUGAL_INLINE std::string duration_text(double seconds) {
 }
 
 }  // namespace frugal::watch
+
+namespace frugal::detail {
+
+FRUGAL_INLINE std::string bytes_text(double bytes) {
+  constexpr std::array units{" B", " KiB", " MiB", " GiB", " TiB"};
+  std::size_t unit = 0;
+  while (std::abs(bytes) >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fixed(bytes, unit == 0 ? 0 : 1) + units[unit];
+}
+
+}  // namespace frugal::detail

@@ -3,7 +3,7 @@
 
 #include <frugal/base/terminal.hpp>
 
-#include <frugal/base/sigpipe_guard.hpp>
+#include <frugal/base/signals.hpp>
 #include <frugal/inline.hpp>
 
 #include <sys/ioctl.h>

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -46,7 +47,7 @@ struct Manifest {
   std::map<std::string, double> metrics;  ///< at this step; a non-finite value reads back as NaN
   std::vector<FileEntry> files;
 
-  /// The text that parse_manifest (manifest_reader.hpp) reads.
+  /// The text that parse_manifest reads.
   std::string text() const;
 };
 
@@ -61,7 +62,17 @@ bool is_file_name(std::string_view name);
 
 inline constexpr std::string_view manifest_seal = ",\n  \"xxh3\": \"";
 
+class JsonFields;
+
+/// Reads the fields of a manifest whose hash matched.
+Manifest read_manifest(std::string_view text, JsonFields const& fields,
+                       std::filesystem::path const& where);
+
 }  // namespace detail
+
+/// Parses the text of Manifest::text; `where` is the file's path, for errors. FormatError if it is
+/// damaged or not a manifest, NewerFormatError for an unknown version.
+Manifest parse_manifest(std::string_view text, std::filesystem::path const& where);
 
 }  // namespace frugal
 

@@ -3,7 +3,6 @@
 
 #include <frugal/base/file_id.hpp>
 #include <frugal/checkpoint/checkpoint.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/commit.hpp>
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/error.hpp>

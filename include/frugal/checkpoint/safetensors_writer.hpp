@@ -3,7 +3,7 @@
 
 #include <frugal/base/json_writer.hpp>
 #include <frugal/base/utf8.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <frugal/checkpoint/safetensors_writer.hpp>
 
 #include <frugal/base/in_order.hpp>
-#include <frugal/checkpoint/safetensors_fault.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/inline.hpp>
 
 #include <algorithm>

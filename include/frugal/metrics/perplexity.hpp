@@ -9,7 +9,6 @@
 
 #include <frugal/core/run/objective.hpp>
 #include <frugal/metrics/decisions.hpp>
-#include <frugal/metrics/tally.hpp>
 
 namespace frugal {
 

@@ -13,7 +13,7 @@
 #include <frugal/core/compose/fixed_string.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/error.hpp>
-#include <frugal/metrics/class_counts.hpp>
+#include <frugal/metrics/confusion_matrix.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/name.hpp>
 

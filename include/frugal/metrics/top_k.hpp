@@ -12,7 +12,6 @@
 #include <frugal/error.hpp>
 #include <frugal/metrics/decisions.hpp>
 #include <frugal/metrics/name.hpp>
-#include <frugal/metrics/tally.hpp>
 
 namespace frugal {
 

@@ -3,10 +3,11 @@
 
 #include <frugal/model/load_weights.hpp>
 
-#include <frugal/base/mapped_file.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
@@ -15,11 +16,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/torch_file.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
-
-#include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <system_error>

@@ -5,10 +5,9 @@
 
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
-#include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
@@ -17,7 +16,7 @@
 #include <frugal/inline.hpp>
 #include <frugal/model/load_weights.hpp>
 #include <frugal/model/lora/adapter.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include <system_error>
 #include <utility>

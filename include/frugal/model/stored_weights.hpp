@@ -15,7 +15,6 @@
 #include <vector>
 
 #include <frugal/checkpoint/dtype.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 
 namespace frugal::detail {
 

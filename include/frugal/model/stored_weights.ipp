@@ -3,7 +3,7 @@
 
 #include <frugal/model/stored_weights.hpp>
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/data/tensor_dtype.hpp>
 #include <frugal/inline.hpp>

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/model/stored_weights.hpp>
 #include <frugal/model/tensor_pickle.hpp>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include <frugal/base/bytes.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/policy.hpp>

@@ -29,13 +29,13 @@
 #include <frugal/core/state/module_tensors.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
-#include <frugal/policy/checkpoint/best.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/interrupt.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
+#include <frugal/policy/checkpoint/marks.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/saver.hpp>
-#include <frugal/policy/checkpoint/seen_file.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {

@@ -16,7 +16,6 @@
 #include <frugal/data/collate.hpp>
 #include <frugal/data/loading/loader.hpp>
 #include <frugal/data/sampling/pass.hpp>
-#include <frugal/policy/curriculum/pace.hpp>
 #include <frugal/policy/curriculum/pass.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -6,10 +6,8 @@
 #include <frugal/core/compose/written_name.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/schedule/curves.hpp>
 
 #include <charconv>
-#include <cstddef>
 
 namespace frugal::detail {
 

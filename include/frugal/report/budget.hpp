@@ -12,8 +12,6 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/report/budget/alerts.hpp>
-#include <frugal/report/budget/levels.hpp>
 #include <frugal/report/budget/limit.hpp>
 #include <frugal/report/budget/spending_state.hpp>
 

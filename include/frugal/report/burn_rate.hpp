@@ -11,9 +11,7 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/report/budget/alerts.hpp>
 #include <frugal/report/budget/limit.hpp>
-#include <frugal/report/budget/sliding_rate.hpp>
 #include <frugal/report/budget/spending_state.hpp>
 
 namespace frugal {

@@ -27,9 +27,7 @@
 #include <frugal/policy/run_folder.hpp>
 #include <frugal/policy/step_pace.hpp>
 #include <frugal/report/cost_meter/bill.hpp>
-#include <frugal/report/cost_meter/devices.hpp>
 #include <frugal/report/cost_meter/rate.hpp>
-#include <frugal/report/cost_meter/run_bill.hpp>
 #include <frugal/report/energy/meter.hpp>
 
 namespace frugal {

@@ -4,7 +4,7 @@
 #include <frugal/report/csv.hpp>
 
 #include <frugal/inline.hpp>
-#include <frugal/report/sink/csv_rows.hpp>
+#include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
 

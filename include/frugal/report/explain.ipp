@@ -3,7 +3,7 @@
 
 #include <frugal/report/explain.hpp>
 
-#include <frugal/base/bytes.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/inline.hpp>

@@ -20,8 +20,8 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/run_folder.hpp>
-#include <frugal/report/log/file.hpp>
 #include <frugal/report/sink/collector.hpp>
+#include <frugal/report/sink/log_file.hpp>
 #include <frugal/report/sink/record.hpp>
 
 namespace frugal {

@@ -16,7 +16,7 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/report/sink/file.hpp>
-#include <frugal/report/sink/mllog_line.hpp>
+#include <frugal/report/sink/record.hpp>
 #include <frugal/report/sink/state.hpp>
 
 namespace frugal {

@@ -25,7 +25,6 @@
 #include <frugal/policy/kinds.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/rank_plan.hpp>
-#include <frugal/report/plan/rank_step.hpp>
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 
@@ -76,7 +75,7 @@ double measure_micro_batch(Trainer& trainer, B const& batch, int rounds = 5) {
     B here = batch;
     batch_to(here, settings.device);
     detail::PlannedPasses<Context, Objective> run(trainer.module(), trainer.objective(), settings,
-                                           detail::TrainerAccess::values_of(trainer));
+                                                  detail::TrainerAccess::values_of(trainer));
     auto const wait = [&] {
       if (settings.device.is_cpu()) return;
       c10::impl::VirtualGuardImpl const guard(settings.device.type());

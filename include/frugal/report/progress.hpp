@@ -23,8 +23,6 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/report/progress/bar.hpp>
-#include <frugal/report/progress/display.hpp>
-#include <frugal/report/progress/pace.hpp>
 
 namespace frugal {
 

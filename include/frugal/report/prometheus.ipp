@@ -3,10 +3,10 @@
 
 #include <frugal/report/prometheus.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/sink/clock.hpp>
+#include <frugal/report/sink/record.hpp>
 
 namespace frugal::detail {
 

@@ -23,9 +23,9 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/options.hpp>
-#include <frugal/report/sink/clock.hpp>
 #include <frugal/report/sink/exposition.hpp>
 #include <frugal/report/sink/listening_socket.hpp>
+#include <frugal/report/sink/record.hpp>
 #include <frugal/report/sink/state.hpp>
 
 // Needs prometheus-cpp: FRUGAL_PROMETHEUS=ON, and the target frugal::prometheus.

@@ -4,7 +4,7 @@
 #include <frugal/search/engine.hpp>
 
 #include <frugal/base/folder.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

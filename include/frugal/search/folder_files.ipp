@@ -3,10 +3,10 @@
 
 #include <frugal/search/folder_files.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/name_hash.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/checkpoint/run_file.hpp>
 #include <frugal/error.hpp>

@@ -3,7 +3,7 @@
 
 #include <frugal/search/outcome.hpp>
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/lock.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>

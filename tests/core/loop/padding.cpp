@@ -9,7 +9,7 @@
 #include <frugal/data/pad.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/accumulate/split.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/trainer.hpp>
 

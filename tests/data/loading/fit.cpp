@@ -9,7 +9,7 @@
 #include <frugal/data/tensor_dataset.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/validate.hpp>
 #include <frugal/trainer.hpp>
 

@@ -10,7 +10,7 @@
 #include <frugal/model/quantise.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision/bf16.hpp>
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>

@@ -3,7 +3,7 @@
 
 #include <frugal/frugal.hpp>
 #include <frugal/policy/checkpoint/resume.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 #include "support/checkpoints.hpp"
 #include "support/dying_runs.hpp"

@@ -14,7 +14,7 @@
 
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
 
 #include "policy/checkpoint/same_samples/sources.hpp"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/error.hpp>
-#include <frugal/policy/optimize/layer_wise.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 
 #include <map>
 #include <string>

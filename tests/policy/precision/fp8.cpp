@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <torch/nn/modules/linear.h>
 
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/precision.hpp>
 #include <frugal/trainer.hpp>
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <frugal/policy/checkpoint.hpp>
-#include <frugal/policy/optimize/fused.hpp>
+#include <frugal/policy/optimize.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/report/log.hpp>
 #include <frugal/trainer.hpp>

@@ -3,7 +3,7 @@
 // needs: notices
 #include <doctest/doctest.h>
 
-#include <frugal/report/notify/outbox.hpp>
+#include <frugal/report/notify/alert.hpp>
 #include <frugal/report/notify/webhook.hpp>
 
 #include "support/loopback_server.hpp"

@@ -1,14 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+#include "support/checkpoints.hpp"
+#include "support/files.hpp"
+
 #include <doctest/doctest.h>
 
 #include <frugal/error.hpp>
+#include <frugal/report/plan/prices.hpp>
 #include <frugal/report/plan/tables.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
+
+namespace frugal_test::plan_breakdown {
+
+using namespace frugal_test::support;
+using namespace frugal::plan;
+using doctest::Approx;
+
+/// The published worked case, of which docs/plan.md traces every figure.
+Breakdown worked_case() {
+  Breakdown breakdown(RunCost::from_total(Usd(37748), 8, 72, 24), "worked case");
+  breakdown.add({.name = "spot", .term = Term::price, .factor = 13512.0 / 37748})
+      .add({.name = "BF16", .term = Term::hours, .factor = 48.0 / 72})
+      .add({.name = "recompute", .term = Term::hours, .factor = 40.0 / 48})
+      .add({.name = "early stopping", .term = Term::runs, .factor = 20.0 / 24});
+  return breakdown;
+}
+
+/// What a single lever on a cost saves, as a share.
+double saved(Usd before, Usd after) {
+  Breakdown made(RunCost::from_total(before, 8, 72));
+  made.add({.name = "all", .term = Term::price, .factor = after / before});
+  CHECK(made.after().total().value() == Approx(after.value()));
+  return made.saved_share();
+}
+
+TEST_CASE("the figures of the worked case that follow from the others do") {
+  Breakdown const made = worked_case();
+  auto const& steps = made.steps();
+  REQUIRE(steps.size() == 5);
+  CHECK((steps[0].cost.total() / 12).value() == Approx(75496));  // a month
+  CHECK(steps[0].cost.total().value() == Approx(905952));        // a year
+  CHECK(steps[1].cost.per_run().value() == Approx(13512));
+  CHECK(steps[1].saved / steps[0].cost.total() == Approx(0.64).epsilon(0.01));
+  CHECK(steps[2].cost.hours == Approx(48));
+  CHECK(steps[2].cost.per_run().value() == Approx(9008));
+  CHECK(steps[3].cost.hours == Approx(40));
+  CHECK(steps[3].cost.per_run().value() == Approx(7506.67).epsilon(1e-6));
+  CHECK(steps[4].cost.runs == Approx(20));
+  CHECK(made.after().total().value() == Approx(150133.33));
+  CHECK(made.saved_share() == Approx(0.834).epsilon(1e-3));
+}
+
+// Given: $21,800 a month, -71 %, and $18,200 a run, -52 %, $436,800 a year.
+TEST_CASE("the totals of the worked case do not follow from its levers, as docs/plan.md says") {
+  Breakdown const made = worked_case();
+  CHECK((made.after().total() / 12).value() == Approx(12511.11).epsilon(1e-6));
+  CHECK(saved(Usd(75496), Usd(21800)) == Approx(0.711).epsilon(1e-3));
+  CHECK(saved(Usd(37748), Usd(18200)) == Approx(0.518).epsilon(1e-3));
+  CHECK(RunCost::from_total(Usd(18200), 8, 40, 24).total().value() == Approx(436800));
+  CHECK(RunCost::from_total(Usd(18200), 8, 40, 2).total().value() == Approx(36400));  // a month
+}
+
+TEST_CASE("$4,512 of early stopping is a rounded price times the hours that BF16 saves in a run") {
+  auto const steps = worked_case().steps();
+  CHECK(steps[4].saved.value() == Approx(4 * 7506.67).epsilon(1e-6));  // four runs
+  CHECK((steps[1].cost.per_run() - steps[2].cost.per_run()).value() == Approx(4504));
+  double const hours = steps[1].cost.hours - steps[2].cost.hours;
+  double const price = steps[1].cost.per_hour().value();
+  CHECK(price == Approx(187.667).epsilon(1e-5));
+  CHECK(hours * std::round(price) == Approx(4512));
+}
+
+TEST_CASE("a batch larger by 25 % takes 38.4 h where the worked case has 40 h") {
+  Breakdown made(RunCost{.price = PricePerDevice(1), .devices = 8, .hours = 48});
+  made.add({.name = "recompute", .term = Term::hours, .factor = 1 / 1.25});
+  CHECK(made.after().hours == Approx(38.4));
+}
+
+TEST_CASE("the worked case's price is 16 times that of the node it names, and its spot another") {
+  Offer const node = PriceTable::built_in().offer("p4d.24xlarge");
+  CHECK(worked_case().before().price / node.on_demand.per_device() == Approx(16).epsilon(1e-3));
+  CHECK(worked_case().before().price.value() == Approx(65.53).epsilon(1e-4));
+  CHECK(node.on_demand.per_device().value() == Approx(4.10).epsilon(1e-3));
+  CHECK(1 - node.spot->per_node() / node.on_demand.per_node() == Approx(0.70).epsilon(1e-2));
+}
+
+TEST_CASE("each lever changes one term, and together they save the same in any order") {
+  RunCost const before{.price = PricePerDevice(2), .devices = 4, .hours = 10, .runs = 3};
+  Lever const price{.name = "a", .term = Term::price, .factor = 0.5};
+  Lever const hours{.name = "b", .term = Term::hours, .factor = 0.75};
+  Lever const runs{.name = "c", .term = Term::runs, .factor = 0.9};
+  Breakdown const one = Breakdown(before).add(price).add(hours).add(runs);
+  Breakdown const other = Breakdown(before).add(runs).add(price).add(hours);
+  CHECK(one.after().total().value() == Approx(other.after().total().value()));
+  CHECK(one.after().total().value() == Approx(240 * 0.5 * 0.75 * 0.9));
+  CHECK(one.after().price == PricePerDevice(1));
+  CHECK(one.after().hours == 7.5);
+  CHECK(one.after().devices == 4);
+  Usd sum;
+  for (auto const& step : one.steps()) sum += step.saved;
+  CHECK(sum.value() == Approx(one.saved().value()));
+}
+
+TEST_CASE("a lever may cost, nothing saves nothing, and a free run has no share") {
+  Breakdown slower(RunCost{.price = PricePerDevice(1), .hours = 1});
+  slower.add({.name = "recompute alone", .term = Term::hours, .factor = 1.3});
+  CHECK(slower.saved().value() == Approx(-0.3));
+  CHECK(Breakdown(RunCost{}).saved_share() == 0);
+  CHECK_THROWS_WITH_AS(slower.add({.name = "spot", .factor = -0.5}),
+                       doctest::Contains("factor of spot"), frugal::SettingsError);
+  CHECK_THROWS_AS(slower.add({.name = "x", .factor = std::numeric_limits<double>::quiet_NaN()}),
+                  frugal::SettingsError);
+  CHECK(slower.steps().size() == 2);
+}
+
+TEST_CASE("levers.json has each step's total, and the file is whole or not there") {
+  Breakdown made(RunCost{.price = PricePerDevice(2), .devices = 8, .hours = 10, .runs = 2},
+                 "a \"t\"");
+  made.add({.name = "BF16", .factor = 0.5, .evidence = Evidence::measured, .note = "bench"});
+  TemporaryFolder const folder;
+  made.write(folder / "levers.json");
+  auto const json = nlohmann::json::parse(text_of(folder / "levers.json"));
+  CHECK(json["version"] == 1);
+  CHECK(json["currency"] == "USD");
+  CHECK(json["unit"] == "USD");
+  CHECK(json["title"] == "a \"t\"");
+  REQUIRE(json["steps"].size() == 2);
+  CHECK(json["steps"][0]["name"] == "baseline");
+  CHECK(json["steps"][0]["value"] == 320);
+  CHECK(json["steps"][0]["hours"] == 20);
+  CHECK(json["steps"][1]["name"] == "+ BF16");
+  CHECK(json["steps"][1]["value"] == 160);
+  CHECK(json["steps"][1]["note"] == "hours per run, measured: bench");
+  CHECK(support::entries(folder.path()) == 1);
+  CHECK_THROWS_AS(made.write(folder / "none" / "levers.json"), frugal::StoreError);
+}
+
+}  // namespace frugal_test::plan_breakdown
+
+namespace frugal_test::plan_run_cost {
+
+using namespace frugal::plan;
+using doctest::Approx;
+
+constexpr RunCost node{.price = PricePerDevice(4), .devices = 8, .hours = 72, .runs = 24};
+static_assert(node.per_hour() == Usd(32));
+static_assert(node.per_run_hours() == DeviceHours(576));
+static_assert(node.per_run() == Usd(2304));
+static_assert(node.total() == Usd(55296));
+static_assert(RunCost{}.total() == Usd(0));
+
+TEST_CASE("a cost of a run gives the price that it implies") {
+  RunCost const run = RunCost::from_total(Usd(37748), 8, 72, 24);
+  CHECK(run.price.value() == Approx(65.53).epsilon(1e-3));
+  CHECK(run.per_run().value() == Approx(37748));
+  CHECK(run.total().value() == Approx(905952));
+}
+
+TEST_CASE("what is negative, or without devices, is refused") {
+  CHECK_THROWS_AS((RunCost{.price = PricePerDevice(-1)}.checked()), frugal::SettingsError);
+  CHECK_THROWS_AS((RunCost{.devices = 0}.checked()), frugal::SettingsError);
+  CHECK_THROWS_AS((RunCost{.hours = -1}.checked()), frugal::SettingsError);
+  CHECK_THROWS_AS((RunCost{.runs = -1}.checked()), frugal::SettingsError);
+  CHECK_THROWS_AS(RunCost::from_total(Usd(1), 0, 1), frugal::SettingsError);
+  CHECK_THROWS_WITH_AS(RunCost::from_total(Usd(-1), 8, 1), doctest::Contains("cost of a run"),
+                       frugal::SettingsError);
+  CHECK(RunCost::from_total(Usd(0), 8, 1).total() == Usd(0));
+}
+
+}  // namespace frugal_test::plan_run_cost
 
 namespace frugal_test::plan_tables {
 

@@ -10,7 +10,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
-#include <frugal/policy/optimize/group_settings.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 
 namespace frugal {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
-#include <frugal/base/json_fields.hpp>
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/json.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/html_text.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/data/curate/curation.hpp>
 
 #include <algorithm>

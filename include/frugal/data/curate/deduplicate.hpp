@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_fields.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/base/json.hpp>
 #include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/data/curate/deduplicator.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/little_endian.hpp>
 #include <frugal/data/shards/damage.hpp>

@@ -5,8 +5,7 @@
 
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json.hpp>
-#include <frugal/base/json_fields.hpp>
-#include <frugal/checkpoint/safetensors_fault.hpp>
+#include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -6,7 +6,7 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
-#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json.hpp>
 #include <frugal/base/json_writer.hpp>
 #include <frugal/data/shards/new_file.hpp>
 #include <frugal/error.hpp>

@@ -3,10 +3,10 @@
 
 #include <frugal/data/shards/shard_files.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json_writer.hpp>
-#include <frugal/base/mapped_file.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/inline.hpp>
 
 #include <algorithm>

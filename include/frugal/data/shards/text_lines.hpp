@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/mapped_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/data/shards/damage.hpp>

@@ -4,7 +4,6 @@
 #include <frugal/base/file.hpp>
 #include <frugal/base/folder.hpp>
 #include <frugal/base/hash.hpp>
-#include <frugal/base/mapped_file.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/data/text/tokenise.hpp>
 #include <frugal/error.hpp>

@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/json.hpp>
 #include <frugal/base/json_writer.hpp>
-#include <frugal/base/whole_file.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
@@ -32,7 +32,7 @@
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/adapter.hpp>
 #include <frugal/model/lora/merge.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
 namespace frugal {
 

@@ -3,18 +3,125 @@
 
 #include <frugal/policy/checkpoint/find.hpp>
 
-#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
+#include <frugal/core/compose/scope.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/former_validation.hpp>
+#include <frugal/policy/checkpoint/state_file.hpp>
+#include <frugal/policy/checkpoint/weights.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 namespace frugal::detail {
+
+FRUGAL_INLINE ValidationTexts validation_texts(std::map<std::string, std::string> const& data) {
+  ValidationTexts all;
+  for (auto const& [name, text] : data) {
+    if (auto const source = validation_source(name)) all.emplace(*source, text);
+  }
+  return all;
+}
+
+FRUGAL_INLINE std::set<std::string, std::less<>> changed_sources(ValidationTexts const& here,
+                                                                 ValidationTexts const& there) {
+  std::set<std::string, std::less<>> changed;
+  for (auto const& [source, text] : there) {
+    auto const now = here.find(source);
+    if (now != here.end() && now->second != text) changed.insert(source);
+  }
+  return changed;
+}
+
+FRUGAL_INLINE ValidationTexts validation_of(SavedCheckpoint const& checkpoint) {
+  if (!has_file(checkpoint, StateFile::file_name)) return {};
+  try {
+    auto const path = checkpoint.folder / StateFile::file_name;
+    MappedFile const file(path);
+    auto const bytes = file.bytes();
+    return validation_texts(
+        StateFile::parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path).data);
+  } catch (StoreError const&) {
+    return {};
+  }
+}
+
+FRUGAL_INLINE FormerValidation::FormerValidation(std::vector<SavedCheckpoint> const& checkpoints,
+                                                 std::map<std::string, std::string> const& data) {
+  ValidationTexts const here = validation_texts(data);
+  if (here.empty()) return;
+  for (SavedCheckpoint const& each : checkpoints) {
+    if (each.manifest.metrics.empty()) continue;
+    auto changed = changed_sources(here, validation_of(each));
+    if (!changed.empty()) by_serial_.emplace(each.manifest.serial, std::move(changed));
+  }
+}
+
+FRUGAL_INLINE void FormerValidation::take_from(SavedCheckpoint& checkpoint) const {
+  auto const found = by_serial_.find(checkpoint.manifest.serial);
+  if (found == by_serial_.end()) return;
+  std::erase_if(checkpoint.manifest.metrics, [&](auto const& metric) {
+    return found->second.contains(source_of(metric.first));
+  });
+}
+
+FRUGAL_INLINE void erase_former(std::vector<SavedCheckpoint>& checkpoints,
+                                std::string_view metric) {
+  if (checkpoints.size() < 2) return;
+  std::string const source(source_of(metric));
+  std::string newest;
+  std::erase_if(checkpoints, [&](SavedCheckpoint const& each) {
+    ValidationTexts const texts = validation_of(each);
+    auto const text = texts.find(source);
+    if (text == texts.end()) return false;
+    if (newest.empty()) newest = text->second;
+    return text->second != newest;
+  });
+}
+
+FRUGAL_INLINE std::optional<std::string> validation_source(std::string_view name) {
+  constexpr std::string_view before = "validation '";
+  if (name == "validation") return std::string();
+  if (!name.starts_with(before) || !name.ends_with('\'')) return std::nullopt;
+  return std::string(name.substr(before.size(), name.size() - before.size() - 1));
+}
+
+FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
+                                                    std::map<std::string, std::string> const& there,
+                                                    std::vector<std::string> const& allowed,
+                                                    std::filesystem::path const& where) {
+  std::map<std::string, std::string> all = there;
+  all.insert(here.begin(), here.end());
+  auto const value = [](std::map<std::string, std::string> const& of, std::string const& name) {
+    auto const found = of.find(name);
+    return found == of.end() ? std::string("nothing") : found->second;
+  };
+  std::string refused;
+  std::string names;
+  std::vector<std::string> borne;
+  for (auto const& [name, ignored] : all) {
+    std::string const saved = value(there, name);
+    std::string const now = value(here, name);
+    if (saved == now) continue;
+    if (validation_source(name) && (!there.contains(name) || !here.contains(name))) continue;
+    if (is_among(allowed, name)) {
+      borne.push_back(name + " was " + saved + " and is " + now);
+      continue;
+    }
+    refused +=
+        (refused.empty() ? "" : "; ") + name + " is " + saved + " there and " + now + " here";
+    names += (names.empty() ? "\"" : ", \"") + name + "\"";
+  }
+  if (refused.empty()) return borne;
+  throw StateError({.what = "this checkpoint was made with other data",
+                    .where = where.string(),
+                    .why = std::move(refused),
+                    .fix = "Resume with the data and the order that saved it, set "
+                           "Checkpoint::changed_data to {" +
+                           names +
+                           "} to continue with these, set Checkpoint::resume to Resume::Weights "
+                           "to take the weights alone, or give another Settings::run_dir."});
+}
 
 FRUGAL_INLINE void refuse_run(std::filesystem::path const& run, std::string what, std::string why,
                               std::string fix) {
@@ -74,3 +181,63 @@ FRUGAL_INLINE std::filesystem::path best_checkpoint(std::filesystem::path const&
 }
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+FRUGAL_INLINE bool BestSoFar::look(Metrics const& measured) {
+  bool improved = false;
+  for (BestBy const& best : metrics_) {
+    double const value = measured[best.metric];
+    if (std::isnan(value)) continue;
+    auto const [known, first] = values_.try_emplace(best.metric, value);
+    bool const better = best.highest ? value > known->second : value < known->second;
+    if (!first && !better) continue;
+    known->second = value;
+    improved = improved_ = true;
+  }
+  return improved;
+}
+
+FRUGAL_INLINE void BestSoFar::begin_save() {
+  improved_ = false;
+  writing_ = values_;
+  is_writing_ = true;
+}
+
+FRUGAL_INLINE void BestSoFar::saved() {
+  if (is_writing_) saved_ = std::exchange(writing_, {});
+  is_writing_ = false;
+}
+
+FRUGAL_INLINE void BestSoFar::not_saved() {
+  if (!is_writing_) return;
+  for (auto const& [metric, value] : writing_) {
+    auto const known = values_.find(metric);
+    if (known == values_.end() || known->second != value) continue;  // improved since
+    if (auto const on_disk = saved_.find(metric); on_disk != saved_.end()) {
+      known->second = on_disk->second;
+    } else {
+      values_.erase(known);
+    }
+  }
+  writing_.clear();
+  is_writing_ = false;
+}
+
+FRUGAL_INLINE void BestSoFar::reset_to(std::vector<std::map<std::string, double>> const& on_disk) {
+  values_.clear();
+  for (BestBy const& best : metrics_) {
+    for (auto const& metrics : on_disk) {
+      auto const found = metrics.find(best.metric);
+      if (found == metrics.end() || std::isnan(found->second)) continue;
+      auto const [known, first] = values_.try_emplace(best.metric, found->second);
+      if (!first) {
+        known->second = best.highest ? std::max(known->second, found->second)
+                                     : std::min(known->second, found->second);
+      }
+    }
+  }
+  saved_ = values_;
+}
+
+}  // namespace frugal::detail

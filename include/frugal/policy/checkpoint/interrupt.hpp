@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include <frugal/base/signal_handlers.hpp>
+#include <frugal/base/signals.hpp>
 
 namespace frugal {
 struct RunState;

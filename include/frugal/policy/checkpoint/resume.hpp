@@ -10,13 +10,12 @@
 #include <vector>
 
 #include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_part.hpp>
-#include <frugal/policy/checkpoint/changed_recipe.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>
 #include <frugal/policy/kinds.hpp>

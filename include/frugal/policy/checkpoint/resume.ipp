@@ -3,8 +3,8 @@
 
 #include <frugal/policy/checkpoint/resume.hpp>
 
-#include <frugal/base/mapped_file.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
+#include <frugal/base/file.hpp>
+#include <frugal/checkpoint/checkpoint.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/libtorch/finite.hpp>
@@ -15,9 +15,8 @@
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/policy/checkpoint/former_validation.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 
 #include <algorithm>

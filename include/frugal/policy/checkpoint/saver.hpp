@@ -16,18 +16,16 @@
 #include <vector>
 
 #include <frugal/checkpoint/checkpoint.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
 #include <frugal/checkpoint/retention.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/core/run/judged.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
-#include <frugal/policy/checkpoint/changed_recipe.hpp>
-#include <frugal/policy/checkpoint/former_validation.hpp>
-#include <frugal/policy/checkpoint/heartbeat.hpp>
+#include <frugal/policy/checkpoint/find.hpp>
 #include <frugal/policy/checkpoint/interval.hpp>
+#include <frugal/policy/checkpoint/marks.hpp>
 #include <frugal/policy/checkpoint/options.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/snapshot.hpp>
 #include <frugal/policy/checkpoint/writer.hpp>

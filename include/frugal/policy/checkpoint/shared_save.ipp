@@ -3,11 +3,11 @@
 
 #include <frugal/policy/checkpoint/shared_save.hpp>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/hash.hpp>
 #include <frugal/base/io_error.hpp>
-#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json.hpp>
 #include <frugal/base/utf8.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/checkpoint/commit.hpp>
 #include <frugal/checkpoint/lock_owner.hpp>
 #include <frugal/checkpoint/run_file.hpp>

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include <frugal/checkpoint/commit.hpp>
+#include <frugal/checkpoint/dtype.hpp>
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/checkpoint/safetensors_writer.hpp>
-#include <frugal/checkpoint/tensor_view.hpp>
 #include <frugal/core/run/run_snapshot.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
-#include <frugal/policy/checkpoint/saved_name.hpp>
+#include <frugal/policy/checkpoint/saved_recipe.hpp>
 #include <frugal/policy/checkpoint/shared_save.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/finite_state.hpp>

@@ -4,7 +4,7 @@
 #include <frugal/policy/checkpoint/snapshot.hpp>
 
 #include <frugal/base/hash.hpp>
-#include <frugal/checkpoint/tensor_index.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/state/module_tensors.hpp>
@@ -13,7 +13,6 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/policy/checkpoint/state_file.hpp>
-#include <frugal/policy/checkpoint/stored_tensor.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 #include <frugal/policy/kinds.hpp>
 

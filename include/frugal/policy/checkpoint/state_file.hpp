@@ -12,7 +12,7 @@
 #include <string_view>
 #include <variant>
 
-#include <frugal/base/json_fields.hpp>
+#include <frugal/base/json.hpp>
 #include <frugal/base/json_writer.hpp>
 #include <frugal/checkpoint/manifest.hpp>
 #include <frugal/core/state/state_dict.hpp>

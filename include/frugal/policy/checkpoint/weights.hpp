@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/checkpoint/checkpoint.hpp>
+#include <frugal/checkpoint/dtype.hpp>
+#include <frugal/checkpoint/tensor_files.hpp>
+#include <frugal/core/run/judged.hpp>
+#include <frugal/core/state/tensor_part.hpp>
+
+#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
@@ -10,11 +17,20 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/checkpoint/checkpoint.hpp>
-#include <frugal/checkpoint/checkpoint_list.hpp>
-#include <frugal/checkpoint/tensor_files.hpp>
-#include <frugal/core/run/judged.hpp>
-#include <frugal/core/state/tensor_part.hpp>
+namespace frugal::detail {
+
+/// A tensor as it is written: in host memory, without gaps. Name and tensor have to outlive it.
+/// FormatError for a type that the format lacks.
+TensorView stored_view(std::string const& name, at::Tensor const& tensor);
+
+/// A stored tensor, to be copied from: it lies where the file lies, and goes with it. Undefined for
+/// a type that LibTorch lacks.
+at::Tensor tensor_in_file(TensorView const& view);
+
+/// "F32 [128, 784]", as errors name it.
+std::string type_and_shape(at::Tensor const& tensor);
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -26,7 +26,7 @@
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/policy/optimize/group_settings.hpp>
+#include <frugal/policy/optimize/groups.hpp>
 #include <frugal/policy/optimize/nothing.hpp>
 
 namespace frugal::detail {

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/libtorch/recompute/function.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/policy/recompute/divided_list.hpp>
+
+#include <ATen/core/grad_mode.h>
 #include <c10/util/SmallVector.h>
 #include <torch/nn/module.h>
 
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
-
-#include <frugal/core/run/counters.hpp>
+#include <utility>
+#include <vector>
 
 namespace frugal {
 
@@ -117,5 +125,124 @@ struct SegmentPlan<Modules<Predicate>> final : Plan {
   std::unordered_set<torch::nn::Module const*> wanted;
 };
 
+/// One forward pass of training under a Recompute policy, as seen by modules that can be segmented.
+struct SegmentedPass {
+  Plan const& plan;
+  std::size_t kept;     ///< the last segment of the previous pass: backward begins with it, so it
+                        ///< is kept
+  std::size_t ran = 0;  ///< segments so far
+
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  /// Whether the segment that begins now will be recomputed.
+  bool recomputes() { return ran++ != kept; }
+};
+
+/// The pass of this thread; null if there is none, or inside a segment.
+inline thread_local SegmentedPass* segmented_pass = nullptr;
+
+inline SegmentedPass* segmented_pass_here() {
+  return inside_segment == 0 && at::GradMode::is_enabled() ? segmented_pass : nullptr;
+}
+
+template <class Range>
+decltype(auto) members_of(Range& list) {
+  if constexpr (requires { list.begin(); }) {
+    return (list);
+  } else {
+    return (*list);  // a module holder, in a ModuleList
+  }
+}
+
+template <class Member>
+torch::nn::Module const* module_in(Member& member) {
+  if constexpr (ModulePointer<Member>) {
+    return std::addressof(*member);
+  } else {
+    return nullptr;
+  }
+}
+
+/// Null unless several processes divide the list.
+template <class Members>
+DividedMember* divided_member_of(Members& members) {
+  return members.begin() == members.end() ? nullptr
+                                          : dynamic_cast<DividedMember*>(members.begin()->get());
+}
+
+/// Consecutive members of a list.
+template <class Member, class Call>
+struct Stretch {
+  c10::SmallVector<Member, 8> members;  // up to 8 members without allocation
+  Call call;
+
+  template <class X>
+  X operator()(X x) {
+    for (Member& member : members) x = call(member, std::move(x));
+    return x;
+  }
+  std::vector<at::Tensor> module_buffers() {
+    std::vector<at::Tensor> all;
+    for (Member& member : members) {
+      for (at::Tensor& buffer : buffers_in(member)) all.push_back(std::move(buffer));
+    }
+    return all;
+  }
+};
+
 }  // namespace detail
+
+/// `for (auto& member : list) x = call(member, x)`, in segments if the recipe has Recompute.
+///
+/// list  a torch::nn::ModuleList, or any range of module holders or pointers to modules
+/// x     a tensor, or a tuple or vector of tensors, passed from each member to the next
+/// call  `(member, x) -> x`; capture by value, see recompute
+template <class List, class X, class Call>
+X each(List&& list, X x, Call call) {
+  auto& members = detail::members_of(list);
+  using Member = std::remove_cvref_t<decltype(*members.begin())>;
+  static_assert(
+      std::copyable<Member> && detail::ModulePointer<Member>,
+      "frugal: each takes a ModuleList, or a range of module holders or shared pointers.");
+  if constexpr (std::same_as<Member, std::shared_ptr<torch::nn::Module>>) {
+    detail::DividedMember* const divided = detail::divided_member_of(members);
+    if (divided) [[unlikely]] {
+      if constexpr (std::same_as<X, at::Tensor>) {
+        return divided->call_all(std::move(x), call);
+      } else {
+        detail::refuse_divided();
+      }
+    }
+  }
+  detail::SegmentedPass* const pass = detail::segmented_pass_here();
+  if (!pass) {
+    for (auto& member : members) x = call(member, std::move(x));
+    return x;
+  }
+  detail::Members modules;
+  for (auto& member : members) modules.push_back(detail::module_in(member));
+  detail::SegmentNumbers const segment = pass->plan.assign(modules);
+  auto next = members.begin();
+  for (std::size_t begin = 0, end = 0; begin < modules.size(); begin = end) {
+    auto const first = next++;
+    for (end = begin + 1; end < modules.size() && segment[begin] && segment[end] == segment[begin];
+         ++end) {
+      ++next;
+    }
+    auto const plainly = [&] {
+      for (auto each = first; each != next; ++each) x = call(*each, std::move(x));
+    };
+    if (!segment[begin]) {
+      plainly();
+    } else if (pass->recomputes()) {
+      detail::Stretch<Member, Call> stretch{c10::SmallVector<Member, 8>(first, next), call};
+      x = recompute(std::move(stretch), std::move(x));
+    } else {
+      detail::Inside const inside;
+      plainly();
+    }
+  }
+  return x;
+}
+
 }  // namespace frugal

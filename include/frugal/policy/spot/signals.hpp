@@ -6,7 +6,7 @@
 #include <atomic>
 #include <string>
 
-#include <frugal/base/signal_handlers.hpp>
+#include <frugal/base/signals.hpp>
 
 namespace frugal::detail {
 

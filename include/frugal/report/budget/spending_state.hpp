@@ -11,8 +11,6 @@
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
-#include <frugal/report/budget/alerts.hpp>
-#include <frugal/report/budget/levels.hpp>
 #include <frugal/report/budget/limit.hpp>
 
 // What Budget and BurnRate have in common: both compare a gauge of CostMeter with a limit.

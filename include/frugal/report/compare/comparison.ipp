@@ -3,28 +3,132 @@
 
 #include <frugal/report/compare/comparison.hpp>
 
-#include <frugal/base/json_writer.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/text_width.hpp>
-#include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <climits>
 #include <cmath>
-#include <cstddef>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <limits>
 #include <numeric>
-#include <optional>
+#include <random>
 #include <system_error>
 #include <thread>
-#include <utility>
+
+namespace frugal {
+
+FRUGAL_INLINE std::string TargetMetric::text() const {
+  return metric + (at_least ? " >= " : " <= ") +
+         detail::general(at_least ? *at_least : at_most.value_or(0), 6);
+}
+
+FRUGAL_INLINE void TargetMetric::require() const {
+  if (!given()) return;
+  if (metric.empty()) {
+    throw SettingsError({.what = "the target names no metric",
+                         .where = "TargetMetric::metric",
+                         .why = "there is nothing to compare with the bound",
+                         .fix = "Name a metric of Validate, such as \"accuracy\", or \"loss\"."});
+  }
+  if (at_least.has_value() == at_most.has_value()) {
+    throw SettingsError(
+        {.what = std::string("the target has ") + (at_least ? "two bounds" : "no bound"),
+         .where = "TargetMetric of " + metric,
+         .why = "a target is reached at one bound",
+         .fix = "Set at_least for a metric that grows, or at_most for a loss."});
+  }
+  if (!std::isfinite(at_least ? *at_least : *at_most)) {
+    throw SettingsError({.what = "the bound is not a finite number",
+                         .where = "TargetMetric of " + metric,
+                         .why = "no run reaches it, or every one does",
+                         .fix = "Give a finite number."});
+  }
+}
+
+FRUGAL_INLINE std::optional<Spread> Spread::of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  std::size_t const half = values.size() / 2;
+  double const median =
+      values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return Spread{median, values.front(), values.back(), values.size()};
+}
+
+FRUGAL_INLINE std::optional<double> Trial::metric(std::string_view name) const {
+  for (auto const& [key, value] : metrics) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+FRUGAL_INLINE bool ComparedRecipe::same_weights(ComparedRecipe const& other) const {
+  if (trials.empty() || trials.size() != other.trials.size()) return false;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    if (trials[i].weights != other.trials[i].weights) return false;
+  }
+  return true;
+}
+
+FRUGAL_INLINE std::size_t ComparedRecipe::reached() const {
+  std::size_t count = 0;
+  for (Trial const& trial : trials) count += trial.reached ? 1U : 0U;
+  return count;
+}
+
+}  // namespace frugal
+
+namespace frugal::detail {
+
+FRUGAL_INLINE std::vector<std::vector<std::size_t>> round_orders(std::size_t count,
+                                                                 std::size_t repeats,
+                                                                 std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::vector<std::size_t>> all;
+  for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
+    if (repeat % 2 == 1) {
+      std::reverse(order.begin(), order.end());
+    } else {
+      // std::shuffle may differ between libraries; this does not.
+      for (std::size_t left = count; left > 1; --left) {
+        std::swap(order[left - 1], order[random() % left]);
+      }
+    }
+    all.push_back(order);
+  }
+  return all;
+}
+
+}  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE std::optional<Spread> ComparisonResults::paid_seconds(
+    ComparedRecipe const& row) const {
+  if (row.failed() || row.trials.empty()) return std::nullopt;
+  if (!target.given()) return row.spread(ComparedRecipe::of_fit);
+  return row.reached() == row.trials.size() ? row.seconds_to_target() : std::nullopt;
+}
+
+FRUGAL_INLINE std::optional<Spread> ComparisonResults::dollars(ComparedRecipe const& row) const {
+  auto const seconds = paid_seconds(row);
+  if (!seconds || !dollars_per_hour) return std::nullopt;
+  return seconds->times(*dollars_per_hour / 3600);
+}
+
+FRUGAL_INLINE std::optional<Spread> ComparisonResults::paid_ratio(ComparedRecipe const& row) const {
+  if (!paid_seconds(row)) return std::nullopt;
+  return target.given() ? row.ratio(baseline(), ComparedRecipe::of_target)
+                        : row.ratio(baseline(), ComparedRecipe::of_fit);
+}
+
+}  // namespace frugal
 
 namespace frugal::detail {
 

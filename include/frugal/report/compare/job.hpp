@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <frugal/core/run/settings.hpp>
-#include <frugal/report/compare/target_metric.hpp>
+#include <frugal/report/compare/comparison.hpp>
 
 namespace frugal {
 

@@ -1,20 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/cuda_memory.hpp>  // IWYU pragma: keep
+#include <frugal/core/libtorch/host_meter.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/error.hpp>
+#include <frugal/policy/kinds.hpp>
+#include <frugal/report/compare/comparison.hpp>
+
+#include <ATen/ATen.h>
+#include <c10/core/Device.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-#include <frugal/core/compose/policy.hpp>
-#include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
-#include <frugal/policy/kinds.hpp>
-#include <frugal/report/compare/target_metric.hpp>
-#include <frugal/report/compare/trial.hpp>
-
 namespace frugal::detail {
+
+/// The peak of a trial's tensor bytes: weights, gradients, the optimizer's state, activations,
+/// batches. The resident size of the process would be that of all recipes so far.
+class PeakMemory {
+ public:
+  /// Call before the module is made.
+  PeakMemory() {
+    try {
+      HostMeter::install();
+      host_ = true;
+      HostMeter::forget_peak();
+      live_ = HostMeter::live();
+    } catch (SettingsError const&) {
+      // The program has an allocator of its own: peaks on the CPU are unknown.
+    }
+  }
+
+  /// Call before fit, with the device that it trains on.
+  void begin(c10::Device device, [[maybe_unused]] torch::nn::Module const& module);
+
+  /// Nothing where no allocator counts.
+  std::optional<std::int64_t> above_start() const;
+
+ private:
+#ifdef FRUGAL_CUDA
+  static std::int64_t bytes_there(at::Tensor const& tensor) {
+    return tensor.is_cuda() ? static_cast<std::int64_t>(tensor.nbytes()) : 0;
+  }
+  c10::DeviceIndex index() const {
+    c10::cuda::CUDAGuard const guard(device_);
+    return guard.current_device().index();
+  }
+  c10::CachingAllocator::Stat stats() const {
+    // The first entry is the sum over all pools.
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(index()).allocated_bytes[0];
+  }
+#endif
+
+  bool host_ = false;
+  c10::Device device_ = c10::kCPU;
+  std::int64_t live_ = 0;
+};
 
 /// The time so far: of the wall, and of the processor in all threads of this process.
 struct Clocks {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/error.hpp>
-#include <frugal/policy/spot/metadata_answer.hpp>
 #include <frugal/policy/spot/metadata_client.hpp>
 
 #include <chrono>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/compose/written_name.hpp>
 #include <frugal/report/doctor/machine.hpp>
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -192,6 +195,21 @@ class Levers {
 /// Which levers fit this machine and which do not, the ones to use first.
 inline std::vector<Recommendation> levers_for(Machine const& machine) {
   return detail::Levers(machine).all();
+}
+
+/// The cautions that apply on this machine, in the policies' own words (explain() prints the same).
+template <class... Ps>
+std::vector<Caution> cautions() {
+  std::vector<Caution> all;
+  auto const add = [&all]<class P>(std::type_identity<P>) {
+    std::string text = P::caution();
+    if (text.empty()) return;
+    all.push_back({.policy = frugal::detail::policy_name<P>(),
+                   .text = std::move(text),
+                   .page = std::string(P::kind::page)});
+  };
+  (add(std::type_identity<Ps>{}), ...);
+  return all;
 }
 
 }  // namespace frugal::doctor

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/bytes.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/report/doctor/levers.hpp>
 #include <frugal/report/doctor/machine.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/html/best_value.hpp>
 #include <frugal/report/html/comparison_sections.hpp>

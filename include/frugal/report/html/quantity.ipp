@@ -3,9 +3,9 @@
 
 #include <frugal/report/html/quantity.hpp>
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/html_text.hpp>
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/number_texts.hpp>
 #include <frugal/inline.hpp>
 
 #include <cmath>

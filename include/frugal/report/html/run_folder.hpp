@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/whole_file.hpp>
+#include <frugal/base/file.hpp>
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/error.hpp>
 #include <frugal/report/html/levers.hpp>

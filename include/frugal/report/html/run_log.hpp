@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/json_events.hpp>
+#include <frugal/base/json.hpp>
 #include <frugal/report/html/series.hpp>
 
 #include <algorithm>

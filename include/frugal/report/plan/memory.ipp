@@ -5,7 +5,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/plan/near_names.hpp>
+#include <frugal/report/plan/require.hpp>
 
 #include <cmath>
 #include <string>

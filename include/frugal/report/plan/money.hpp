@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <concepts>
+#include <string>
 #include <string_view>
 
 /// Plain arithmetic about what training costs: prices, compute, memory, communication, failures. No
@@ -159,4 +160,15 @@ constexpr GigabitsPerSecond in_bits(GigabytesPerSecond x) {
 /// Bytes as a plain number, for sizes that are counted.
 constexpr Gigabytes gigabytes(double bytes) { return Gigabytes(bytes / 1e9); }
 
+/// An amount of money, whatever the locale: cents from 1 on, and six digits below, because a short
+/// run costs less than a cent.
+std::string amount_text(double amount);
+
+/// "$37,748.00", "-$0.25"
+std::string dollars_text(double amount);
+
 }  // namespace frugal::plan
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/report/plan/money.ipp>
+#endif

@@ -5,7 +5,7 @@
 
 #include <frugal/base/json_writer.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/plan/amount_text.hpp>
+#include <frugal/report/plan/money.hpp>
 
 namespace frugal::plan::detail {
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/plan/device_table.hpp>
 #include <frugal/report/plan/money.hpp>
+#include <frugal/report/plan/peak.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +17,81 @@
 #include <vector>
 
 namespace frugal::plan {
+
+/// What a data sheet says of a device.
+struct Device {
+  std::string name{};
+  std::map<std::string, double, std::less<>>
+      peaks{};  ///< dense FLOP/s by format: "BF16"; of INT8, OP/s
+  Gigabytes memory{};
+  GigabytesPerSecond bandwidth{};  ///< of its memory
+
+  /// Throws SettingsError if the device has no such format, and lists those it has.
+  double peak(std::string_view format) const;
+};
+
+namespace detail {
+
+struct MemoryFacts {
+  std::string_view name;
+  double gigabytes;
+  double gigabytes_per_second;
+};
+
+// Memory and its bandwidth, from the vendors' data sheets; peaks are those of report/plan/peak.hpp.
+inline constexpr std::array memory_facts{
+    MemoryFacts{"H200 NVL", 141, 4800},
+    MemoryFacts{"H200", 141, 4800},
+    MemoryFacts{"H100 PCIe", 80, 2000},
+    MemoryFacts{"H100 NVL", 94, 3900},
+    MemoryFacts{"H100", 80, 3350},
+    MemoryFacts{"A100 80GB PCIe", 80, 1935},
+    MemoryFacts{"A100 80GB", 80, 2039},
+    MemoryFacts{"A100 40GB", 40, 1555},
+    MemoryFacts{"L40S", 48, 864},
+    MemoryFacts{"L40", 48, 864},
+    MemoryFacts{"L4", 24, 300},
+    MemoryFacts{"A10G", 24, 600},
+    MemoryFacts{"A10", 24, 600},
+    MemoryFacts{"V100-SXM2 32GB", 32, 900},
+    MemoryFacts{"V100-SXM2 16GB", 16, 900},
+    MemoryFacts{"V100-PCIE 32GB", 32, 900},
+    MemoryFacts{"V100-PCIE 16GB", 16, 900},
+    MemoryFacts{"Tesla T4", 16, 320},
+};
+
+}  // namespace detail
+
+/// Devices by name.
+class DeviceTable {
+ public:
+  DeviceTable() = default;
+  explicit DeviceTable(std::vector<Device> devices) : devices_(std::move(devices)) {}
+
+  static DeviceTable built_in();
+
+  std::vector<Device> const& devices() const { return devices_; }
+
+  /// Replaces the device of that name, or adds one that is found before all others.
+  void put(Device device);
+
+  /// The device of that name; otherwise the first whose words are all in `model`, so that what a
+  /// driver says ("NVIDIA A100-SXM4-80GB") finds "A100 80GB". Null if there is none. A part of a
+  /// device ("NVIDIA H100 80GB HBM3 MIG 1g.10gb") is not the device.
+  Device const* find(std::string_view model) const;
+
+  /// Throws SettingsError for an unknown device, and names those that are near.
+  Device const& at(std::string_view model) const;
+
+  std::vector<std::string> names() const;
+
+ private:
+  static bool has(std::vector<std::string> const& words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+
+  std::vector<Device> devices_;
+};
 
 /// A price as it is listed, per device or per node, with the devices of a node.
 class Price {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace frugal::plan::detail {
 
@@ -32,6 +35,19 @@ constexpr void require_share(std::string_view input, double value) {
 constexpr void require_fraction(std::string_view input, double value) {
   if (!(value >= 0 && value <= 1)) refuse(input, value, "from 0 to 1");
 }
+
+/// Whatever the locale: Turkish has another small letter for I, and MIG would not be found.
+std::string lower(std::string_view text);
+
+/// The letters and digits of a text between everything else, in lower case: "nvidia", "a100",
+/// "sxm4", "80gb".
+std::vector<std::string> words_of(std::string_view text);
+
+/// Levenshtein distance: how many characters to insert, delete or replace.
+std::size_t edits_between(std::string_view a, std::string_view b);
+
+/// For an error about an unknown name: "near it are a, b", or all names if none is near.
+std::string near_names(std::string_view wanted, std::vector<std::string> const& known);
 
 }  // namespace frugal::plan::detail
 

@@ -4,7 +4,6 @@
 #include <frugal/checkpoint/checkpoint_interval.hpp>
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/compute_optimal.hpp>
-#include <frugal/report/plan/device_table.hpp>
 #include <frugal/report/plan/memory.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/plan.hpp>

@@ -1,15 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_texts.hpp>
+#include <frugal/base/terminal.hpp>
+#include <frugal/policy/step_pace.hpp>
+
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <frugal/base/number_texts.hpp>
-#include <frugal/report/progress/display.hpp>
+namespace frugal::detail {
+
+/// The pace of a run from one redraw to the next: samples per second, time left, and the share of
+/// the time in which the run waited for data.
+class Pace {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  void begin(clock::time_point now) { begin_ = last_ = now; }
+
+  /// Whether the first steps are known, from which the rest is counted.
+  bool knows_first() const { return first_step_.has_value(); }
+  void first(std::uint64_t step, std::uint64_t sample);
+  std::uint64_t steps_since_first(std::uint64_t step) const {
+    return first_step_ && step > *first_step_ ? step - *first_step_ : 0;
+  }
+
+  /// `waited` is seconds that the run has waited for data so far, if that is measured.
+  void update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
+              std::optional<double> waited);
+
+  double samples_per_second() const { return rate_; }
+  std::optional<double> data_wait() const { return data_wait_; }
+  std::optional<double> seconds_left(std::uint64_t step,
+                                     std::optional<std::uint64_t> total_steps) const {
+    return steps_.seconds_left(total_steps, step);
+  }
+  double seconds_since_begin(clock::time_point now) const {
+    return std::chrono::duration<double>(now - begin_).count();
+  }
+
+ private:
+  clock::time_point begin_{}, last_{};
+  std::optional<std::uint64_t> first_step_;  ///< the step before the first of this fit
+  std::uint64_t last_sample_ = 0;
+  double rate_ = 0;
+  StepPace steps_;
+  std::optional<double> waited_;
+  std::optional<double> data_wait_;
+};
+
+}  // namespace frugal::detail
+
+namespace frugal::watch {
+
+/// A line of a display: text, and how much of it is coloured. Only the text counts columns.
+struct DisplayLine {
+  std::string text;
+  std::size_t colour_begin = 0;  ///< bytes [begin, end) of the text are green
+  std::size_t colour_end = 0;
+};
+
+/// Some lines at the end of a terminal, redrawn in place.
+///
+/// After a redraw the cursor rests at the beginning of an empty line above them. So
+///   - a redraw erases from the cursor to the end of the screen. It does not count the rows that it
+///     drew, which change when a terminal that was made narrower wraps them;
+///   - a line that the program prints in between takes the empty line, and stays.
+/// No line reaches the last column, and there are never more lines than the screen has rows below
+/// the empty one. The cursor is never hidden, so that no exception and no signal leaves it so.
+class Display {
+ public:
+  Display(std::FILE* out, bool colours) : out_(out), colours_(colours) { link(true); }
+  Display(Display const&) = delete;
+  Display& operator=(Display const&) = delete;
+  ~Display() {
+    end();
+    link(false);
+  }
+
+  /// Draws these lines instead of those before.
+  void draw(std::vector<DisplayLine> lines);
+
+  /// Leaves the lines on the screen, with the cursor below them; for what comes after a run, or an
+  /// error. Nothing if nothing is drawn.
+  void end();
+
+  /// Writes a text, with a newline if it has none at its end, above the lines of every display that
+  /// draws on `out`'s terminal. To anything else it is just written. Any thread may call it.
+  static void print(std::string_view text, std::FILE* out);
+
+ private:
+  void redraw();
+
+  static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
+                             bool colours);
+
+  // One write: what another thread prints does not come between.
+  void put(std::string const& text) { write_text(out_, text); }
+
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::vector<Display*>& displays() {
+    static std::vector<Display*> all;
+    return all;
+  }
+  /// The displays drawn on the terminal of `out`: the same file, or another that is a terminal.
+  static std::vector<Display*> on(std::FILE* out);
+  void link(bool here);
+
+  std::FILE* out_;
+  bool colours_;
+  bool drawn_ = false;
+  std::vector<DisplayLine> lines_;
+};
+
+/// Prints a text above the bars of Progress, if some are drawn on that terminal, and plainly
+/// otherwise. `std::cout` works too; one line at a time stays whole.
+inline void print(std::string_view text, std::FILE* out = stderr) { Display::print(text, out); }
+
+}  // namespace frugal::watch
 
 /// The texts of a progress display, without terminal or clock, so that they can be tested.
 namespace frugal::watch {

@@ -3,20 +3,120 @@
 
 #include <frugal/report/progress/bar.hpp>
 
-#include <frugal/base/bytes.hpp>
 #include <frugal/base/number_text.hpp>
-#include <frugal/base/number_texts.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
+#include <unistd.h>
+
 #include <iterator>
-#include <optional>
-#include <string_view>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void Pace::first(std::uint64_t step, std::uint64_t sample) {
+  first_step_ = step;
+  last_sample_ = sample;
+}
+
+FRUGAL_INLINE void Pace::update(clock::time_point now, std::uint64_t step, std::uint64_t sample,
+                                std::optional<double> waited) {
+  double const seconds = std::chrono::duration<double>(now - last_).count();
+  if (seconds > 0 && sample > last_sample_) {
+    double const rate = static_cast<double>(sample - last_sample_) / seconds;
+    // An exponential mean keeps the rate readable and follows a change in a few redraws.
+    rate_ = rate_ == 0 ? rate : 0.7 * rate_ + 0.3 * rate;
+  }
+  steps_.step(step, seconds_since_begin(now));
+  if (waited && waited_ && seconds > 0) {
+    data_wait_ = std::clamp((*waited - *waited_) / seconds, 0.0, 1.0);
+  }
+  waited_ = waited;
+  last_ = now;
+  last_sample_ = sample;
+}
+
+}  // namespace frugal::detail
 
 namespace frugal::watch {
+
+FRUGAL_INLINE void Display::draw(std::vector<DisplayLine> lines) {
+  std::lock_guard const lock(mutex());
+  lines_ = std::move(lines);
+  redraw();
+}
+
+FRUGAL_INLINE void Display::end() {
+  std::lock_guard const lock(mutex());
+  if (!drawn_) return;
+  put("\r\x1b[J" + text_of(lines_, terminal_size(out_), colours_));
+  drawn_ = false;
+}
+
+FRUGAL_INLINE void Display::print(std::string_view text, std::FILE* out) {
+  std::lock_guard const lock(mutex());
+  std::vector<Display*> const mine = on(out);
+  std::string whole = mine.empty() ? "" : "\r\x1b[J";
+  whole += text;
+  if (text.empty() || text.back() != '\n') whole += '\n';
+  // Before the lines, which may go to the same terminal by another file.
+  write_text(out, whole);
+  for (Display* each : mine) each->redraw();
+}
+
+FRUGAL_INLINE void Display::redraw() {
+  TerminalSize const size = terminal_size(out_);
+  bool const gap = size.rows > 1;
+  std::vector<DisplayLine> shown = lines_;
+  shown.resize(std::min(shown.size(), gap ? size.rows - 1 : 1));
+  std::string text = "\r\x1b[J";
+  if (gap) text += "\n";
+  text += text_of(shown, size, colours_);
+  // Not below the last line: its newline would scroll a full screen.
+  if (!shown.empty()) text.pop_back();
+  std::size_t const up = shown.empty() ? (gap ? 1 : 0) : shown.size() - 1 + (gap ? 1 : 0);
+  if (up > 0) text += "\x1b[" + std::to_string(up) + "A";
+  text += "\r";
+  put(text);
+  drawn_ = true;
+}
+
+FRUGAL_INLINE std::string Display::text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
+                                           bool colours) {
+  std::string all;
+  for (DisplayLine const& line : lines) {
+    std::string_view const seen = truncated(line.text, size.columns > 1 ? size.columns - 1 : 1);
+    std::size_t const end = std::min(line.colour_end, seen.size());
+    if (colours && line.colour_begin < end) {
+      all += seen.substr(0, line.colour_begin);
+      all += "\x1b[32m";
+      all += seen.substr(line.colour_begin, end - line.colour_begin);
+      all += "\x1b[0m";
+      all += seen.substr(end);
+    } else {
+      all += seen;
+    }
+    all += '\n';
+  }
+  return all;
+}
+
+FRUGAL_INLINE std::vector<Display*> Display::on(std::FILE* out) {
+  std::vector<Display*> mine;
+  for (Display* each : displays()) {
+    bool const same = each->out_ == out || ::isatty(::fileno(out)) == 1;
+    if (each->drawn_ && same) mine.push_back(each);
+  }
+  return mine;
+}
+
+FRUGAL_INLINE void Display::link(bool here) {
+  std::lock_guard const lock(mutex());
+  if (here) {
+    displays().push_back(this);
+  } else {
+    std::erase(displays(), this);
+  }
+}
 
 FRUGAL_INLINE std::optional<double> Share::fraction() const {
   if (!of || *of == 0) return {};

@@ -14,7 +14,7 @@
 
 #include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
-#include <frugal/report/log/file.hpp>
+#include <frugal/report/sink/log_file.hpp>
 
 namespace frugal {
 struct RunState;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/event.hpp>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,8 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/core/run/counters.hpp>
-#include <frugal/core/run/event.hpp>
+namespace frugal::detail {
+
+/// Seconds since 1970.
+inline double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace frugal::detail
 
 namespace frugal {
 
@@ -54,6 +64,36 @@ struct SinkOutcome {
 };
 
 }  // namespace frugal
+
+namespace frugal::detail {
+
+inline constexpr std::string_view csv_header = "event,step,epoch,samples,seconds,name,value\r\n";
+
+/// Appends a cell after RFC 4180: quoted where it must be. Line breaks become spaces, so that each
+/// row is one line and can be cut off; bytes that are not UTF-8 become U+FFFD, for a reader would
+/// refuse the whole file.
+void append_csv_cell(std::string& out, std::string_view text);
+
+/// Appends the shortest digits that read back as the same double. What is not finite has the names
+/// that readers of CSV know: nan, inf, -inf.
+void append_csv_number(std::string& out, double number);
+
+/// One row for each field of a record.
+std::string csv_rows(MetricRecord const& record);
+
+/// The event of such a row.
+inline std::string_view csv_event(std::string_view row) { return row.substr(0, row.find(',')); }
+
+std::string mllog_value(Event::Value const& value);
+
+/// Values as one JSON object, in their order.
+std::string mllog_object(std::vector<std::pair<std::string, Event::Value>> const& fields);
+
+/// A line as MLPerf's mllog writes it; `value` and `metadata` are JSON.
+std::string mllog_line(std::uint64_t time_ms, std::string_view event_type, std::string_view key,
+                       std::string_view value, std::string_view metadata);
+
+}  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/report/sink/record.ipp>

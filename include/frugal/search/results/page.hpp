@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/base/file.hpp>
 #include <frugal/base/html_text.hpp>
-#include <frugal/base/whole_file.hpp>
 #include <frugal/report/html/page.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/importance.hpp>

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/policy/average.hpp>
+
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE FreshStatistics::FreshStatistics(torch::nn::Module& module) {
+  each_batch_norm(module, [&](auto& layer) {
+    if (!layer.running_mean.defined() || !layer.is_training()) return;
+    before_.push_back({&layer, layer.running_mean.clone(), layer.running_var.clone(),
+                       layer.num_batches_tracked.clone(), layer.options.momentum()});
+  });
+  each_layer([](auto& layer, Before const&) {
+    layer.reset_running_stats();
+    layer.options.momentum(std::nullopt);
+  });
+}
+
+FRUGAL_INLINE FreshStatistics::~FreshStatistics() {
+  each_layer([](auto& layer, Before const& each) { layer.options.momentum(each.momentum); });
+}
+
+FRUGAL_INLINE void FreshStatistics::undo() {
+  each_layer([](auto& layer, Before const& each) { restore(layer, each); });
+}
+
+FRUGAL_INLINE void FreshStatistics::undo_unseen() {
+  each_layer([](auto& layer, Before const& each) {
+    if (layer.num_batches_tracked.template item<std::int64_t>() == 0) restore(layer, each);
+  });
+}
+
+}  // namespace frugal::detail

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <frugal/policy/early_stop.hpp>
+
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/error.hpp>
+#include <frugal/inline.hpp>
+
+namespace frugal::detail {
+
+FRUGAL_INLINE void BestWeights::refuse_parts() {
+  throw SettingsError({.what = "the best weights cannot be kept in memory",
+                       .where = "EarlyStop",
+                       .why = "each process has its part of the weights alone",
+                       .fix =
+                           "Take Params out of Shard<States, Grads, Params>, or RestoreBest out of "
+                           "EarlyStop: with Checkpoint<KeepBest<...>> the best are in a file."});
+}
+
+FRUGAL_INLINE void BestWeights::take(RunState& run, double value) {
+  kept_.take(run, Part::module);
+  value_ = value;
+  step_ = run.counters().step;
+  empty_ = false;
+}
+
+FRUGAL_INLINE void BestWeights::restore(RunState& run) {
+  kept_.restore(run, Part::module);
+  run.progress.set_restored_step(step_);
+}
+
+}  // namespace frugal::detail
