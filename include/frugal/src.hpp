@@ -13,12 +13,13 @@
 #include <frugal/model.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
-// All of compare.hpp and search.hpp but themselves, which need Boost.Hana.
+// All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and pages that no umbrella includes.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
 #include <frugal/report/compare/order.hpp>
 #include <frugal/report/compare/peak_memory.hpp>
 #include <frugal/report/compare/watch.hpp>
+#include <frugal/report/html/comparison_page.hpp>
 #include <frugal/search/candidate_file.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/forecast.hpp>

@@ -4,7 +4,6 @@
 #include <frugal/report/html/quantity.hpp>
 
 #include <frugal/base/bytes.hpp>
-#include <frugal/base/html_text.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/inline.hpp>
 

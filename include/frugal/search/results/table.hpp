@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <frugal/base/html_text.hpp>
 #include <frugal/base/number_texts.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/history.hpp>
