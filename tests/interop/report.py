@@ -296,6 +296,16 @@ class Reports(unittest.TestCase):
             for a, b, c in zip(dots, dots[1:], dots[2:]):
                 self.assertAlmostEqual(b[0] - a[0], c[0] - b[0], delta=0.25)
                 self.assertAlmostEqual(a[1] - b[1], b[1] - c[1], delta=0.25)
+            # The mouse reads the point below it.
+            box = tab.value("""(() => {
+                const plot = [...document.querySelectorAll('.plot')].find(each => each.querySelector('title').textContent === 'Accuracy over step');
+                plot.scrollIntoView();
+                const {left, top, width, height} = plot.getBoundingClientRect();
+                return {left, top, width, height};
+            })()""")
+            tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box["left"] + dots[2][0] + 3, y=box["top"] + box["height"] / 2)
+            self.assertIn("step 150: 0.375", tab.value("[...document.querySelectorAll('output')].map(each => each.textContent)"))
+            self.assertEqual(tab.value("document.querySelectorAll('.reading circle').length"), 1)
             self.assertEqual(shape["rows"][0], ["50", "16.7 s", "$0.00926", "0.125"])
             self.assertEqual(len(shape["rows"]), 7)
             self.assertEqual(shape["marks"], 1)

@@ -16,7 +16,7 @@ inline constexpr std::string_view page_asset = R"html(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-qzcjBwFjySIXBoCE8btBuge1H8XxHyzgmfYtZalX46g='; img-src data:; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-2V+k53xl4yUuYOXPFtu28DyS6YvoL1IIfwf8y/lLb9M='; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
@@ -274,7 +274,6 @@ const all = list => {
 
 // The horizontal axis of all charts that have it.
 let axisNow = "step";
-const redraws = [];
 const choiceOf = list => {
   const axes = list.find(each => each.kind === "chart" && each.axes.length > 1)?.axes;
   if (!axes) return undefined;
@@ -307,11 +306,16 @@ const picture = (title, text, attributes, ...made) => {
   return s("svg", { role: "img", "aria-labelledby": `${id}-t ${id}-d`, ...attributes }, s("title", { id: id + "-t" }, title), s("desc", { id: id + "-d" }, text), ...made);
 };
 const isDense = of => of.lines.reduce((sum, line) => sum + (line.titles?.length ?? 1), 0) > 200;
-const watchWidth = (holder, draw) => {
-  let before = 0;
-  new ResizeObserver(() => {
-    if (holder.clientWidth !== before && holder.clientWidth > 0) draw(before = holder.clientWidth);
-  }).observe(holder);
+// Draws when the page is there, when another axis is chosen, and when the width is another one.
+const redraws = [];
+const keepDrawn = (holder, draw) => {
+  let width = 0;
+  const redraw = () => {
+    width = holder.clientWidth;
+    draw();
+  };
+  redraws.push(redraw);
+  new ResizeObserver(() => { if (holder.clientWidth !== width) redraw(); }).observe(holder);
 };
 
 // What a screen reader hears of a chart with values to read.
@@ -451,8 +455,7 @@ const chart = of => {
     holder.addEventListener("pointermove", move);
     holder.addEventListener("pointerdown", move);
   }
-  redraws.push(again);
-  watchWidth(holder, again);
+  keepDrawn(holder, again);
   const notes = [of.note, y.log && "logarithmic"].filter(each => each).join(", ");
   return figure({ ...of, note: notes }, holder, reads && many && h("div", { class: "probe" }, slider, out), reads && valuesOf(of));
 };
@@ -497,8 +500,7 @@ const parallel = of => {
     });
     holder.replaceChildren(picture(of.label, of.about, { class: isDense(of) && "dense", viewBox: `0 0 ${width} ${height}`, width, height }, ...made));
   };
-  redraws.push(draw);
-  watchWidth(holder, draw);
+  keepDrawn(holder, draw);
   return figure(of, holder);
 };
 

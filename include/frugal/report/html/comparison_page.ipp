@@ -10,11 +10,11 @@
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/quantity.hpp>
-#include <frugal/report/html/run_cost.hpp>
 #include <frugal/report/html/run_page.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 // The sections of a run's page, for several runs: a table with a row for each, in the order given. A section that no
 // run has anything for is left out.
@@ -85,18 +85,32 @@ FRUGAL_INLINE void write_savings(Page& page, std::vector<RunFolder> const& runs)
   write_waterfall(page, levers);
 }
 
-FRUGAL_INLINE void write_plans(Page& page, std::vector<RunFolder> const& runs) {
-  bool any = false, money = false;
+/// A section with a row for each run: its name, and what `cells` has of it. No section if no run has any.
+FRUGAL_INLINE void write_rows(Page& page, std::vector<RunFolder> const& runs, std::string const& id,
+                              std::string const& title, std::vector<std::string> const& head,
+                              std::function<bool(RunFolder const&, Row&)> const& cells,
+                              std::size_t texts = 1) {
+  bool any = false;
+  Table table{title, head, {}, texts};
   for (RunFolder const& run : runs) {
-    LogLine const* const plan = run.log.event("plan");
-    any = any || plan != nullptr;
-    money = money || (plan != nullptr && plan->number("dollars_planned").has_value());
+    Row& row = table.rows.emplace_back(Row{run.name});
+    any = cells(run, row) || any;
+    row.resize(head.size(), no_value);
   }
   if (!any) return;
-  std::vector<Row> rows;
-  for (RunFolder const& run : runs) {
+  page.section(id, title);
+  page.table(table);
+}
+
+FRUGAL_INLINE void write_plans(Page& page, std::vector<RunFolder> const& runs) {
+  bool const money = std::any_of(runs.begin(), runs.end(), [](RunFolder const& run) {
     LogLine const* const plan = run.log.event("plan");
-    Row row{run.name};
+    return plan != nullptr && plan->number("dollars_planned").has_value();
+  });
+  std::vector<std::string> head{"run", "steps planned", "steps", "time planned", "time"};
+  if (money) head.insert(head.end(), {"dollars planned", "dollars"});
+  write_rows(page, runs, "plan", "Plan and outcome", head, [&](RunFolder const& run, Row& row) {
+    LogLine const* const plan = run.log.event("plan");
     // What was planned, and what happened.
     auto const add = [&](char const* name, double factor, std::optional<double> actual, Unit unit) {
       auto planned = plan == nullptr ? std::nullopt : plan->number(name);
@@ -109,88 +123,66 @@ FRUGAL_INLINE void write_plans(Page& page, std::vector<RunFolder> const& runs) {
     add("steps_planned", 1, run.log.steps, Unit::count);
     add("hours_planned", 3600, paid_seconds(run.log), Unit::seconds);
     if (money) add("dollars_planned", 1, dollars_of(run.log), Unit::dollars);
-    rows.push_back(std::move(row));
-  }
-  std::vector<std::string> head{"run", "steps planned", "steps", "time planned", "time"};
-  if (money) head.insert(head.end(), {"dollars planned", "dollars"});
-  page.section("plan", "Plan and outcome");
-  page.table({"Plan and outcome", head, rows});
+    return plan != nullptr;
+  });
 }
 
 FRUGAL_INLINE void write_all_interruptions(Page& page, std::vector<RunFolder> const& runs) {
-  bool any = false;
-  std::vector<Row> rows;
-  for (RunFolder const& run : runs) {
-    auto const times = [&](char const* name) {
-      auto const count = std::count_if(run.log.events.begin(), run.log.events.end(),
-                                       [&](LogLine const& event) { return event.event == name; });
-      any = any || count != 0;
-      return value_text(count, Unit::count);
-    };
-    Lost const lost = lost_by(run.log);
-    rows.push_back({run.name, times("preempted"), times("resume"), times("rollback"),
-                    times("checkpoint_failed"), time_text(lost.seconds),
-                    parts::share_text(lost.seconds, lost.seconds + run.log.seconds),
-                    value_text(lost.dollars, Unit::dollars)});
-  }
-  if (!any) return;
-  page.section("interruptions", "Interruptions");
-  page.table({"Interruptions",
-              {"run", "preemptions", "resumes", "rollbacks", "failed checkpoints", "time lost",
-               "of all", "dollars lost"},
-              rows});
+  std::vector<std::string> const head{"run",       "preemptions",        "resumes",
+                                      "rollbacks", "failed checkpoints", "time lost",
+                                      "of all",    "dollars lost"};
+  write_rows(
+      page, runs, "interruptions", "Interruptions", head, [](RunFolder const& run, Row& row) {
+        bool any = false;
+        for (char const* name : {"preempted", "resume", "rollback", "checkpoint_failed"}) {
+          auto const count =
+              std::count_if(run.log.events.begin(), run.log.events.end(),
+                            [&](LogLine const& event) { return event.event == name; });
+          any = any || count != 0;
+          row.push_back(value_text(count, Unit::count));
+        }
+        Lost const lost = lost_by(run.log);
+        row.insert(row.end(), {time_text(lost.seconds),
+                               parts::share_text(lost.seconds, lost.seconds + run.log.seconds),
+                               value_text(lost.dollars, Unit::dollars)});
+        return any;
+      });
 }
 
 FRUGAL_INLINE void write_all_hot_spots(Page& page, std::vector<RunFolder> const& runs) {
-  bool any = false;
-  std::vector<Row> rows;
-  for (RunFolder const& run : runs) {
-    Row& row = rows.emplace_back(Row{run.name, no_value, no_value, no_value, no_value, no_value});
-    if (run.windows.empty()) continue;
-    any = true;
-    ProfileWindow const& last = run.windows.back();
-    if (!last.bound.empty()) row[1] = last.bound;
-    auto const top =
-        std::max_element(last.hot_spots.begin(), last.hot_spots.end(),
-                         [](HotSpot const& a, HotSpot const& b) { return a.share < b.share; });
-    if (top != last.hot_spots.end()) {
-      row[2] = top->name;
-      row[3] = value_text(top->share, Unit::percent);
-    }
-    row[4] = value_text(last.device_idle, Unit::percent);
-    row[5] = time_text(last.step_seconds);
-  }
-  if (!any) return;
-  page.section("hot-spots", "Hot spots");
-  page.table({"Hot spots",
-              {"run", "bound by", "top operation", "share", "device idle", "step takes"},
-              rows,
-              3});
+  std::vector<std::string> const head{"run",   "bound by",    "top operation",
+                                      "share", "device idle", "step takes"};
+  write_rows(
+      page, runs, "hot-spots", "Hot spots", head,
+      [](RunFolder const& run, Row& row) {
+        if (run.windows.empty()) return false;
+        ProfileWindow const& last = run.windows.back();
+        auto const top =
+            std::max_element(last.hot_spots.begin(), last.hot_spots.end(),
+                             [](HotSpot const& a, HotSpot const& b) { return a.share < b.share; });
+        bool const has = top != last.hot_spots.end();
+        row.insert(row.end(),
+                   {last.bound.empty() ? no_value : last.bound, has ? top->name : no_value,
+                    has ? value_text(top->share, Unit::percent) : no_value,
+                    value_text(last.device_idle, Unit::percent), time_text(last.step_seconds)});
+        return true;
+      },
+      3);
 }
 
 FRUGAL_INLINE void write_all_duplicates(Page& page, std::vector<RunFolder> const& runs) {
-  bool any = false;
-  std::vector<Row> rows;
-  for (RunFolder const& run : runs) {
-    Row& row = rows.emplace_back(Row{run.name});
-    if (!run.duplicates) {
-      row.resize(7, no_value);
-      continue;
-    }
-    any = true;
+  std::vector<std::string> const head{
+      "run", "samples", "removed", "of all", "of these, copies", "bytes saved", "saved per epoch"};
+  write_rows(page, runs, "duplicates", "Duplicates", head, [](RunFolder const& run, Row& row) {
+    if (!run.duplicates) return false;
     Curation const& found = *run.duplicates;
     row.insert(row.end(),
                {detail::grouped(found.samples), detail::grouped(found.removed.size()),
                 detail::percent_of(found.removed.size(), found.samples),
                 detail::grouped(found.copies()), value_text(found.removed_bytes(), Unit::bytes),
                 value_text(found.dollars_per_epoch(), Unit::dollars)});
-  }
-  if (!any) return;
-  page.section("duplicates", "Duplicates");
-  page.table({"Duplicates",
-              {"run", "samples", "removed", "of all", "of these, copies", "bytes saved",
-               "saved per epoch"},
-              rows});
+    return true;
+  });
 }
 
 }  // namespace frugal::html

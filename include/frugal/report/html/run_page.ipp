@@ -11,7 +11,6 @@
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/quantity.hpp>
-#include <frugal/report/html/run_cost.hpp>
 
 #include <algorithm>
 #include <cstddef>
