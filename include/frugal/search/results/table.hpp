@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <frugal/base/number_texts.hpp>
-#include <frugal/base/utf8.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/history.hpp>
