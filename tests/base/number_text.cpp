@@ -69,4 +69,15 @@ TEST_CASE("no locale changes a digit") {
   if (comma.works()) check_digits();
 }
 
+TEST_CASE("counts and shares read as people write them") {
+  CHECK(frugal::detail::grouped(0) == "0");
+  CHECK(frugal::detail::grouped(999) == "999");
+  CHECK(frugal::detail::grouped(1000) == "1,000");
+  CHECK(frugal::detail::grouped(1234567890) == "1,234,567,890");
+  CHECK(frugal::detail::fixed(0.125, 2) == "0.12");
+  CHECK(frugal::detail::fixed(1e300, 1).size() == 303);
+  CHECK(frugal::detail::percent_of(1, 3) == "33.33%");
+  CHECK(frugal::detail::percent_of(0, 0) == "0%");
+}
+
 }  // namespace frugal_test::store_number_text

@@ -90,4 +90,12 @@ TEST_CASE("the largest character and those beyond it, surrogates and overlong fo
   CHECK_FALSE(is_utf8("\xe0\x80\x80"));
 }
 
+TEST_CASE("an excerpt is not cut within a character") {
+  using frugal::detail::beginning;
+  CHECK(beginning("h\xc3\xa9llo", 2) == "h \xe2\x80\xa6");
+  CHECK(beginning("h\xc3\xa9llo", 3) == "h\xc3\xa9 \xe2\x80\xa6");
+  CHECK(beginning("h\xc3\xa9llo", 6) == "h\xc3\xa9llo");
+  CHECK(beginning("\x80\x80\x80", 2) == " \xe2\x80\xa6");
+}
+
 }  // namespace frugal_test::base_utf8

@@ -3,9 +3,7 @@
 // any text in it, in levers.json and in hot_spots.json reaches the page only escaped.
 #include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
-#include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
-#include <frugal/report/html/page.hpp>
 #include <frugal/report/html/run_folder.hpp>
 #include <frugal/report/html/run_log.hpp>
 #include <frugal/report/html/run_page.hpp>
@@ -16,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "demand.hpp"
 
@@ -54,22 +51,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     run.windows = html::parse_windows(std::string(bytes), "hot_spots.json");
   } catch (frugal::DataError const&) {
   }
-  std::vector<html::RunFolder> runs;
-  runs.push_back(std::move(run));
-  html::Page page;
-  page.figures(html::headline(runs.front()));
-  html::write_curves(page, runs);
-  html::write_plan(page, runs.front().log);
-  if (runs.front().levers) html::write_waterfall(page, *runs.front().levers);
-  html::write_interruptions(page, runs.front().log);
-  html::write_profile(page, runs.front());
-  html::write_facts(page, runs.front());
-  html::write_events(page, runs.front().log);
-  std::string const text = std::move(page).html(runs.front().name, "fuzz");
-  // One script for the page, and one block of data for each chart.
-  demand(count(text, "<script") == 1 + count(text, "<figure class=\"chart\""), "no other script");
-  demand(count(text, "</script") == count(text, "<script"), "no script is ended by a text");
-  demand(count(text, "<section") == count(text, "</section>"), "sections are closed");
+  std::string const text = html::run_page(run);
+  // The page's script and its data.
+  demand(count(text, "<script") == 2, "no other script");
+  demand(count(text, "</script") == 2, "no script is ended by a text");
   demand(frugal::detail::is_utf8(text), "a page is UTF-8");
   return 0;
 }

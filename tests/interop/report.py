@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the reports in Debian's Chromium: report.py PROGRAM
+"""Opens the pages in Debian's Chromium: report.py PROGRAM
 
 PROGRAM is interop_report, built from report.cpp in this folder. The pages are opened in light and dark and
 on a phone 360 pixels wide. Nothing may be reported on the console, fetched, or wider than the screen. Keys are
@@ -29,6 +29,7 @@ EVIL = "</script><script>document.title='run'</script>\"'<img src=x onerror=docu
 
 # Appended to a copy of the page, without its content policy: writes what the test asks for to the title.
 PROBE = """<script>
+addEventListener("DOMContentLoaded", () => {
 const problems = [];
 const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 if (wide > 0) problems.push("wider than the screen by " + wide);
@@ -63,6 +64,7 @@ const found = {problems, charts: document.querySelectorAll("figure.chart").lengt
   sections: [...document.querySelectorAll("section")].map(each => each.id)};
 document.documentElement.innerHTML = "<body><pre id=found></pre>";
 document.getElementById("found").textContent = JSON.stringify(found);
+});
 </script>"""
 
 
@@ -163,6 +165,9 @@ class Reports(unittest.TestCase):
         evil.mkdir()
         (evil / "metrics.jsonl").write_text(lines(1.0, EVIL))
         cls.pages = {"run": root / "run.html", "evil": root / "evil.html", "compare": root / "compare.html"}
+        cls.search, cls.curation = root / "search.html", root / "curation.html"
+        subprocess.run([program, "search", cls.search], check=True)
+        subprocess.run([program, "curation", cls.curation], check=True)
         for words in (["run", root / "first", cls.pages["run"]], ["run", evil, cls.pages["evil"]],
                       ["compare", cls.pages["compare"], root / "first", root / "second"]):
             subprocess.run([program, *map(str, words)], check=True)
@@ -267,6 +272,119 @@ class Reports(unittest.TestCase):
                 for title, picture in zip(titles, names["image"], strict=True):
                     self.assertRegex(picture, re.escape(title) + " over (step|training time) .*from .* to .*lowest .*highest ")
                 self.assertIn("Horizontal axis", names["group"])
+
+    def test_the_drawn_page_has_the_titles_the_rows_and_the_points_of_its_data(self):
+        dom, console = chromium(self.pages["run"], "--window-size=1200,900")
+        self.assertEqual(console, [])
+        self.assertIn("<title>first</title>", dom)
+        for text in ("Plan and outcome", "399", "1 resume repeated 4.5 s of training", "aten::mm", "Optimize&lt;AdamW&gt;"):
+            self.assertIn(text, dom)
+        with Tab(self.pages["run"], "--window-size=1200,900") as tab:
+            self.assertEqual(tab.value("[...document.querySelectorAll('#interruptions tbody tr > *')].map(each => each.textContent)"),
+                             ["resume", "200", "1 min 07 s", "12", "4.5 s", "$0.00250", "step-200"])
+            self.assertEqual(tab.value("[...document.querySelectorAll('#savings li')].map(each => each.textContent)"),
+                             ["baseline$9.00", "+ BF16\u2212$4.00 (\u221244%)", "Result$5.00, 1/1.8"])
+            # Seven validations are seven points, each as far right and as high as its step and its value.
+            shape = tab.value("""(() => {
+                const figure = [...document.querySelectorAll('figure')].find(each => each.querySelector('h3').textContent === 'Accuracy');
+                return {dots: [...figure.querySelectorAll('.plot circle')].map(each => [+each.getAttribute('cx'), +each.getAttribute('cy')]),
+                  rows: [...figure.querySelectorAll('tbody tr')].map(each => [...each.children].map(cell => cell.textContent)),
+                  marks: figure.querySelectorAll('.mark').length};
+            })()""")
+            dots = shape["dots"]
+            self.assertEqual(len(dots), 7)
+            for a, b, c in zip(dots, dots[1:], dots[2:]):
+                self.assertAlmostEqual(b[0] - a[0], c[0] - b[0], delta=0.25)
+                self.assertAlmostEqual(a[1] - b[1], b[1] - c[1], delta=0.25)
+            # The mouse reads the point below it.
+            box = tab.value("""(() => {
+                const plot = [...document.querySelectorAll('.plot')].find(each => each.querySelector('title').textContent === 'Accuracy over step');
+                plot.scrollIntoView();
+                const {left, top, width, height} = plot.getBoundingClientRect();
+                return {left, top, width, height};
+            })()""")
+            tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box["left"] + dots[2][0] + 3, y=box["top"] + box["height"] / 2)
+            self.assertIn("step 150: 0.375", tab.value("[...document.querySelectorAll('output')].map(each => each.textContent)"))
+            self.assertEqual(tab.value("document.querySelectorAll('.reading circle').length"), 1)
+            self.assertEqual(shape["rows"][0], ["50", "16.7 s", "$0.00926", "0.125"])
+            self.assertEqual(len(shape["rows"]), 7)
+            self.assertEqual(shape["marks"], 1)
+
+    def test_a_search_is_drawn_with_a_line_for_each_trial(self):
+        with Tab(self.search, "--window-size=1200,900") as tab:
+            self.assertEqual(tab.console, [])
+            count = lambda what: tab.value(f"document.querySelectorAll({what!r}).length")
+            self.assertEqual(count("#parallel path.run"), 64 + 7)  # and the legend
+            self.assertEqual(count("#parallel .name"), 6)
+            self.assertEqual(count("#by-rung .plot path.run"), 16)
+            self.assertEqual(count("#by-rung .plot path.best"), 1)
+            self.assertEqual(count("#by-rung .plot circle.best"), 3)
+            self.assertEqual(count("#by-rung .plot circle"), 41 + 3)
+            self.assertRegex(tab.value("document.querySelector('#by-rung .plot path.best title').textContent"), r"^trial 39: .*, accuracy 0\.")
+            ticks = tab.value("[...document.querySelectorAll('#by-rung .plot text')].map(each => each.textContent)")
+            self.assertLessEqual({"250", "1000", "4000", "budget of the rung, steps"}, set(ticks))
+            self.assertEqual(count("#trials tbody tr"), 64)
+            lr = tab.value("[...document.querySelectorAll('#parallel .tick')].map(each => each.textContent)")
+            self.assertLessEqual({"0.0001", "0.001", "0.01", "0.1", "16", "256", "AdamW + BF16", "rms"}, set(lr))
+            # Rungs a factor apart are at equal distances.
+            x = tab.value("[...document.querySelectorAll('#by-rung .plot circle.best')].map(each => +each.getAttribute('cx'))")
+            self.assertAlmostEqual(x[1] - x[0], x[2] - x[1], delta=1)
+            self.assertEqual(tab.value("document.documentElement.scrollWidth - document.documentElement.clientWidth"), 0)
+
+    def test_a_curation_shows_removed_samples_next_to_their_twins(self):
+        with Tab(self.curation, "--window-size=1200,900") as tab:
+            self.assertEqual(tab.console, [])
+            self.assertEqual(tab.value("document.title"), "Curation of <b>set</b>")
+            self.assertEqual(tab.value("[...document.querySelectorAll('article h3')].map(each => each.textContent)"),
+                             ["doc 1 copy of doc 0", "doc 2 similarity 0.900 with doc 0 through doc 1 (0.950)"])
+            self.assertEqual(tab.value("[...document.querySelectorAll('article pre')].map(each => each.textContent)")[:2],
+                             [f"{EVIL} 1", f"{EVIL} 0"])
+
+    def labels(self, charts: list[dict]) -> list[dict]:
+        """The ticks of charts, and the last value as their legend has it."""
+        page = self.pages["run"].with_suffix(".made.html")
+        head, tail = re.split(r'(?<=id="data">).*(?=</script>)', self.pages["run"].read_text(), flags=re.S)
+        page.write_text(head + json.dumps({"title": "t", "subtitle": "s", "parts": charts}) + tail)
+        with Tab(page, "--window-size=1200,900") as tab:
+            self.assertEqual(tab.console, [])
+            self.assertNotRegex(tab.value("document.body.innerHTML.replace(/<script.*/s, '')"), "NaN|Infinity|undefined")
+            return tab.value("""[...document.querySelectorAll('figure')].map(each => ({
+                y: [...each.querySelectorAll('.tick[text-anchor=end]')].map(tick => tick.textContent),
+                x: [...each.querySelectorAll('.tick[text-anchor=middle]:not(.unit)')].map(tick => tick.textContent),
+                last: each.querySelector('.legend b').textContent}))""")
+
+    @staticmethod
+    def chart(x: list, y: list, unit: str = "plain", over: str = "count", **more) -> dict:
+        return {"kind": "chart", "title": "t", "unit": unit, "axes": [{"id": "step", "name": "step", "unit": over}],
+                "lines": [{"name": "a", "colour": 0, "step": x, "value": y}], **more}
+
+    def test_ticks_are_labelled_as_people_write_numbers(self):
+        cases = [(0, 1, "plain", {}, "0 0.5 1.0"), (0.31, 2.3, "plain", {}, "0 0.5 1.0 1.5 2.0 2.5"), (0, 0.93, "percent", {}, "0% 50% 100%"),
+                 (0, 37748, "dollars", {}, "$0 $10k $20k $30k $40k"), (0, 3e9, "bytes", {}, "0 B|1 GiB|2 GiB|3 GiB"),
+                 (0.001, 40, "plain", {"log": True}, "0.001 0.01 0.1 1 10 100"), (-5, 5, "plain", {}, "\u22125 0 5")]
+        drawn = self.labels([self.chart([0, 1], [low, high], unit, **more) for low, high, unit, more, _ in cases])
+        for (*case, wanted), found in zip(cases, drawn, strict=True):
+            self.assertEqual(found["y"], wanted.split("|" if "|" in wanted else " "), case)
+        drawn = self.labels([self.chart([0, 9370], [0, 1]), self.chart([0, 5400], [0, 1], over="seconds")])
+        self.assertEqual([each["x"] for each in drawn], [["0", "5k"], ["0 s", "30 min", "1 h", "1 h 30 min"]])
+
+    def test_every_range_has_a_few_ticks_with_labels_of_their_own(self):
+        made = [self.chart([0, 1], [low, low + size], unit) for low in (-1e200, -5, 0, 1e-300, 0.1, 3, 1e16, 1e199)
+                for size in (0, 1e-12, 1e-3, 1, 17, 1e5, 1e199) for unit in ("plain", "count", "percent", "bytes", "dollars", "seconds")]
+        for chart, found in zip(made, self.labels(made), strict=True):
+            self.assertLessEqual(1, len(found["y"]), chart)
+            self.assertLessEqual(len(found["y"]), 16, chart)
+            self.assertNotIn("", found["y"], chart)
+
+    def test_numbers_read_as_they_do_in_the_tables(self):
+        """As tests/report/html/quantity.cpp has them."""
+        cases = [(0.0123456, "plain", "0.01235"), (999950, "plain", "1M"), (12345, "plain", "12.35k"), (0.0001234, "plain", "0.000123"),
+                 (1.5e-7, "plain", "1.5e-07"), (1e16, "plain", "1e+16"), (-2.5e9, "plain", "-2.5G"), (1234567, "count", "1,234,567"),
+                 (37748, "dollars", "$37,748"), (999.999, "dollars", "$1,000"), (0.00123, "dollars", "$0.00123"), (-2, "dollars", "\u2212$2.00"),
+                 (0.0032, "seconds", "3.2 ms"), (59.96, "seconds", "1 min"), (3899, "seconds", "1 h 04 min"), (259200, "seconds", "3 d"),
+                 (-90, "seconds", "\u22121 min 30 s"), (2**31, "bytes", "2.0 GiB"), (-2**31, "bytes", "\u22122.0 GiB"), (0.125, "percent", "12.5%")]
+        drawn = self.labels([self.chart([0], [value], unit) for value, unit, _ in cases])
+        self.assertEqual([each["last"] for each in drawn], [text for *_, text in cases])
 
     def test_the_policy_names_the_script_by_its_hash(self):
         page = self.pages["run"].read_text()

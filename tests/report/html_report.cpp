@@ -7,6 +7,7 @@
 
 #include "support/dying_runs.hpp"
 #include "support/files.hpp"
+#include "support/page_data.hpp"
 #include "support/running.hpp"
 
 #include <filesystem>
@@ -41,11 +42,15 @@ TEST_CASE("a run ends with a report that has its last line, its recipe and its d
   std::string const html = text_at(folder / "report.html");
   CHECK(html.starts_with("<!doctype html>"));
   CHECK(html.ends_with("</html>\n"));
-  CHECK(html.find("after its last step") != html.npos);  // Log has written "end" before
-  CHECK(html.find("Optimize&lt;AdamW&gt;") != html.npos);
-  CHECK(html.find("<td><span class=\"says\">cpu</span></td>") != html.npos);
-  CHECK(html.find("Validation") == html.npos);
-  CHECK(html.find("best validation loss") != html.npos);
+  auto const page = page_data::data_of(html);
+  auto const fact = [&](char const* name) {
+    return page_data::row(page_data::section(page, "facts"), name)[1].at("text");
+  };
+  CHECK(fact("Ended") == "after its last step");  // Log has written "end" before
+  CHECK(page_data::has(fact("Recipe").get<std::string>(), "Optimize<AdamW>"));
+  CHECK(fact("Device") == "cpu");
+  CHECK(!page_data::figure(page, "best validation loss").is_null());
+  CHECK(page_data::chart(page, "Validation loss").is_null());
 }
 
 TEST_CASE("a preempted run has a report too, and a resumed one has each event once") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 // printf and streams follow the locale of the program: a comma for the point breaks JSON and SVG.
@@ -21,6 +22,13 @@ std::string shortest_text(double number);
 /// A number without a decimal point, "9995e-4", for a library that reads it by a locale that is not known:
 /// every locale reads the same number. Finite numbers only; of the shortest text that has all bits.
 std::string without_point(double number);
+
+/// 1234567 as 1,234,567.
+std::string grouped(std::uint64_t number);
+
+inline std::string percent_of(std::uint64_t part, std::uint64_t of) {
+  return of == 0 ? "0%" : fixed(100 * static_cast<double>(part) / static_cast<double>(of), 2) + "%";
+}
 
 }  // namespace frugal::detail
 

@@ -55,4 +55,10 @@ FRUGAL_INLINE std::string without_point(double number) {
   return digits + "e" + std::to_string(exponent);
 }
 
+FRUGAL_INLINE std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
 }  // namespace frugal::detail

@@ -86,6 +86,9 @@ inline bool is_utf8(std::string_view text) { return first_invalid_utf8(text) == 
 /// The text, with each byte that is not part of a valid character replaced by U+FFFD.
 std::string as_utf8(std::string_view text);
 
+/// The first bytes of a text, not cut within a character, and "…" behind them; all of a text that has no more.
+std::string beginning(std::string text, std::size_t bytes);
+
 }  // namespace frugal::detail
 
 #ifndef FRUGAL_COMPILED

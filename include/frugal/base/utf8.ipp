@@ -30,4 +30,10 @@ FRUGAL_INLINE std::string as_utf8(std::string_view text) {
   }
 }
 
+FRUGAL_INLINE std::string beginning(std::string text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && continues_code_point(text[bytes])) --bytes;
+  return text.substr(0, bytes) + " \xe2\x80\xa6";
+}
+
 }  // namespace frugal::detail

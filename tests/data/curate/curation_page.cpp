@@ -6,6 +6,7 @@
 #include <frugal/data/curate/curation_page.hpp>
 
 #include "support/files.hpp"
+#include "support/page_data.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,9 @@
 
 namespace frugal_test::data_curate_curation_page {
 
+using namespace page_data;
 using frugal::Curation;
+using frugal::CurationPage;
 
 Curation some(std::size_t removed) {
   Curation out{
@@ -30,73 +33,81 @@ Curation some(std::size_t removed) {
   return out;
 }
 
-std::size_t count(std::string const& text, std::string const& what) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++found;
-  return found;
+json page_of(Curation const& curation, CurationPage const& page = {}) {
+  return data_of(frugal::curation_html(curation, page));
+}
+/// The removed samples that are shown.
+json twins(json const& page) {
+  auto const all = parts(page, "twins");
+  return all.empty() ? json::array() : all[0].at("items");
 }
 
-std::string const hostile = "</pre><script>alert('1')</script>\" onload=\"x &amp; \x01\xff";
-
 TEST_CASE("hostile names and texts are shown and do nothing") {
+  std::string const hostile = "</pre></script><script>alert('1')</script>\" &amp; \x01\xff";
+  std::string const shown = "</pre></script><script>alert('1')</script>\" &amp; \x01\xef\xbf\xbd";
   Curation curation = some(1);
   curation.name = curation.method = hostile;
-  std::string const page =
-      frugal::curation_html(curation, {.name = [](std::uint64_t) { return hostile; },
-                                       .text = [](std::uint64_t) { return hostile; }});
-  CHECK(count(page, "<script") == 0);
-  CHECK(count(page,
-              "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot; onload=&quot;x &amp;amp; "
-              "\xef\xbf\xbd\xef\xbf\xbd") >= 6);
-  CHECK(count(page, "<pre>") == count(page, "</pre>"));
-  CHECK(count(page, "default-src 'none'") == 1);
-  CHECK(frugal::detail::is_utf8(page));
+  std::string const html =
+      frugal::curation_html(curation, {.name = [&](std::uint64_t) { return hostile; },
+                                       .text = [&](std::uint64_t) { return hostile; }});
+  CHECK(!has(html, "<script>alert"));
+  CHECK(has(html, "default-src 'none'"));
+  CHECK(frugal::detail::is_utf8(html));
+  json const page = data_of(html);
+  CHECK(page.at("title") == "Curation of " + shown);
+  CHECK(page.at("subtitle") == shown + ".");
+  CHECK(twins(page)[0].at("removed") == shown);
+  CHECK(twins(page)[0].at("texts") == json{shown, shown});
 }
 
 TEST_CASE("figures have their share of the whole") {
-  std::string const page = frugal::curation_html(some(1000));
-  CHECK(count(page, "<dd>4,000</dd>") == 1);
-  CHECK(count(page, "<dd>3,000</dd>") == 1);
-  CHECK(count(page, "<dd>1,000 <small>25.00%</small></dd>") == 1);
-  CHECK(count(page, "<dd>100,000 <small>10.00%</small></dd>") == 1);
-  CHECK(count(page, "<dd>500</dd>") == 1);
-  CHECK(count(page, "$") == 0);
+  json const page = page_of(some(1000));
+  CHECK(figure(page, "samples")[0] == "4,000");
+  CHECK(figure(page, "kept")[0] == "3,000");
+  CHECK(figure(page, "removed") == json{"1,000", "25.00%"});
+  CHECK(figure(page, "of these, copies")[0] == "500");
+  CHECK(figure(page, "bytes saved") == json{"100,000", "10.00%"});
+  CHECK(figure(page, "saved per epoch").is_null());
   Curation priced = some(1000);
   priced.price = {.per_hour = 36, .seconds_per_sample = 1};
-  CHECK(count(frugal::curation_html(priced), "<dd>$10.00</dd>") == 1);
+  CHECK(figure(page_of(priced), "saved per epoch")[0] == "$10.00");
 }
 
 TEST_CASE("similarities are counted in steps of 0.05, and 1 by itself") {
-  std::string const page = frugal::curation_html(some(10));
-  CHECK(count(page, "<tr><td>1</td><td>5</td>") == 1);
-  CHECK(count(page, "<tr><td>0.80 to 0.85</td><td>5</td>") == 1);
-  CHECK(count(page, "<tr>") == 2);
+  json const page = page_of(some(10));
+  CHECK(parts(page, "bars")[0].at("items").size() == 2);
+  CHECK(bar(page, "1").at("value") == "5");
+  CHECK(bar(page, "0.80 to 0.85").at("value") == "5");
+  CHECK(bar(page, "0.80 to 0.85").at("to") == 1);
 }
 
 TEST_CASE("rows are limited, and spread over all that was removed") {
-  std::string const page = frugal::curation_html(some(1000), {.rows = 10});
-  CHECK(count(page, "<article>") == 10);
-  CHECK(count(page, "10 of 1,000, spread evenly") == 1);
-  CHECK(count(page, "sample 901 ") == 1);
-  CHECK(count(frugal::curation_html(some(3)), "<article>") == 3);
-  CHECK(count(frugal::curation_html(some(3)), "spread evenly") == 0);
+  json const page = page_of(some(1000), {.rows = 10});
+  CHECK(twins(page).size() == 10);
+  CHECK(says(page, "10 of 1,000, spread evenly"));
+  CHECK(twins(page)[9].at("removed") == "sample 901");
+  CHECK(twins(page)[9].at("how") == "copy of");
+  CHECK(twins(page)[9].at("kept") == "sample 0");
+  CHECK(twins(page_of(some(3))).size() == 3);
+  CHECK(!says(page_of(some(3)), "spread evenly"));
 }
 
 TEST_CASE("nothing removed is a page too") {
-  std::string const page = frugal::curation_html(some(0));
-  CHECK(count(page, "<dd>0 <small>0.00%</small></dd>") == 2);
-  CHECK(count(page, "<article>") == 0);
-  CHECK(count(frugal::curation_html({}), "<dd>0 <small>0%</small></dd>") == 2);
+  json const page = page_of(some(0));
+  CHECK(figure(page, "removed") == json{"0", "0.00%"});
+  CHECK(sections(page).empty());
+  CHECK(figure(page_of({}), "removed") == json{"0", "0%"});
+  CHECK(page_of({}).at("title") == "Curation");
 }
 
 TEST_CASE("a chain names the sample that joins it") {
   Curation curation = some(1);
   curation.removed[0] = {
       .index = 3, .twin = 0, .similarity = 0.7, .through = 2, .through_similarity = 0.85};
-  std::string const page = frugal::curation_html(curation);
-  CHECK(count(page,
-              "similarity 0.700 with</small> sample 0 <small>through</small> sample 2 "
-              "<small>(0.850)</small>") == 1);
+  json const found = twins(page_of(curation))[0];
+  CHECK(found.at("how") == "similarity 0.700 with");
+  CHECK(found.at("through") == "sample 2 (0.850)");
+  CHECK(!found.contains("texts"));
 }
 
 TEST_CASE("a page replaces the page before it") {

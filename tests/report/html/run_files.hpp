@@ -3,7 +3,6 @@
 
 #include <frugal/data/curate/curation.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -16,14 +15,6 @@ namespace frugal_test::run_files {
 inline void put(std::filesystem::path const& path, std::string_view text) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << text;
-}
-inline std::size_t count(std::string const& text, std::string_view what) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; ++at) ++found;
-  return found;
-}
-inline bool has(std::string const& text, std::string_view what) {
-  return text.find(what) != text.npos;
 }
 
 inline constexpr std::string_view head =

@@ -2,16 +2,17 @@
 // torch-free
 #include <doctest/doctest.h>
 
+#include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/page.hpp>
 
+#include "support/page_data.hpp"
 #include "support/search_synthetic.hpp"
 
 #include <unistd.h>
-#include <cstddef>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,96 +21,55 @@ namespace frugal_test::search_page {
 
 using frugal::search_page;
 using frugal::SearchResults;
-using frugal::TrialState;
 
-std::size_t count(std::string const& text, std::string const& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
-  return found;
-}
-bool has(std::string const& text, std::string const& part) { return count(text, part) > 0; }
+using namespace page_data;
 
-/// The ids of the sections, in their order.
-std::vector<std::string> sections(std::string const& page) {
-  std::vector<std::string> all;
-  std::string const begin = "<section id=\"";
-  for (std::size_t at = 0; (at = page.find(begin, at)) != page.npos;) {
-    at += begin.size();
-    all.push_back(page.substr(at, page.find('"', at) - at));
-  }
-  return all;
-}
-
-void check_markup(std::string const& page) {
-  for (char const* tag : {"section", "figure", "svg", "table", "div", "details", "ul", "ol", "pre",
-                          "p", "desc", "text"}) {
-    std::string const name = tag;
-    CAPTURE(name);
-    CHECK(count(page, "<" + name + " ") + count(page, "<" + name + ">") ==
-          count(page, "</" + name + ">"));
-  }
-  std::set<std::string> ids;
-  for (std::size_t at = 0; (at = page.find(" id=\"", at)) != page.npos;) {
-    at += 5;
-    CHECK(ids.insert(page.substr(at, page.find('"', at) - at)).second);
-  }
-  // The page's script and the values of its one chart: the content policy allows no other script.
-  CHECK(count(page, "<script") ==
-        count(page, "<script>") + count(page, "<script type=\"application/json\">"));
-  CHECK(count(page, "<script>") == 1);
-  CHECK(!has(page, "nan"));
-  CHECK(!has(page, " inf"));
+json page_of(SearchResults const& of, std::string const& code = "") {
+  return data_of(search_page(of, "page", code));
 }
 
 TEST_CASE("a page has the winner, its mean over seeds, the cost, and all sections") {
   SearchResults of = synthetic::search(64);
   of.warnings = {"lr is at its highest value."};
   of.dropped = {{"Muon + FP16", "Muon does not take FP16."}};
-  std::string const page = search_page(of, "My <search>", "using Winner = fr::Recipe<fr::AdamW>;");
-  check_markup(page);
-  CHECK(has(page, "<title>My &lt;search&gt;</title>"));
-  CHECK(has(page,
-            "<dt>winner</dt><dd>AdamW + BF16 <small>trial 39: lr 0.0038, width 240, norm "
-            "none</small></dd>"));
-  CHECK(has(
-      page,
-      "<dt>accuracy</dt><dd>0.8939 <small>over 3 other seeds: 0.9261 \xc2\xb1 0.013</small></dd>"));
-  CHECK(has(page, "<dt>trials</dt><dd>64 <small>53 pruned, 7 failed</small></dd>"));
-  CHECK(has(
-      page,
-      "<dt>cost</dt><dd>$2.40 <small>57 min 33 s on workers, $0.126 for the winner</small></dd>"));
-  CHECK(has(page, "<dt>trained</dt><dd>16.8%"));
-  CHECK(has(page,
-            "The winner is trial 39, AdamW + BF16, lr 0.003795, width 240, norm none. Its accuracy "
-            "in the search is"));
-  CHECK(has(page, "<p>Warning: lr is at its highest value.</p>"));
-  CHECK(has(page, "using Winner = fr::Recipe&lt;fr::AdamW&gt;;</pre>"));
+  json const page =
+      data_of(search_page(of, "My <search>", "using Winner = fr::Recipe<fr::AdamW>;"));
+  CHECK(page.at("title") == "My <search>");
+  CHECK(page.at("subtitle") == "Report of a search");
+  CHECK(figure(page, "winner") ==
+        json{"AdamW + BF16", "trial 39: lr 0.0038, width 240, norm none"});
+  CHECK(figure(page, "accuracy") == json{"0.8939", "over 3 other seeds: 0.9261 \xc2\xb1 0.013"});
+  CHECK(figure(page, "trials") == json{"64", "53 pruned, 7 failed"});
+  CHECK(figure(page, "cost") == json{"$2.40", "57 min 33 s on workers, $0.126 for the winner"});
+  CHECK(figure(page, "trained") == json{"16.8%", "of what all trials in full would"});
+  CHECK(says(page,
+             "The winner is trial 39, AdamW + BF16, lr 0.003795, width 240, norm none. Its "
+             "accuracy in the search is"));
+  CHECK(says(page, "Warning: lr is at its highest value."));
+  CHECK(parts(page, "code").at(0).at("text") == "using Winner = fr::Recipe<fr::AdamW>;");
   CHECK(sections(page) == std::vector<std::string>{"values", "settings", "importance", "finalists",
                                                    "code", "trials", "rungs", "failed", "dropped"});
+  CHECK(row(section(page, "dropped"), "Muon + FP16")[1].at("text") == "Muon does not take FP16.");
 }
 
 TEST_CASE("two objectives add a scatter and the size of the Pareto front") {
   SearchResults const of = synthetic::search(96, 2);
-  std::string const page = search_page(of, "two");
-  check_markup(page);
-  CHECK(has(page, "<figure class=\"chart\" id=\"objectives\">"));
-  CHECK(has(page,
-            "<dt>on the Pareto front</dt><dd>" + std::to_string(of.front.size()) + " trials</dd>"));
+  json const page = page_of(of);
+  CHECK(chart(page, "Latency against accuracy").at("id") == "objectives");
+  CHECK(figure(page, "on the Pareto front")[0] == std::to_string(of.front.size()) + " trials");
 }
 
 TEST_CASE("a search of failures alone, and one of nothing, are pages") {
-  std::string const failed = search_page(synthetic::search(12, 1, true), "failed");
-  check_markup(failed);
-  CHECK(has(failed, "<small>no trial is complete</small>"));
+  json const failed = page_of(synthetic::search(12, 1, true));
+  CHECK(figure(failed, "winner")[1] == "no trial is complete");
   CHECK(sections(failed) == std::vector<std::string>{"settings", "trials", "failed"});
   SearchResults nothing = synthetic::search(8);
   nothing.history.trials.clear();
   nothing.order.clear();
   nothing.winner.reset();
-  std::string const page = search_page(nothing, "nothing");
-  check_markup(page);
+  json const page = page_of(nothing);
   CHECK(sections(page).empty());
-  CHECK(has(page, "<dt>trials</dt><dd>0 "));
+  CHECK(figure(page, "trials")[0] == "0");
 }
 
 TEST_CASE("no text of a search is markup") {
@@ -127,17 +87,19 @@ TEST_CASE("no text of a search is markup") {
   of.dropped = {{evil, evil}};
   of.stopped_by = evil;
   of.unit = "steps";
-  std::string const page = search_page(of, evil, evil);
-  check_markup(page);
-  CHECK(!has(page, "<img"));
-  CHECK(count(page, "x()</script>") == 0);
+  std::string const html = search_page(of, evil, evil);
+  CHECK(!has(html, "<img"));
+  CHECK(!has(html, "x()</script>"));
+  json const page = data_of(html);
+  CHECK(page.at("title") == evil);
+  CHECK(parts(page, "code").at(0).at("text") == evil);
+  CHECK(row(section(page, "dropped"), evil)[1].at("text") == evil);
 }
 
 TEST_CASE("a thousand trials stay below a megabyte, and the page says which are not drawn") {
-  std::string const page = search_page(synthetic::search(1000, 2), "many");
-  check_markup(page);
-  CHECK(page.size() < 1'000'000);
-  CHECK(has(page,
+  std::string const html = search_page(synthetic::search(1000, 2), "many");
+  CHECK(html.size() < 1'000'000);
+  CHECK(has(chart(data_of(html), "Accuracy by rung").at("notes").at(0).get<std::string>(),
             "trials that ended at their first rung are drawn, spread evenly over their ranks."));
 }
 
@@ -147,19 +109,22 @@ TEST_CASE("importances are of the highest rung that thirty trials have reached")
   CHECK(trials.budget == 250);
   CHECK(trials.samples.size() == 57);
   CHECK(frugal::html::ComparableTrials(synthetic::search(200)).budget == 1000);
-  std::string const page = search_page(of, "one");
+  json const found = parts(section(page_of(of), "importance"), "bars").at(0);
   CHECK(
-      has(page,
+      has(found.at("note").get<std::string>(),
           "for being among the best 10% by accuracy of the 57 trials with a value at 250 steps."));
-  CHECK(!has(search_page(synthetic::search(6), "few"), "id=\"importance\""));
+  double sum = 0;
+  for (json const& each : found.at("items")) sum += each.at("to").get<double>();
+  CHECK(sum == doctest::Approx(1));
+  CHECK(section(page_of(synthetic::search(6)), "importance").is_null());
 }
 
 TEST_CASE("without a price the page has times") {
   SearchResults of = synthetic::search(64);
   of.dollars_per_hour.reset();
-  std::string const page = search_page(of, "time");
-  CHECK(has(page, "<dt>time on workers</dt><dd>57 min 33 s</dd>"));
-  CHECK(!has(page, "$2"));
+  json const page = page_of(of);
+  CHECK(figure(page, "time on workers")[0] == "57 min 33 s");
+  CHECK(!has(page.dump(), "$"));
 }
 
 TEST_CASE("the page is written as a file, and results that do not fit each other are refused") {
@@ -179,88 +144,87 @@ TEST_CASE("the page is written as a file, and results that do not fit each other
 
 namespace frugal_test::search_page_tables {
 
-namespace html = frugal::html;
+using namespace page_data;
 using frugal::SearchResults;
 
-std::size_t count(std::string const& text, std::string const& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
-  return found;
+json written(SearchResults const& of, std::string const& id) {
+  return section(data_of(frugal::search_page(of, "page")), id);
 }
-bool has(std::string const& text, std::string const& part) { return count(text, part) > 0; }
-
-std::string written(SearchResults const& of, void (*write)(html::Page&, SearchResults const&)) {
-  html::Page page;
-  write(page, of);
-  return page.text();
+json rows(SearchResults const& of, std::string const& id) {
+  return table(written(of, id)).at("rows");
 }
+std::string const none = frugal::html::no_value;
 
 TEST_CASE("all trials have a row, the best first, and the winner has a mark") {
   SearchResults const of = synthetic::search(64);
-  std::string const text = written(of, html::write_trials);
-  CHECK(count(text, "<th scope=\"row\">") == 64);
-  CHECK(has(text, "<th scope=\"row\"><span class=\"one\">" + std::to_string(*of.winner) +
-                      " <b>winner</b></span></th>"));
-  CHECK(count(text, "<b>winner</b>") == 1);
-  CHECK(count(text, "<td>failed</td>") == 7);
-  for (char const* head : {"accuracy", "lr", "width", "momentum", "norm", "samples", "cost"}) {
-    CHECK(has(text, ">" + std::string(head) + "</th>"));
-  }
-  SearchResults const two = synthetic::search(64, 2);
-  CHECK(has(written(two, html::write_trials), "<b>Pareto front</b>"));
+  json const found = rows(of, "trials");
+  CHECK(found.size() == 64);
+  CHECK(row(written(of, "trials"), std::to_string(*of.winner))[0].at("mark") == "winner");
+  CHECK(std::ranges::count_if(found, [](json const& each) { return each[0].is_object(); }) == 1);
+  CHECK(std::ranges::count_if(found, [](json const& each) { return each[2] == "failed"; }) == 7);
+  CHECK(table(written(of, "trials")).at("head") == json{"trial", "recipe", "state", "accuracy",
+                                                        "lr", "width", "momentum", "norm", "rungs",
+                                                        "samples", "time", "cost"});
+  json const two = rows(synthetic::search(64, 2), "trials");
+  CHECK(std::ranges::any_of(two, [](json const& each) {
+    return each[0].is_object() && each[0].at("mark") == "Pareto front";
+  }));
 }
 
 TEST_CASE("of more than a thousand trials the best thousand have a row, and the page says it") {
-  std::string const text = written(synthetic::search(1100), html::write_trials);
-  CHECK(count(text, "<th scope=\"row\">") == 1000);
-  CHECK(has(text, "The best 1000 of 1100 trials."));
+  json const found = written(synthetic::search(1100), "trials");
+  CHECK(table(found).at("rows").size() == 1000);
+  CHECK(says(found, "The best 1000 of 1100 trials."));
 }
 
 TEST_CASE("finalists have the mean of fresh seeds and the flattery") {
   SearchResults of = synthetic::search(64);
-  std::string const text = written(of, html::write_finalists);
-  CHECK(count(text, "<th scope=\"row\">") == 4);
-  CHECK(has(text, "0.9261 \xc2\xb1 0.013</td><td>-0.032</td><td>3</td>"));
-  CHECK(has(text, ">flattered by</th>"));
+  json const found = rows(of, "finalists");
+  CHECK(found.size() == 4);
+  CHECK(table(written(of, "finalists")).at("head")[4] == "flattered by");
+  json const winner = row(written(of, "finalists"), std::to_string(*of.winner));
+  CHECK(winner[3] == "0.9261 \xc2\xb1 0.013");
+  CHECK(winner[4] == "-0.032");
+  CHECK(winner[5] == "3");
   of.history.trials.back().state = frugal::TrialState::failed;
-  CHECK(has(written(of, html::write_finalists), "3 (1 without a value)"));
-  CHECK(written(synthetic::search(9, 1, true), html::write_finalists).empty());
+  CHECK(has(rows(of, "finalists").dump(), "3 (1 without a value)"));
+  CHECK(written(synthetic::search(9, 1, true), "finalists").is_null());
 }
 
 TEST_CASE("rungs have their cost, and repeats theirs") {
   SearchResults of = synthetic::search(64);
-  std::string const text = written(of, html::write_rungs);
-  CHECK(count(text, "<th scope=\"row\">") == 4);
-  CHECK(has(text, "<th scope=\"row\">1</th><td>250</td><td>57</td><td>16</td>"));
-  CHECK(has(text, "<th scope=\"row\">other seeds</th>"));
-  CHECK(!has(text, "bracket"));
+  json const found = rows(of, "rungs");
+  CHECK(found.size() == 4);
+  CHECK(found[0][0] == "1");
+  CHECK(found[0][1] == "250");
+  CHECK(found[0][2] == "57");
+  CHECK(found[0][3] == "16");
+  CHECK(found[3][0] == "other seeds");
+  CHECK(found[3][1] == none);
   of.rungs.push_back({4000});
-  CHECK(has(written(of, html::write_rungs), ">bracket</th>"));
+  CHECK(table(written(of, "rungs")).at("head")[0] == "bracket");
 }
 
-TEST_CASE("failed trials and dropped recipes come with their reasons, escaped") {
+TEST_CASE("failed trials and dropped recipes come with their reasons") {
   SearchResults of = synthetic::search(64);
   for (auto& trial : of.history.trials) {
     if (!trial.outcome.empty()) trial.outcome = "<script>";
   }
-  std::string const failed = written(of, html::write_failed);
-  CHECK(count(failed, "<th scope=\"row\">") == 7);
-  CHECK(count(failed, "&lt;script&gt;") == 7);
-  CHECK(!has(failed, "<script>"));
-  CHECK(written(of, html::write_dropped).empty());
-  of.dropped = {{"Muon <b>", "Muon does not take FP16 & more."}};
-  std::string const dropped = written(of, html::write_dropped);
-  CHECK(has(dropped, "Muon &lt;b&gt;"));
-  CHECK(has(dropped, "Muon does not take FP16 &amp; more."));
+  json const failed = rows(of, "failed");
+  CHECK(failed.size() == 7);
+  for (json const& each : failed) CHECK(each[2] == json{{"text", "<script>"}, {"wrap", true}});
+  CHECK(written(of, "dropped").is_null());
   for (auto& trial : of.history.trials) trial.outcome.clear();
-  CHECK(has(written(of, html::write_failed), "no reason is known"));
+  CHECK(rows(of, "failed")[0][2].at("text") == "no reason is known");
 }
 
 TEST_CASE("without a price there is no column for it") {
   SearchResults of = synthetic::search(16);
   of.dollars_per_hour.reset();
-  CHECK(!has(written(of, html::write_trials), "$"));
-  CHECK(!has(written(of, html::write_rungs), "cost</th>"));
+  for (char const* id : {"trials", "rungs"}) {
+    json const head = table(written(of, id)).at("head");
+    CHECK(std::ranges::count(head, json("cost")) == 0);
+  }
 }
 
 }  // namespace frugal_test::search_page_tables

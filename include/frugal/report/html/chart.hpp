@@ -1,63 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/html_page.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/series.hpp>
 
-#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace frugal::html {
 
-/// What a chart's horizontal axis counts.
-enum class Axis : unsigned char { step, seconds, dollars };
-
-inline double along(Axis axis, Point const& point) {
-  return axis == Axis::step ? point.step : axis == Axis::seconds ? point.seconds : point.dollars;
-}
-inline Unit unit_of(Axis axis) {
-  return axis == Axis::step ? Unit::count : axis == Axis::seconds ? Unit::seconds : Unit::dollars;
-}
-inline char const* name_of(Axis axis) {
-  return axis == Axis::step ? "step" : axis == Axis::seconds ? "training time" : "dollars spent";
-}
-inline char const* id_of(Axis axis) {
-  return axis == Axis::step ? "step" : axis == Axis::seconds ? "seconds" : "dollars";
-}
+/// A horizontal axis: what of a point lies on it.
+struct Axis {
+  std::string id;  ///< "step", "seconds", "dollars": charts of one section share the choice of one
+  std::string name;
+  Unit unit = Unit::count;
+  double Point::* of = &Point::step;
+  bool loose =
+      false;  ///< ends at ticks, and is logarithmic if the values span more than a factor of 30
+  std::vector<std::pair<double, std::string>>
+      ticks{};  ///< instead of round numbers: a factor apart
+};
+inline Axis step_axis() { return {"step", "step", Unit::count, &Point::step}; }
+inline Axis seconds_axis() { return {"seconds", "training time", Unit::seconds, &Point::seconds}; }
+inline Axis dollars_axis() { return {"dollars", "dollars spent", Unit::dollars, &Point::dollars}; }
 
 /// One line of a chart.
 struct ChartLine {
-  std::string name;
-  std::vector<Point> points;
-  std::size_t colour = 0;   ///< of the page's eight
-  std::size_t pattern = 0;  ///< of four kinds of dashes, which distinguish lines without colours
+  std::string name{};
+  std::vector<Point> points{};
+  std::size_t colour = 0;  ///< of the page's eight; a ninth one has other dashes
+
+  // In a chart with a legend of its own:
+  std::string kind{};                 ///< "best", "last", "edge", or one of the others
+  std::vector<std::string> titles{};  ///< under the pointer: of the line, or of each point
+  double dot = 0;                     ///< radius of a spot at each point
+  bool path = true;                   ///< spots alone
 };
 
-/// What a chart shows.
+struct LegendKey {
+  std::string kind, name;
+  bool spot = false;
+};
+
+/// What a chart shows. Without a legend of its own it has one of its lines, a slider that reads its points, and a table
+/// of their values.
 struct Chart {
   std::string title;
   Unit unit = Unit::plain;
   std::vector<ChartLine> lines{};
-  std::vector<Axis> axes{Axis::step};
+  std::vector<Axis> axes{step_axis()};
+  std::vector<Axis> columns{};      ///< of the table, behind the axes
   bool from_zero = false;           ///< for amounts, whose height is compared
   bool may_be_logarithmic = false;  ///< if the values span more than a factor of 30
   std::string note{};               ///< next to the title
   std::vector<Point> marks{};       ///< interruptions: dotted lines
+  std::vector<LegendKey> legend{};
+  std::string id{}, about{};         ///< `about` is for screen readers
+  std::vector<std::string> notes{};  ///< below
+  std::optional<Table> table{};
 };
 
-/// The lowest and the highest value; infinite if there is none.
-std::pair<double, double> range_of(Chart const& chart);
+/// JSON, with the digits that a reader can use: all of a whole number, such as a step.
+std::string json_number(double value);
 
-/// Whether the vertical axis is logarithmic.
-bool is_logarithmic(Chart const& chart);
-
-/// The classes of a line in the page's style.
-inline std::string class_of(ChartLine const& line) {
-  return "line s" + std::to_string(line.colour % 8) + " d" + std::to_string(line.pattern % 4);
-}
+void write_legend(detail::JsonWriter& json, std::vector<LegendKey> const& legend);
+void write_texts(detail::JsonWriter& json, std::string_view name,
+                 std::vector<std::string> const& texts);
+void write_chart(Page& page, Chart const& chart);
 
 }  // namespace frugal::html
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/html/page.hpp>
-#include <frugal/report/html/quantity.hpp>
+#include <frugal/base/html_page.hpp>
+#include <frugal/report/html/chart.hpp>
 #include <frugal/report/html/run_folder.hpp>
 
 #include <string>
@@ -13,12 +13,13 @@ namespace frugal::html {
 
 /// What a chart shows of each run, and how.
 struct Curve {
+  enum class Height : unsigned char { fitted, from_zero, may_be_logarithmic };
+
   std::string title;
   Unit unit = Unit::plain;
-  bool from_zero = false;
-  bool may_be_logarithmic = false;
-  std::vector<std::pair<std::string, std::string>>
-      series{};  ///< name in the log, name in the chart
+  Height height = Height::fitted;
+  /// Name in the log, name in the chart.
+  std::vector<std::pair<std::string, std::string>> series{};
   std::string note{};
 };
 
@@ -27,10 +28,6 @@ std::string capitalised(std::string text);
 /// The curves of a log in the order of a page: loss, metrics, learning rate, speed, memory, money,
 /// energy, and everything else that was logged.
 std::vector<Curve> curves_of(std::vector<RunFolder> const& runs);
-
-bool knows_dollars(std::vector<RunFolder> const& runs);
-
-std::string loss_title(std::vector<RunFolder> const& runs);
 
 /// The section of all curves: one line per series for one run, one per run for several, of which
 /// each chart then shows the series that compares best (validation before training).

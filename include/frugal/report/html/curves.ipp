@@ -4,13 +4,9 @@
 #include <frugal/report/html/curves.hpp>
 
 #include <frugal/inline.hpp>
-#include <frugal/report/html/chart.hpp>
-#include <frugal/report/html/chart_writer.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <string_view>
 
 namespace frugal::html {
 
@@ -35,26 +31,24 @@ FRUGAL_INLINE std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
   };
   std::vector<Curve> curves;
   auto const add = [&](Curve curve) {
-    std::vector<std::pair<std::string, std::string>> there;
-    for (auto& each : curve.series) {
-      if (take(each.first)) there.push_back(std::move(each));
-    }
-    curve.series = std::move(there);
+    std::erase_if(curve.series, [&](auto const& each) { return !take(each.first); });
     if (!curve.series.empty()) curves.push_back(std::move(curve));
   };
-  add({.title = "Loss",
-       .may_be_logarithmic = true,
-       .series = {{"loss", "training"},
-                  {"epoch/loss", "epoch mean"},
-                  {"validation/loss", "validation"},
-                  {"train_loss", "train metric"}}});
-  std::vector<std::string> metrics;
-  for (std::string const& name : names) {
-    if (name.starts_with("validation/")) metrics.push_back(name.substr(11));
-  }
-  for (std::string const& name : metrics) {
-    add({.title = capitalised(name),
-         .series = {{"train_" + name, "training"}, {"validation/" + name, "validation"}}});
+  using enum Curve::Height;
+  add({"Loss",
+       Unit::plain,
+       may_be_logarithmic,
+       {{"loss", "training"},
+        {"epoch/loss", "epoch mean"},
+        {"validation/loss", "validation"},
+        {"train_loss", "train metric"}}});
+  for (std::string const& name : std::vector(names)) {
+    if (!name.starts_with("validation/")) continue;
+    std::string const metric = name.substr(11);
+    add({capitalised(metric),
+         Unit::plain,
+         fitted,
+         {{"train_" + metric, "training"}, {name, "validation"}}});
   }
   // A factor and a rate are no values of one chart: that of all runs, of which one is older.
   bool const rate = std::all_of(runs.begin(), runs.end(), [](RunFolder const& run) {
@@ -64,14 +58,13 @@ FRUGAL_INLINE std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
     return run.log.find("lr_factor") != nullptr;
   });
   take(rate || !factor ? "lr_factor" : "learning_rate");
-  add({.title = "Learning rate", .from_zero = true, .series = {{"learning_rate", "rate"}}});
-  add({.title = "Learning rate",
-       .from_zero = true,
-       .series = {{"lr_factor", "factor"}},
-       .note = "factor of the schedule"});
-  add({.title = "Samples per second",
-       .from_zero = true,
-       .series = {{"samples_per_second", "samples"}}});
+  add({"Learning rate", Unit::plain, from_zero, {{"learning_rate", "rate"}}});
+  add({"Learning rate",
+       Unit::plain,
+       from_zero,
+       {{"lr_factor", "factor"}},
+       "factor of the schedule"});
+  add({"Samples per second", Unit::plain, from_zero, {{"samples_per_second", "samples"}}});
   // Without sequences a sample is one token.
   bool tokens = false;
   for (RunFolder const& run : runs) {
@@ -81,47 +74,30 @@ FRUGAL_INLINE std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
                         (samples == nullptr || some->last().value != samples->last().value));
   }
   if (!tokens) take("tokens_per_second");
-  add({.title = "Tokens per second",
-       .from_zero = true,
-       .series = {{"tokens_per_second", "tokens"}}});
-  add({.title = "Dollars",
-       .unit = Unit::dollars,
-       .from_zero = true,
-       .series = {{"dollars", "so far"}, {"dollars_projected", "projected"}}});
+  add({"Tokens per second", Unit::plain, from_zero, {{"tokens_per_second", "tokens"}}});
+  add({"Dollars",
+       Unit::dollars,
+       from_zero,
+       {{"dollars", "so far"}, {"dollars_projected", "projected"}}});
   if (!curves.empty() && curves.back().title == "Dollars") {
     take("hours");
     take("hours_projected");
   }
-  add({.title = "Memory",
-       .unit = Unit::bytes,
-       .from_zero = true,
-       .series = {{"device_memory_bytes", "tensors on the device"}, {"memory_bytes", "process"}}});
-  add({.title = "Time per step",
-       .unit = Unit::seconds,
-       .from_zero = true,
-       .series = {{"step_seconds", "step"}}});
-  add({.title = "Share of the device's peak",
-       .unit = Unit::percent,
-       .from_zero = true,
-       .series = {{"utilisation", "peak"}}});
-  add({.title = "Device idle",
-       .unit = Unit::percent,
-       .from_zero = true,
-       .series = {{"device_idle", "idle"}}});
-  add({.title = "Waiting for data",
-       .unit = Unit::percent,
-       .from_zero = true,
-       .series = {{"data_wait", "waiting"}}});
-  add({.title = "Gradient norm",
-       .may_be_logarithmic = true,
-       .series = {{"gradient_norm", "norm"}}});
-  add({.title = "Hours",
-       .from_zero = true,
-       .series = {{"hours", "so far"}, {"hours_projected", "projected"}}});
-  add({.title = "Energy, kilowatt-hours",
-       .from_zero = true,
-       .series = {{"kilowatt_hours", "so far"}, {"kilowatt_hours_projected", "projected"}}});
-  add({.title = "Carbon, kg of CO2", .from_zero = true, .series = {{"kg_co2", "carbon"}}});
+  add({"Memory",
+       Unit::bytes,
+       from_zero,
+       {{"device_memory_bytes", "tensors on the device"}, {"memory_bytes", "process"}}});
+  add({"Time per step", Unit::seconds, from_zero, {{"step_seconds", "step"}}});
+  add({"Share of the device's peak", Unit::percent, from_zero, {{"utilisation", "peak"}}});
+  add({"Device idle", Unit::percent, from_zero, {{"device_idle", "idle"}}});
+  add({"Waiting for data", Unit::percent, from_zero, {{"data_wait", "waiting"}}});
+  add({"Gradient norm", Unit::plain, may_be_logarithmic, {{"gradient_norm", "norm"}}});
+  add({"Hours", Unit::plain, from_zero, {{"hours", "so far"}, {"hours_projected", "projected"}}});
+  add({"Energy, kilowatt-hours",
+       Unit::plain,
+       from_zero,
+       {{"kilowatt_hours", "so far"}, {"kilowatt_hours_projected", "projected"}}});
+  add({"Carbon, kg of CO2", Unit::plain, from_zero, {{"kg_co2", "carbon"}}});
   // They follow from the speed.
   take("flops_per_step");
   take("flops_per_second");
@@ -130,34 +106,19 @@ FRUGAL_INLINE std::vector<Curve> curves_of(std::vector<RunFolder> const& runs) {
                       : name.ends_with("_seconds") ? Unit::seconds
                       : name.ends_with("_dollars") ? Unit::dollars
                                                    : Unit::plain;
-    add({.title = name, .unit = unit, .series = {{name, name}}});
+    add({name, unit, fitted, {{name, name}}});
   }
   return curves;
 }
 
-FRUGAL_INLINE bool knows_dollars(std::vector<RunFolder> const& runs) {
-  return std::any_of(runs.begin(), runs.end(), [](RunFolder const& run) {
+FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) {
+  bool const priced = std::any_of(runs.begin(), runs.end(), [](RunFolder const& run) {
     Series const* const dollars = run.log.find("dollars");
     return dollars != nullptr && dollars->highest().value > 0;
   });
-}
-
-FRUGAL_INLINE std::string loss_title(std::vector<RunFolder> const& runs) {
-  auto const validates = [](RunFolder const& run) { return run.log.has("validation/loss"); };
-  return std::all_of(runs.begin(), runs.end(), validates) ? "Validation loss" : "Loss";
-}
-
-FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) {
-  std::vector<Axis> axes{Axis::step, Axis::seconds};
-  if (knows_dollars(runs)) axes.push_back(Axis::dollars);
+  std::vector<Axis> axes{step_axis(), seconds_axis()};
+  if (priced) axes.push_back(dollars_axis());
   page.section("curves", "Curves");
-  page.raw("<fieldset class=\"axes\"><legend>Horizontal axis</legend>");
-  for (Axis const axis : axes) {
-    std::string const id = id_of(axis);
-    page.raw("<label><input type=\"radio\" name=\"x\" id=\"x-" + id + "\" value=\"" + id + "\"" +
-             (axis == Axis::step ? " checked" : "") + "> " + name_of(axis) + "</label>");
-  }
-  page.raw("</fieldset>\n");
   bool const one = runs.size() == 1;
   std::vector<Point> marks;
   if (one) {
@@ -166,17 +127,14 @@ FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) 
       if (breaks && marks.size() < 50)
         marks.push_back({.step = event.step, .seconds = event.seconds});
     }
-    if (!marks.empty())
-      page.paragraph("Dotted lines: a resume or a return to an earlier state.", "note");
+    if (!marks.empty()) page.note("Dotted lines: a resume or a return to an earlier state.");
   }
-  page.raw("<div class=\"charts\">\n");
-  std::size_t number = 0;
   for (Curve const& curve : curves_of(runs)) {
     Chart chart{.title = curve.title,
                 .unit = curve.unit,
                 .axes = axes,
-                .from_zero = curve.from_zero,
-                .may_be_logarithmic = curve.may_be_logarithmic,
+                .from_zero = curve.height == Curve::Height::from_zero,
+                .may_be_logarithmic = curve.height == Curve::Height::may_be_logarithmic,
                 .note = curve.note,
                 .marks = marks};
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -193,19 +151,18 @@ FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) 
         // Next to the validation losses of others, a run whose own are all NaN has no line.
         if (found == nullptr && !one && runs[i].log.has(name)) break;
         if (found == nullptr) continue;
-        std::size_t const colour = one ? chart.lines.size() : i;
         chart.lines.push_back({.name = one ? shown : runs[i].name,
                                .points = found->points(),
-                               .colour = colour,
-                               // A ninth run has the colour of the first, and other dashes.
-                               .pattern = (colour + colour / 8) % 4});
+                               .colour = one ? chart.lines.size() : i});
         if (!one) break;
       }
     }
-    if (!one && chart.title == "Loss") chart.title = loss_title(runs);
-    if (!chart.lines.empty()) ChartWriter(page.text(), chart, number++).write();
+    bool const validated = std::all_of(runs.begin(), runs.end(), [](RunFolder const& run) {
+      return run.log.has("validation/loss");
+    });
+    if (!one && validated && chart.title == "Loss") chart.title = "Validation loss";
+    if (!chart.lines.empty()) write_chart(page, chart);
   }
-  page.raw("</div>\n");
 }
 
 }  // namespace frugal::html

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/html/page.hpp>
+#include <frugal/base/html_page.hpp>
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace frugal::html {
@@ -27,21 +26,24 @@ struct Levers {
 /// Reads levers.json, version 1. DataError with the byte offset for a text that is none.
 Levers parse_levers(std::string const& text, std::string const& where);
 
-/// As HTML: a unit is a text of the file.
+/// "$12.00", "12.00 EUR", "3 h".
 std::string amount_text(double value, std::string const& unit);
 
 namespace parts {
 
 std::string share_text(double part, double of);
 
-/// A horizontal bar from one share of the width to another.
-std::string bar(double from, double to, std::string_view kind);
+/// " (+50%)", of the difference from a plan; empty for a plan of nothing.
+std::string change_text(double planned, double actual);
 
 }  // namespace parts
 
 /// The waterfall: the first total, what each lever takes off it or adds, and what remains. Texts
 /// carry all numbers; the bars only draw them.
 void write_waterfall(Page& page, Levers const& levers);
+
+/// The same, in a section of its title.
+void write_waterfall_section(Page& page, Levers const& levers);
 
 }  // namespace frugal::html
 

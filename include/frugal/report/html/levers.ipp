@@ -4,6 +4,7 @@
 #include <frugal/report/html/levers.hpp>
 
 #include <frugal/base/json.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/report/html/quantity.hpp>
@@ -12,7 +13,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <utility>
 
 namespace frugal::html {
@@ -68,7 +68,7 @@ FRUGAL_INLINE Levers parse_levers(std::string const& text, std::string const& wh
 FRUGAL_INLINE std::string amount_text(double value, std::string const& unit) {
   if (unit == "hours") return time_text(3600 * value);
   if (unit == "seconds") return time_text(value);
-  return Page::escaped(money_text(value, unit));
+  return money_text(value, unit);
 }
 
 }  // namespace frugal::html
@@ -82,15 +82,9 @@ FRUGAL_INLINE std::string share_text(double part, double of) {
   return (percent < 0 ? minus : "") + digits + "%";
 }
 
-FRUGAL_INLINE std::string bar(double from, double to, std::string_view kind) {
-  auto const percent = [](double share) {
-    return detail::fixed(std::clamp(100 * share, 0.0, 100.0), 2) + "%";
-  };
-  double const low = std::min(from, to), high = std::max(from, to);
-  return "<svg aria-hidden=\"true\" focusable=\"false\"><rect class=\"rail\" width=\"100%\" "
-         "height=\"14\" rx=\"2\"/><rect class=\"" +
-         std::string(kind) + "\" x=\"" + percent(low) + "\" width=\"" +
-         percent(std::max(high - low, 0.003)) + "\" height=\"14\" rx=\"2\"/></svg>";
+FRUGAL_INLINE std::string change_text(double planned, double actual) {
+  if (!(planned > 0)) return "";
+  return std::string(actual > planned ? " (+" : " (") + share_text(actual - planned, planned) + ")";
 }
 
 }  // namespace frugal::html::parts
@@ -102,33 +96,34 @@ FRUGAL_INLINE void write_waterfall(Page& page, Levers const& levers) {
   for (Levers::Step const& step : levers.steps) most = std::max(most, step.value);
   double const scale = most > 0 ? most : 1;
   double const first = levers.steps.front().value, last = levers.steps.back().value;
-  auto const row = [&](std::string const& name, std::string const& value, std::string const& bar,
-                       std::string const& note) {
-    page.raw("<li><div class=\"row\"><span>" + Page::escaped(name) + "</span><b>" + value +
-             "</b></div>" + bar);
-    if (!note.empty()) page.raw("<p class=\"note\">" + Page::escaped(note) + "</p>");
-    page.raw("</li>\n");
-  };
-  page.raw("<div class=\"card\"><ol class=\"bars\">\n");
-  row(levers.steps.front().name, amount_text(first, levers.unit),
-      parts::bar(0, first / scale, "total"), levers.steps.front().note);
+  std::vector<Bar> bars{{.name = levers.steps.front().name,
+                         .value = amount_text(first, levers.unit),
+                         .to = first / scale,
+                         .note = levers.steps.front().note}};
   for (std::size_t i = 1; i < levers.steps.size(); ++i) {
     double const before = levers.steps[i - 1].value, after = levers.steps[i].value;
     bool const saves = after <= before;
-    std::string const change = (saves ? minus : "+") +
-                               amount_text(std::abs(before - after), levers.unit) + " (" +
-                               (saves ? "" : "+") + parts::share_text(after - before, before) + ")";
-    row(levers.steps[i].name,
-        std::string("<span class=\"") + (saves ? "good" : "bad") + "\">" + change + "</span>",
-        parts::bar(before / scale, after / scale, saves ? "saved" : "more"), levers.steps[i].note);
+    bars.push_back({.name = levers.steps[i].name,
+                    .value = (saves ? minus : "+") +
+                             amount_text(std::abs(before - after), levers.unit) + " (" +
+                             (saves ? "" : "+") + parts::share_text(after - before, before) + ")",
+                    .from = before / scale,
+                    .to = after / scale,
+                    .kind = saves ? "saved" : "more",
+                    .note = levers.steps[i].note});
   }
   if (levers.steps.size() > 1) {
     std::string value = amount_text(last, levers.unit);
     if (last > 0 && first > last)
       value += ", 1/" + short_number(std::round(10 * first / last) / 10);
-    row("Result", value, parts::bar(0, last / scale, "total"), "");
+    bars.push_back({.name = "Result", .value = value, .to = last / scale});
   }
-  page.raw("</ol></div>\n");
+  page.bars(bars);
+}
+
+FRUGAL_INLINE void write_waterfall_section(Page& page, Levers const& levers) {
+  page.section("savings", levers.title.empty() ? "What each lever saved" : levers.title);
+  write_waterfall(page, levers);
 }
 
 }  // namespace frugal::html

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+#include <optional>
 #include <string>
 
 namespace frugal::html {
@@ -22,6 +24,12 @@ std::string money_text(double amount, std::string const& currency = "USD");
 std::string time_text(double seconds);
 
 std::string value_text(double value, Unit unit);
+inline std::string value_text(std::optional<double> value, Unit unit) {
+  return value ? value_text(*value, unit) : no_value;
+}
+std::string value_text(std::integral auto value, Unit unit) {
+  return value_text(static_cast<double>(value), unit);
+}
 
 }  // namespace frugal::html
 

@@ -3,7 +3,6 @@
 
 #include <frugal/report/html/quantity.hpp>
 
-#include <frugal/base/html_text.hpp>
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/inline.hpp>

@@ -3,8 +3,8 @@
 
 #include <frugal/report/html/run_folder.hpp>
 
-#include <frugal/base/html_text.hpp>
 #include <frugal/base/json.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

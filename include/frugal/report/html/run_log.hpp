@@ -141,6 +141,23 @@ class RunLogReader {
 /// Reads the log of a run. DataError if it is missing, no regular file, or has no line of Log.
 RunLog read_run_log(std::filesystem::path const& path);
 
+/// Dollars per second of training, if the run knows its price in dollars: that of all its devices.
+std::optional<double> dollars_per_second(RunLog const& log);
+
+/// The cost of the run: that of its last "cost" line, or else the last value of the gauge.
+std::optional<double> dollars_of(RunLog const& log);
+
+/// Seconds that the run took, with those that it repeated, if its log has them.
+double paid_seconds(RunLog const& log);
+
+/// Training that was repeated because a process had died.
+struct Lost {
+  std::size_t times = 0;
+  double seconds = 0;
+  std::optional<double> dollars{};
+};
+Lost lost_by(RunLog const& log);
+
 }  // namespace frugal::html
 
 #ifndef FRUGAL_COMPILED

@@ -2,25 +2,21 @@
 #pragma once
 
 #include <frugal/base/file.hpp>
-#include <frugal/report/html/page.hpp>
+#include <frugal/base/html_page.hpp>
 #include <frugal/report/html/run_folder.hpp>
 
-#include <cmath>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace frugal {
 
 namespace html {
 
-inline std::string with_share(std::string const& value, std::string const& share) {
-  return value + " <small>" + share + "</small>";
-}
+/// The page of a run.
+std::string run_page(RunFolder const& run);
 
-std::vector<std::pair<std::string, std::string>> headline(RunFolder const& run);
-
+/// What is wrong with the files of a run, or of several.
 void write_notes(Page& page, std::vector<std::string> const& notes);
 
 }  // namespace html
@@ -38,25 +34,6 @@ inline void write_run_report(std::filesystem::path const& file,
 }
 
 }  // namespace frugal
-
-namespace frugal::html {
-
-/// What was planned, and what happened.
-void write_plan(Page& page, RunLog const& log);
-
-void write_interruptions(Page& page, RunLog const& log);
-
-void write_profile(Page& page, RunFolder const& run);
-
-void write_duplicates(Page& page, RunFolder const& run);
-
-/// All events but those that have a section, with what they say.
-void write_events(Page& page, RunLog const& log);
-
-/// What the run is: from its "begin", "recipe" and "price" lines.
-void write_facts(Page& page, RunFolder const& run);
-
-}  // namespace frugal::html
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/report/html/run_page.ipp>

@@ -3,17 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <frugal/base/html_text.hpp>
-#include <frugal/report/html/page.hpp>
-#include <frugal/search/results/page_plot.hpp>
+#include <frugal/report/html/chart.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/candidate.hpp>
 
-// The charts of a search's page: values by rung, two objectives, and the best value by spending.
+// The charts of a search's page: values by rung, two objectives, the best value by spending, and settings.
 namespace frugal::html {
 
 /// A budget of a rung in the results' unit.
@@ -27,11 +24,34 @@ inline std::string budget_unit(SearchResults const& of) {
 /// Budgets of all rungs that a trial has ended, ascending.
 std::vector<std::uint64_t> reached_budgets(SearchResults const& of);
 
+/// The trials that are drawn, the best first: of those without a further rung, and of those that failed, so
+/// many as a picture can show.
+struct DrawnTrials {
+  static constexpr std::size_t most_of_a_kind = 250;
+
+  std::vector<std::size_t> numbers{};
+  std::size_t short_ones = 0, short_drawn = 0;  ///< that ended their first rung alone
+  std::size_t failed_ones = 0, failed_drawn = 0;
+
+  explicit DrawnTrials(SearchResults const& of);
+
+  /// How many are left out, as sentences; empty if all are drawn.
+  std::vector<std::string> notes() const;
+};
+
+/// "trial 17: AdamW + BF16, lr 0.0031, accuracy 0.93".
+std::string trial_title(SearchResults const& of, std::size_t number);
+
+/// "higher is better".
+inline char const* direction_text(SearchObjective const& of) {
+  return of.maximise ? "higher is better" : "lower is better";
+}
+
 namespace parts {
 
-/// The first objective of the drawn trials at each budget, as a table.
-void rung_values(Page& page, SearchResults const& of, std::vector<std::size_t> const& trials,
-                 std::vector<std::uint64_t> const& budgets);
+/// The first objective of the drawn trials at each budget.
+Table rung_values(SearchResults const& of, DrawnTrials const& drawn,
+                  std::vector<std::uint64_t> const& budgets);
 
 }  // namespace parts
 
@@ -44,34 +64,8 @@ void write_objectives(Page& page, SearchResults const& of, DrawnTrials const& dr
 /// The best value so far over what all trials together have cost: dollars, or seconds if no cost is known.
 void write_spending(Page& page, SearchResults const& of);
 
-}  // namespace frugal::html
-
-// Parallel coordinates: an axis for the recipe, for each setting and for the first objective, and a line for
-// each trial. A line skips the axes of settings that its recipe does not have.
-namespace frugal::html {
-
-/// Where a value is on an axis of all values, from 0 to 1.
-double place_of(Distribution const& of, double value);
-
-/// Labels of an axis: each name, or both ends and a few numbers between them.
-std::vector<PlotTick> axis_ticks(Distribution const& of);
-
-namespace parts {
-
-/// An axis, and where each drawn trial is on it.
-struct ParallelAxis {
-  std::string name;
-  double band = 0;  ///< of a name: lines are spread over it, or else they would lie on each other
-  std::vector<PlotTick> ticks;
-  std::vector<std::optional<double>> places;
-};
-
-std::vector<ParallelAxis> parallel_axes(SearchResults const& of,
-                                        std::vector<std::size_t> const& trials);
-
-}  // namespace parts
-
-/// Nothing if no trial is drawn, or if there is nothing to choose.
+/// Parallel coordinates: an axis for the recipe, for each setting and for the first objective, and a line for
+/// each trial. Nothing if no trial is drawn, or if there is nothing to choose.
 void write_parallel(Page& page, SearchResults const& of, DrawnTrials const& drawn);
 
 }  // namespace frugal::html

@@ -4,16 +4,16 @@
 #include <frugal/search/results/page_charts.hpp>
 
 #include <frugal/inline.hpp>
-#include <frugal/report/html/chart.hpp>
-#include <frugal/report/html/chart_writer.hpp>
 #include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/quantity.hpp>
-#include <frugal/report/html/scale.hpp>
 #include <frugal/search/results/results.hpp>
+#include <frugal/search/trials/candidate.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <variant>
@@ -34,22 +34,64 @@ FRUGAL_INLINE std::vector<std::uint64_t> reached_budgets(SearchResults const& of
   return {budgets.begin(), budgets.end()};
 }
 
+FRUGAL_INLINE DrawnTrials::DrawnTrials(SearchResults const& of) {
+  std::vector<std::size_t> short_trials, failed;
+  for (std::size_t const number : of.ranked()) {
+    SearchTrial const& trial = of.history.trials[number];
+    bool const kept = of.winner == number || of.is_on_front(number) || trial.rungs.size() > 1;
+    if (trial.state == TrialState::failed) {
+      failed.push_back(number);
+    } else if (kept || trial.state == TrialState::complete) {
+      numbers.push_back(number);
+    } else if (!trial.rungs.empty()) {
+      short_trials.push_back(number);
+    }
+  }
+  auto const add = [&](std::vector<std::size_t> const& from) {
+    std::size_t const count = std::min(from.size(), most_of_a_kind);
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(from[i * from.size() / count]);
+    return count;
+  };
+  short_ones = short_trials.size(), short_drawn = add(short_trials);
+  failed_ones = failed.size(), failed_drawn = add(failed);
+}
+
+FRUGAL_INLINE std::vector<std::string> DrawnTrials::notes() const {
+  std::vector<std::string> all;
+  auto const add = [&](std::size_t drawn, std::size_t of, char const* kind) {
+    if (drawn == of) return;
+    all.push_back(std::to_string(drawn) + " of the " + std::to_string(of) + " trials that " + kind +
+                  " are drawn, spread evenly over their ranks.");
+  };
+  add(short_drawn, short_ones, "ended at their first rung");
+  add(failed_drawn, failed_ones, "failed");
+  return all;
+}
+
+FRUGAL_INLINE std::string trial_title(SearchResults const& of, std::size_t number) {
+  SearchTrial const& trial = of.history.trials[number];
+  std::string text = "trial " + std::to_string(number) + ": " + of.label(trial.candidate);
+  for (std::size_t m = 0; m < of.objectives.size(); ++m) {
+    auto const value = of.value(trial, m);
+    if (value) text += ", " + of.objectives[m].name + ' ' + short_number(*value);
+  }
+  return text + (trial.state == TrialState::failed ? ", failed" : "");
+}
+
 }  // namespace frugal::html
 
 namespace frugal::html::parts {
 
-FRUGAL_INLINE void rung_values(Page& page, SearchResults const& of,
-                               std::vector<std::size_t> const& trials,
-                               std::vector<std::uint64_t> const& budgets) {
+FRUGAL_INLINE Table rung_values(SearchResults const& of, DrawnTrials const& drawn,
+                                std::vector<std::uint64_t> const& budgets) {
   constexpr std::size_t most = 50;
-  std::vector<std::string> head{"trial"};
-  for (std::uint64_t const each : budgets) head.push_back(budget_text(of, each));
-  std::vector<Page::Row> rows;
-  for (std::size_t const number : trials) {
+  Table table{.title = "Values: " + of.objectives[0].name + " by rung", .head = {"trial"}, .rows{}};
+  for (std::uint64_t const each : budgets) table.head.push_back(budget_text(of, each));
+  for (std::size_t const number : drawn.numbers) {
     SearchTrial const& trial = of.history.trials[number];
-    if (trial.rungs.size() < 2 || rows.size() == most) continue;
-    Page::Row row{std::to_string(number)};
-    row.resize(head.size(), no_value);
+    if (trial.rungs.size() < 2 || table.rows.size() == most) continue;
+    Row row{std::to_string(number)};
+    row.resize(table.head.size(), no_value);
     for (std::size_t rung = 0; rung < trial.rungs.size(); ++rung) {
       auto const at = std::ranges::find(budgets, of.budget(trial, rung).value_or(0));
       auto const value = of.value(trial, rung, 0);
@@ -57,11 +99,10 @@ FRUGAL_INLINE void rung_values(Page& page, SearchResults const& of,
         row[static_cast<std::size_t>(at - budgets.begin()) + 1] = short_number(*value);
       }
     }
-    rows.push_back(std::move(row));
+    table.rows.push_back(std::move(row));
   }
-  page.raw("<details><summary>Values of the best " + std::to_string(rows.size()) + "</summary>\n");
-  page.table("Values: " + of.objectives[0].name + " by rung", head, rows);
-  page.raw("</details>\n");
+  table.folded = "Values of the best " + std::to_string(table.rows.size());
+  return table;
 }
 
 }  // namespace frugal::html::parts
@@ -72,146 +113,111 @@ FRUGAL_INLINE void write_rung_curves(Page& page, SearchResults const& of,
                                      DrawnTrials const& drawn) {
   std::vector<std::uint64_t> const budgets = reached_budgets(of);
   if (budgets.size() < 2) return;
-  // Rungs are a factor apart: logarithms are as far apart as people think of them. 0 has none.
-  auto const place = [&](std::uint64_t budget) {
-    double const first = std::log1p(static_cast<double>(budgets.front()));
-    double const last = std::log1p(static_cast<double>(budgets.back()));
-    return (std::log1p(static_cast<double>(budget)) - first) / (last - first);
-  };
-  std::vector<PlotTick> ticks;
-  for (std::uint64_t const each : budgets) ticks.push_back({place(each), budget_text(of, each)});
-  std::vector<double> values;
-  std::size_t longest = 0;
-  for (std::size_t const number : drawn.numbers) {
-    SearchTrial const& trial = of.history.trials[number];
-    longest = std::max(longest, trial.rungs.size());
-    for (std::size_t rung = 0; rung < trial.rungs.size(); ++rung) {
-      if (auto const value = of.value(trial, rung, 0)) values.push_back(*value);
-    }
-  }
-  if (longest < 2 || values.empty()) return;
   SearchObjective const& objective = of.objectives.front();
-  Scale const y = objective_scale(values);
-  SearchPlot const plot(page.text(), "by-rung", capitalised(objective.name + " by rung"),
-                        direction_text(objective));
-  std::vector<std::pair<std::string, std::string>> keys;
-  if (of.winner) keys.emplace_back("run best", "winner");
-  keys.insert(keys.end(), {{"run last", "trained up to the last rung"},
-                           {"run", "stopped before it"},
-                           {"spot", "stopped at its first rung"}});
-  plot.legend(keys);
-  plot.begin(
-      ticks, "budget of the rung" + budget_unit(of), y,
-      std::to_string(drawn.numbers.size()) +
-          " trials, a line each. The table below has the values of the best ones, and the table of "
-          "trials all last ones.",
-      drawn.is_dense());
+  Chart chart{.title = capitalised(objective.name + " by rung"),
+              .axes = {{"budget", "budget of the rung" + budget_unit(of), Unit::plain}},
+              .may_be_logarithmic = true,
+              .note = direction_text(objective),
+              .id = "by-rung",
+              .about = std::to_string(drawn.numbers.size()) +
+                       " trials, a line each. The table below has the values of the best ones, and "
+                       "the table of trials all last ones.",
+              .notes = drawn.notes(),
+              .table = parts::rung_values(of, drawn, budgets)};
+  for (std::uint64_t const each : budgets) {
+    chart.axes[0].ticks.emplace_back(static_cast<double>(each), budget_text(of, each));
+  }
+  if (of.winner) chart.legend.push_back({"best", "winner"});
+  chart.legend.insert(chart.legend.end(), {{"last", "trained up to the last rung"},
+                                           {"", "stopped before it"},
+                                           {"", "stopped at its first rung", true}});
+  // Trials of one rung are spots of one line, those that ended there of another.
+  std::size_t longest = 0;
+  ChartLine spots[]{{.dot = 2, .path = false}, {.kind = "last", .dot = 2, .path = false}};
+  std::optional<ChartLine> winner;
   for (auto each = drawn.numbers.rbegin(); each != drawn.numbers.rend(); ++each) {
-    if (of.winner == *each) continue;
     SearchTrial const& trial = of.history.trials[*each];
+    longest = std::max(longest, trial.rungs.size());
     bool const complete = trial.state == TrialState::complete;
-    std::string d;
-    std::size_t points = 0;
-    double x_of_last = 0, y_of_last = 0;
+    ChartLine line{.kind = complete ? "last" : "", .titles = {trial_title(of, *each)}};
     for (std::size_t rung = 0; rung < trial.rungs.size(); ++rung) {
-      auto const value = of.value(trial, rung, 0);
-      if (!value) continue;
-      x_of_last = SearchPlot::at_x(place(of.budget(trial, rung).value_or(0)));
-      y_of_last = SearchPlot::at_y(y, *value);
-      d += (points++ == 0 ? "M" : "L") + place_text(x_of_last) + ' ' + place_text(y_of_last);
+      auto const budget = static_cast<double>(of.budget(trial, rung).value_or(0));
+      if (auto const value = of.value(trial, rung, 0))
+        line.points.push_back({.step = budget, .value = *value});
     }
-    if (points > 1) plot.path(d, complete ? "run last" : "run", trial_title(of, *each));
-    if (points == 1) {
-      plot.spot(x_of_last, y_of_last, complete ? "spot last" : "spot", trial_title(of, *each), 1.6);
+    if (line.points.empty()) continue;
+    if (of.winner == *each) {
+      line.kind = "best", line.dot = 4;
+      winner = std::move(line);
+    } else if (line.points.size() > 1) {
+      chart.lines.push_back(std::move(line));
+    } else {
+      spots[complete].points.push_back(line.points[0]);
+      spots[complete].titles.push_back(line.titles[0]);
     }
   }
-  if (of.winner) {
-    SearchTrial const& trial = of.history.trials[*of.winner];
-    std::string d;
-    std::vector<std::pair<double, double>> dots;
-    for (std::size_t rung = 0; rung < trial.rungs.size(); ++rung) {
-      auto const value = of.value(trial, rung, 0);
-      if (!value) continue;
-      dots.emplace_back(SearchPlot::at_x(place(of.budget(trial, rung).value_or(0))),
-                        SearchPlot::at_y(y, *value));
-      d += (d.empty() ? "M" : "L") + place_text(dots.back().first) + ' ' +
-           place_text(dots.back().second);
-    }
-    if (dots.size() > 1) plot.path(d, "run best", trial_title(of, *of.winner));
-    for (auto const& [x, height] : dots) {
-      plot.spot(x, height, "spot best", trial_title(of, *of.winner), 3);
-    }
+  for (ChartLine& each : spots) {
+    if (!each.points.empty()) chart.lines.push_back(std::move(each));
   }
-  plot.end();
-  if (std::string const note = drawn.note(); !note.empty()) page.paragraph(note, "note");
-  parts::rung_values(page, of, drawn.numbers, budgets);
-  plot.end_figure();
+  if (winner) chart.lines.push_back(std::move(*winner));
+  if (longest > 1 && !chart.lines.empty()) write_chart(page, chart);
 }
 
 FRUGAL_INLINE void write_objectives(Page& page, SearchResults const& of, DrawnTrials const& drawn) {
   if (of.objectives.size() < 2) return;
-  struct Spot {
-    double x = 0, y = 0;
-    std::size_t number = 0;
-  };
-  std::vector<Spot> spots;
-  std::vector<double> first, second;
-  for (std::size_t const number : drawn.numbers) {
-    auto const x = of.value(of.history.trials[number], 0),
-               y = of.value(of.history.trials[number], 1);
+  enum Kind : unsigned char { stopped, complete, on_front, best, kinds };
+  ChartLine spots[kinds]{{.dot = 3, .path = false},
+                         {.kind = "last", .dot = 3, .path = false},
+                         {.kind = "edge", .dot = 5, .path = false},
+                         {.kind = "best", .dot = 5, .path = false}};
+  std::vector<Point> front;
+  std::size_t count = 0;
+  // The worst ones first: better ones lie over them.
+  for (auto each = drawn.numbers.rbegin(); each != drawn.numbers.rend(); ++each) {
+    SearchTrial const& trial = of.history.trials[*each];
+    auto const x = of.value(trial, 0), y = of.value(trial, 1);
     if (!x || !y) continue;
-    spots.push_back({*x, *y, number});
-    first.push_back(*x);
-    second.push_back(*y);
+    Point const point{.step = *x, .value = *y};
+    bool const is_on_front = of.is_on_front(*each);
+    if (is_on_front) front.push_back(point);
+    ChartLine& line = spots[is_on_front && of.winner == *each     ? best
+                            : is_on_front                         ? on_front
+                            : trial.state == TrialState::complete ? complete
+                                                                  : stopped];
+    line.points.push_back(point);
+    line.titles.push_back(trial_title(of, *each));
+    ++count;
   }
-  if (spots.empty()) return;
-  Scale const x = objective_scale(first), y = objective_scale(second);
-  std::vector<PlotTick> ticks;
-  for (double const tick : x.ticks()) ticks.push_back({x.at(tick), x.label(tick)});
-  SearchPlot const plot(page.text(), "objectives",
-                        capitalised(of.objectives[1].name + " against " + of.objectives[0].name),
-                        "better: " + std::string(of.objectives[0].maximise ? "right" : "left") +
-                            " and " + (of.objectives[1].maximise ? "up" : "down"));
-  std::vector<std::pair<std::string, std::string>> keys{{"edge", "Pareto front"}};
-  if (of.winner) keys.emplace_back("spot best", "winner");
-  keys.insert(keys.end(), {{"spot last", "complete"}, {"spot", "stopped before the last rung"}});
-  plot.legend(keys);
-  plot.begin(ticks, of.objectives[0].name, y,
-             std::to_string(spots.size()) + " trials, " + std::to_string(of.front.size()) +
-                 " of them on the Pareto front. The table of trials has the values.");
-  // The worst ones first: those on the front lie over them.
-  std::ranges::reverse(spots);
-  std::vector<Spot> front;
-  auto const draw = [&](Spot const& each, char const* kind, double radius) {
-    plot.spot(SearchPlot::at_x(x.at(each.x)), SearchPlot::at_y(y, each.y), kind,
-              trial_title(of, each.number), radius);
-  };
-  for (Spot const& each : spots) {
-    bool const complete = of.history.trials[each.number].state == TrialState::complete;
-    if (of.is_on_front(each.number)) {
-      front.push_back(each);
-    } else {
-      draw(each, complete ? "spot last" : "spot", 2.5);
-    }
-  }
-  std::ranges::sort(front, {}, [](Spot const& each) { return std::pair(each.x, each.y); });
+  if (count == 0) return;
+  std::ranges::sort(front, {}, [](Point const& each) { return std::pair(each.step, each.value); });
   // Steps, because nothing between two trials was reached: of those that are no worse in the first objective
   // than a place, the best in the second.
-  std::string d;
-  for (Spot const& each : front) {
-    std::string const to_x = place_text(SearchPlot::at_x(x.at(each.x)));
-    std::string const to_y = place_text(SearchPlot::at_y(y, each.y));
-    if (d.empty()) {
-      d = "M" + to_x + ' ' + to_y;
-    } else {
-      d += of.objectives[0].maximise ? 'V' + to_y + 'H' + to_x : 'H' + to_x + 'V' + to_y;
+  ChartLine edge{.kind = "edge", .titles = {"Pareto front"}};
+  for (Point const& each : front) {
+    if (!edge.points.empty()) {
+      Point const last = edge.points.back();
+      edge.points.push_back(of.objectives[0].maximise
+                                ? Point{.step = last.step, .value = each.value}
+                                : Point{.step = each.step, .value = last.value});
     }
+    edge.points.push_back(each);
   }
-  if (front.size() > 1) plot.path(d, "edge", "Pareto front");
-  for (Spot const& each : front)
-    draw(each, of.winner == each.number ? "spot best" : "spot edged", 4);
-  plot.end();
-  plot.end_figure();
+  Chart chart{
+      .title = capitalised(of.objectives[1].name + " against " + of.objectives[0].name),
+      .lines = {spots[stopped], spots[complete], edge, spots[on_front], spots[best]},
+      .axes = {{.id = "first", .name = of.objectives[0].name, .unit = Unit::plain, .loose = true}},
+      .may_be_logarithmic = true,
+      .note = "better: " + std::string(of.objectives[0].maximise ? "right" : "left") + " and " +
+              (of.objectives[1].maximise ? "up" : "down"),
+      .legend = {{"edge", "Pareto front"},
+                 {"last", "complete", true},
+                 {"", "stopped before the last rung", true}},
+      .id = "objectives",
+      .about = std::to_string(count) + " trials, " + std::to_string(of.front.size()) +
+               " of them on the Pareto front. The table of trials has the values."};
+  if (of.winner) chart.legend.insert(chart.legend.begin() + 1, {"best", "winner", true});
+  std::erase_if(chart.lines, [](ChartLine const& each) { return each.points.empty(); });
+  write_chart(page, chart);
 }
 
 FRUGAL_INLINE void write_spending(Page& page, SearchResults const& of) {
@@ -220,10 +226,11 @@ FRUGAL_INLINE void write_spending(Page& page, SearchResults const& of) {
   SearchObjective const& objective = of.objectives.front();
   bool const money = points.back().dollars.has_value();
   Chart chart{.title = "Best " + objective.name + " by spending",
-              .lines = {{.name = "best so far", .points = {}}},
-              .axes = {money ? Axis::dollars : Axis::seconds},
+              .lines = {{.name = "best so far"}},
+              .axes = {money ? dollars_axis() : seconds_axis()},
               .may_be_logarithmic = true,
               .note = direction_text(objective)};
+  if (money) chart.columns = {seconds_axis()};
   double before = points.front().best;
   for (SpendingPoint const& each : points) {
     Point point{.seconds = each.seconds, .value = before};
@@ -233,187 +240,101 @@ FRUGAL_INLINE void write_spending(Page& page, SearchResults const& of) {
     point.value = before = each.best;
     chart.lines[0].points.push_back(point);
   }
-  ChartWriter(page.text(), chart, 0).write();
+  write_chart(page, chart);
 }
 
-FRUGAL_INLINE double place_of(Distribution const& of, double value) {
-  double low = 0, high = 1;
-  bool logs = false;
-  if (auto const* const real = std::get_if<Uniform>(&of)) low = real->low, high = real->high;
-  if (auto const* const log = std::get_if<LogUniform>(&of)) {
-    low = log->low, high = log->high, logs = true;
-  }
-  if (auto const* const whole = std::get_if<Int>(&of)) {
-    low = static_cast<double>(whole->low), high = static_cast<double>(whole->high);
-    logs = whole->log;
-  }
-  if (auto const* const choice = std::get_if<Choice>(&of)) {
-    return (value + 0.5) / static_cast<double>(choice->names.size());
-  }
-  if (low == high) return 0.5;
-  if (logs) low = std::log(low), high = std::log(high), value = std::log(value);
-  return std::clamp((value - low) / (high - low), 0.0, 1.0);
-}
-
-FRUGAL_INLINE std::vector<PlotTick> axis_ticks(Distribution const& of) {
-  std::vector<PlotTick> ticks;
-  if (auto const* const choice = std::get_if<Choice>(&of)) {
-    std::size_t const every = choice->names.size() / 16 + 1;
-    for (std::size_t i = 0; i < choice->names.size(); i += every) {
-      ticks.push_back(
-          {place_of(of, static_cast<double>(i)), detail::beginning(choice->names[i], 15)});
-    }
-    return ticks;
-  }
-  double low = 0, high = 1;
-  bool logs = std::holds_alternative<LogUniform>(of);
-  Unit unit = Unit::plain;
-  if (auto const* const real = std::get_if<Uniform>(&of)) low = real->low, high = real->high;
-  if (auto const* const log = std::get_if<LogUniform>(&of)) low = log->low, high = log->high;
-  if (auto const* const whole = std::get_if<Int>(&of)) {
-    low = static_cast<double>(whole->low), high = static_cast<double>(whole->high);
-    logs = whole->log;
-    unit = Unit::count;
-  }
-  ticks = {{0, short_number(low)}, {1, short_number(high)}};
-  if (low == high) return {{0.5, short_number(low)}};
-  Scale const scale(low, high, unit, 4, false, logs);
-  for (double const tick : scale.ticks()) {
-    double const at = tick < low || tick > high ? 0 : place_of(of, tick);
-    // The ends have their labels.
-    if (at > 0.09 && at < 0.91) ticks.push_back({at, scale.label(tick)});
-  }
-  return ticks;
-}
-
-}  // namespace frugal::html
-
-namespace frugal::html::parts {
-
-FRUGAL_INLINE std::vector<ParallelAxis> parallel_axes(SearchResults const& of,
-                                                      std::vector<std::size_t> const& trials) {
-  std::vector<ParallelAxis> axes;
-  auto const add = [&](std::string const& name, Distribution const& values, auto const& read) {
+FRUGAL_INLINE void write_parallel(Page& page, SearchResults const& of, DrawnTrials const& drawn) {
+  auto const& trials = of.history.trials;
+  using SettingValue = std::function<std::optional<double>(SearchTrial const&)>;
+  std::vector<std::pair<std::string, Distribution>> settings;
+  std::vector<SettingValue> values;
+  auto const add = [&](std::string const& name, Distribution const& range, SettingValue value) {
     // An axis on which all are alike shows nothing.
-    auto const count = count_of(values);
-    if (count && *count == 1) return;
-    ParallelAxis& axis = axes.emplace_back(ParallelAxis{name, 0, axis_ticks(values), {}});
-    if (std::holds_alternative<Choice>(values)) axis.band = 0.6 / static_cast<double>(*count);
-    for (std::size_t const number : trials) {
-      std::optional<double> const value = read(of.history.trials[number].candidate);
-      axis.places.push_back(value ? std::optional(place_of(values, *value)) : std::nullopt);
-    }
+    if (count_of(range) == 1) return;
+    settings.emplace_back(name, range);
+    values.push_back(std::move(value));
   };
-  add(SearchDomain::recipe_parameter, of.domain.recipe_choice(), [](Candidate const& candidate) {
-    return std::optional(static_cast<double>(candidate.recipe));
+  add(SearchDomain::recipe_parameter, of.domain.recipe_choice(), [](SearchTrial const& trial) {
+    return std::optional(static_cast<double>(trial.candidate.recipe));
   });
   for (std::size_t i = 0; i < of.domain.settings.size(); ++i) {
     add(of.domain.settings[i].name, of.domain.settings[i].values,
-        [i](Candidate const& candidate) { return candidate.values[i]; });
+        [i](SearchTrial const& trial) { return trial.candidate.values[i]; });
   }
-  std::vector<double> values;
-  for (std::size_t const number : trials) {
-    if (auto const value = of.value(of.history.trials[number])) values.push_back(*value);
-  }
-  if (values.empty()) return axes;
-  Scale const scale = objective_scale(values);
-  ParallelAxis& axis = axes.emplace_back(ParallelAxis{of.objectives.front().name, 0, {}, {}});
-  for (double const tick : scale.ticks()) axis.ticks.push_back({scale.at(tick), scale.label(tick)});
-  for (std::size_t const number : trials) {
-    auto const value = of.value(of.history.trials[number]);
-    axis.places.push_back(value ? std::optional(scale.at(*value)) : std::nullopt);
-  }
-  return axes;
-}
-
-}  // namespace frugal::html::parts
-
-namespace frugal::html {
-
-FRUGAL_INLINE void write_parallel(Page& page, SearchResults const& of, DrawnTrials const& drawn) {
-  auto const axes = parts::parallel_axes(of, drawn.numbers);
-  if (drawn.numbers.empty() || axes.size() < 2) return;
-  constexpr double apart = 130, left = 14, top = 34, bottom = 286;
-  double const width = left + apart * static_cast<double>(axes.size() - 1) + 96;
-  std::string& out = page.text();
-  SearchPlot const figure(out, "parallel", "Settings and " + of.objectives.front().name,
-                          direction_text(of.objectives.front()));
+  bool const valued = std::ranges::any_of(
+      drawn.numbers, [&](std::size_t number) { return of.value(trials[number]).has_value(); });
+  if (valued) values.push_back([&](SearchTrial const& trial) { return of.value(trial); });
+  if (drawn.numbers.empty() || values.size() < 2) return;
   bool const any = drawn.failed_ones < drawn.numbers.size();
-  std::vector<std::pair<std::string, std::string>> keys;
-  if (of.winner) keys.emplace_back("run best", "winner");
-  if (any)
-    keys.insert(keys.end(), {{"run q0", "best fifth"},
-                             {"run q1", "second"},
-                             {"run q2", "third"},
-                             {"run q3", "fourth"},
-                             {"run q4", "last fifth"}});
-  if (drawn.failed_ones > 0) keys.emplace_back("run lost", "failed");
-  figure.legend(keys);
-  out +=
-      "<div class=\"pan\" role=\"region\" tabindex=\"0\" aria-label=\"Settings of the trials\">"
-      "<svg" +
-      std::string(drawn.is_dense() ? " class=\"dense\"" : "") + " viewBox=\"0 0 " +
-      place_text(width) + " 300\" style=\"min-width:" + place_text(width) +
-      "px;max-width:" + place_text(1.35 * width) +
-      "px\" role=\"img\" aria-labelledby=\"parallel-t parallel-d\"><title "
-      "id=\"parallel-t\">Settings of "
-      "the trials</title><desc id=\"parallel-d\">" +
-      std::to_string(drawn.numbers.size()) +
-      " trials, a line each, from axis to axis. The table of trials has the values.</desc>\n";
-  auto const x_of = [&](std::size_t axis) { return left + apart * static_cast<double>(axis); };
-  auto const y_of = [&](double place) { return bottom - place * (bottom - top); };
+  std::vector<LegendKey> legend;
+  if (of.winner) legend.push_back({"best", "winner"});
+  if (any) {
+    legend.insert(legend.end(), {{"q0", "best fifth"},
+                                 {"q1", "second"},
+                                 {"q2", "third"},
+                                 {"q3", "fourth"},
+                                 {"q4", "last fifth"}});
+  }
+  if (drawn.failed_ones > 0) legend.push_back({"lost", "failed"});
+  detail::JsonWriter& json = page.begin("parallel");
+  json.add("id", "parallel").add("title", "Settings and " + of.objectives.front().name);
+  json.add("note", direction_text(of.objectives.front()));
+  json.add("label", "Settings of the trials");
+  json.add("about",
+           std::to_string(drawn.numbers.size()) +
+               " trials, a line each, from axis to axis. The table of trials has the values.");
+  write_legend(json, legend);
+  json.key("axes").array();
+  for (auto const& [name, range] : settings) {
+    json.object().add("name", name);
+    auto const add_range = [&](double low, double high, bool logs, char const* unit) {
+      json.key("low").raw(json_number(low)).key("high").raw(json_number(high));
+      json.add("log", logs).add("unit", unit);
+    };
+    if (auto const* const choice = std::get_if<Choice>(&range)) {
+      write_texts(json, "names", choice->names);
+    } else if (auto const* const real = std::get_if<Uniform>(&range)) {
+      add_range(real->low, real->high, false, "plain");
+    } else if (auto const* const log = std::get_if<LogUniform>(&range)) {
+      add_range(log->low, log->high, true, "plain");
+    } else if (auto const* const whole = std::get_if<Int>(&range)) {
+      add_range(static_cast<double>(whole->low), static_cast<double>(whole->high), whole->log,
+                "count");
+    }
+    json.end();
+  }
+  if (valued) json.object().add("name", of.objectives.front().name).end();
+  json.end().key("lines").array();
   std::map<std::size_t, std::size_t> rank_of;
-  std::size_t ranked = 0;
   for (std::size_t const number : of.ranked()) {
-    if (of.history.trials[number].state != TrialState::failed) rank_of[number] = ranked++;
+    if (trials[number].state != TrialState::failed) rank_of.emplace(number, rank_of.size());
   }
-  auto const draw = [&](std::size_t place) {
-    std::size_t const number = drawn.numbers[place];
-    std::string d;
-    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      auto at = axes[axis].places[place];
-      // By the golden ratio, any few trials are spread evenly.
-      double const turn = 0.61803398874989485 * static_cast<double>(number);
-      if (at) *at += axes[axis].band * (turn - std::floor(turn) - 0.5);
-      if (at) d += (d.empty() ? "M" : "L") + place_text(x_of(axis)) + ' ' + place_text(y_of(*at));
-    }
-    bool const failed = of.history.trials[number].state == TrialState::failed;
-    std::string const kind = of.winner == number ? "run best"
-                             : failed            ? "run lost"
-                                      : "run q" + std::to_string(5 * rank_of[number] / ranked);
-    figure.path(d, kind, trial_title(of, number));
+  auto const draw = [&](std::size_t number) {
+    SearchTrial const& trial = trials[number];
+    std::string const kind = of.winner == number ? "best"
+                             : trial.state == TrialState::failed
+                                 ? "lost"
+                                 : "q" + std::to_string(5 * rank_of[number] / rank_of.size());
+    json.object().add("number", number).add("kind", kind).add("title", trial_title(of, number));
+    json.key("values").array();
+    double const none = std::numeric_limits<double>::quiet_NaN();
+    for (auto const& value : values) json.raw(json_number(value(trial).value_or(none)));
+    json.end().end();
   };
-  std::optional<std::size_t> winner;
-  // Better lines lie over worse ones. Failed trials are at the end of the list.
-  for (std::size_t place = drawn.numbers.size(); place-- > 0;) {
-    if (of.winner == drawn.numbers[place]) {
-      winner = place;
-    } else {
-      draw(place);
-    }
+  // Better lines lie over worse ones, and the winner's over all. Failed trials are at the end of the list.
+  for (auto each = drawn.numbers.rbegin(); each != drawn.numbers.rend(); ++each) {
+    if (of.winner != *each) draw(*each);
   }
-  if (winner) draw(*winner);
-  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    std::string const x = place_text(x_of(axis));
-    out += "<path class=\"axis\" d=\"M" + x + ' ' + place_text(top) + 'V' + place_text(bottom) +
-           "\"/><text class=\"name\" x=\"" + place_text(x_of(axis) + (axis == 0 ? -6 : 0)) +
-           "\" y=\"14\" text-anchor=\"" + (axis == 0 ? "start" : "middle") + "\">" +
-           detail::as_html(detail::beginning(axes[axis].name, 16)) + "</text>\n";
-    for (PlotTick const& tick : axes[axis].ticks) {
-      out += "<text class=\"tick\" x=\"" + place_text(x_of(axis) + 5) + "\" y=\"" +
-             place_text(y_of(tick.at) + 4) + "\">" + detail::as_html(tick.label) + "</text>\n";
-    }
+  if (of.winner && std::ranges::count(drawn.numbers, *of.winner) != 0) draw(*of.winner);
+  json.end();
+  std::vector<std::string> notes = drawn.notes();
+  if (any) {
+    notes.insert(notes.begin(),
+                 "Colours are ranks: complete trials come first, then those that trained longer. A "
+                 "line skips the axes of settings that its recipe does not have.");
   }
-  out += "</svg></div>\n";
-  if (any)
-    page.paragraph(
-        "Colours are ranks: complete trials come first, then those that trained longer. A line "
-        "skips "
-        "the axes of "
-        "settings that its recipe does not have.",
-        "note");
-  if (std::string const note = drawn.note(); !note.empty()) page.paragraph(note, "note");
-  figure.end_figure();
+  write_texts(json, "notes", notes);
+  json.end();
 }
 
 }  // namespace frugal::html

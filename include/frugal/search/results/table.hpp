@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <frugal/base/html_text.hpp>
 #include <frugal/base/number_texts.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/search/results/results.hpp>

@@ -5,6 +5,7 @@
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/text_width.hpp>
+#include <frugal/base/utf8.hpp>
 #include <frugal/inline.hpp>
 #include <frugal/search/results/results.hpp>
 
