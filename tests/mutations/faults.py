@@ -273,7 +273,7 @@ FAULTS = (
         file="include/frugal/core/run/norm_accumulator.ipp",
         old="  if (single_.size() == a_chunk) pack();\n",
         new="",
-        check=test("^core/run: (ledger|packed_scalars)$"),
+        check=test("^core/run: norm_accumulator$"),
     ),
     Fault(
         name="overflow-counts-as-first",
@@ -964,7 +964,7 @@ FAULTS = (
         file="include/frugal/core/run/report.ipp",
         old="*peaks.process > *peak_before_ &&",
         new="*peaks.process >= *peak_before_ &&",
-        check=test("^core/run: memory_peaks$"),
+        check=test("^core/run: report$"),
     ),
     Fault(
         name="last-bucket-hidden",

@@ -7,6 +7,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/phases.hpp>
+#include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/policy/kinds.hpp>
 

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <frugal/core/run/settings.hpp>
+#include <frugal/error.hpp>
 
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/error.hpp>
 #include <frugal/policy/precision/hardware.hpp>
 
 #include <string>
