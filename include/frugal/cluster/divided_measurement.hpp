@@ -18,9 +18,9 @@
 #include <frugal/core/measure/measure.hpp>
 #include <frugal/core/measure/measured_parts.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/processes.hpp>
 #include <frugal/core/run/run_state.hpp>
 #include <frugal/core/run/scalar_accumulator.hpp>
-#include <frugal/core/run/processes.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/error.hpp>
