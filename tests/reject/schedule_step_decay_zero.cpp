@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: torch
 // expect: frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. Write StepDecay<1>.
 #include <frugal/policy/schedule.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// needs: torch
 // expect: frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.
 #include <frugal/policy/schedule.hpp>
 
