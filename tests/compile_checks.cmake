@@ -11,7 +11,9 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/incl
 option(FRUGAL_EVERY_HEADER "compile every header by itself in headers_alone" OFF)
 if(NOT FRUGAL_EVERY_HEADER)
   file(GLOB_RECURSE showing CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md"
-    "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/README.md")
+    "${PROJECT_SOURCE_DIR}/examples/*.cpp")
+  # Not in the search, which would go through folders of .frugal/ that another stage is removing.
+  list(APPEND showing "${PROJECT_SOURCE_DIR}/README.md")
   set(inner "")
   file(GLOB_RECURSE including CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.hpp" "${PROJECT_SOURCE_DIR}/include/*.ipp")
   foreach(file IN LISTS including)
