@@ -29,6 +29,10 @@ namespace detail {
 /// with those of the others, it is the window of all: its gradients, losses and counts.
 template <class Context>
 class JoinedWindow : public WindowShare {
+  static_assert(
+      Context::facts.divides,
+      "frugal: DividedWindows is the strategy of a policy that provides service::share. "
+      "Write `using strategy = SummedWindows;` in this one (cluster/summed_windows.hpp).");
   static_assert(!traits_of<Context>::splits,
                 "frugal: the processes of this recipe (service::share) divide a window's "
                 "micro-batches, and Accumulate<Auto> makes these of one batch as each process's "

@@ -68,6 +68,10 @@ namespace detail {
 /// A window of this process, of which a policy sums the gradients with those of others.
 template <class Context>
 class SummedWindow : public WindowShare {
+  static_assert(
+      !Context::facts.divides,
+      "frugal: this policy provides service::share, whose processes divide windows. Write "
+      "`using strategy = DividedWindows;` in it (cluster/divided_windows.hpp).");
   static_assert(!traits_of<Context>::reevaluates,
                 "frugal: a line search evaluates a window as often as its own process needs, so "
                 "the processes of this recipe (service::reduce) would wait for each other. Use "

@@ -71,6 +71,9 @@ constexpr RecipeFacts facts_of() {
   using Traits = RecipeTraits<Policies>;
   constexpr bool agrees = provided<service::reduce, Policies>;
   constexpr bool divides = provided<service::share, Policies>;
+  static_assert(agrees || !divides,
+                "frugal: a policy of this recipe provides service::share and not service::reduce. "
+                "Provide both.");
   return {.captures_steps = captures_steps<Policies>,
           .agrees = agrees,
           .divides = divides,
