@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2] / "include" / "frugal"
+TESTS = ROOT.parents[1] / "tests"
 INCLUDE = re.compile(r"#include <frugal/([^>]+)>")
 
 # Folders, and the others that each may include; docs/design.md says what lives where. The headers of
@@ -185,6 +186,29 @@ class Rooms(unittest.TestCase):
         self.assertEqual({each for each in cluster if not each.startswith("cluster/")} - all_but_cluster, set())
         self.assertEqual({str(each.relative_to(ROOT).with_suffix(".hpp")) for each in (ROOT / "cluster").rglob("*.ipp")},
                          {each for each in cluster if each.startswith("cluster/")})
+
+    def test_torch_free_tests_include_no_libtorch(self):
+        """Only the sanitizers build them without LibTorch, which comes late in CI."""
+        way: dict[Path, list[str]] = {}
+
+        def way_to_torch(file: Path) -> list[str]:
+            if file not in way:
+                way[file] = []
+                for each in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)", file.read_text(), re.MULTILINE):
+                    if re.match(r"(ATen|c10|torch)/", each):
+                        way[file] = [str(file.relative_to(ROOT.parents[1])), each]
+                    else:
+                        found = [at for at in (file.parent / each, ROOT.parent / each, TESTS / each) if at.is_file()]
+                        if found and (rest := way_to_torch(found[0])):
+                            way[file] = [str(file.relative_to(ROOT.parents[1]))] + rest
+                    if way[file]:
+                        break
+            return way[file]
+
+        marked = [each for each in sorted(TESTS.rglob("*.cpp"))
+                  if "// torch-free" in "".join(each.read_text().splitlines(keepends=True)[:5])]
+        self.assertGreater(len(marked), 100)
+        self.assertEqual([" > ".join(way_to_torch(each)) for each in marked if way_to_torch(each)], [])
 
     def test_the_loop_names_no_policy(self):
         named = [f"{each.relative_to(ROOT)}:{at}" for room in sorted(CORE)

@@ -34,7 +34,7 @@ TEST_CASE("a thread that ends in it ends, and the program does not") {
 struct Reader {};
 
 TEST_CASE("a type has the name that a programmer gave it") {
-  CHECK(frugal::detail::type_name(typeid(Reader)) == "frugal_test::data_loading_type_name::Reader");
+  CHECK(frugal::detail::type_name(typeid(Reader)) == "frugal_test::data_loading_thrown_by::Reader");
 }
 
 TEST_CASE("a thrown value that is no exception is known by its type") {

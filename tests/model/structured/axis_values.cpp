@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch-free
 #include <doctest/doctest.h>
 
 #include <frugal/model/structured/axis_values.hpp>
