@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Optimize<...>: unknown optimizer. Options: AdamW, Adam, SGD, Adagrad, Any, Nothing. Each has a header of its own; frugal/policy/optimize.hpp includes all.
+// expect: frugal: Optimize<...>: unknown optimizer. Options: AdamW, Adam, SGD, Adagrad, Any, Nothing. Include frugal/policy/optimize.hpp, which has them all.
 #include <frugal/policy/optimize.hpp>
 
 using namespace frugal;

@@ -25,25 +25,27 @@ namespace frugal {
 
 namespace detail {
 
+template <class Policies>
+constexpr bool require_share() {
+  static_assert(
+      provided<service::share, Policies>,
+      "frugal: DividedWindows is the strategy of a policy that provides service::share. "
+      "Write `using strategy = SummedWindows;` in this one (cluster/summed_windows.hpp).");
+  return provided<service::share, Policies>;
+}
+
 /// This process's micro-batches of a window that processes divide. At its end, when the policy has joined them
 /// with those of the others, it is the window of all: its gradients, losses and counts.
 template <class Context>
-class JoinedWindow : public WindowShare {
-  static_assert(
-      Context::facts.divides,
-      "frugal: DividedWindows is the strategy of a policy that provides service::share. "
-      "Write `using strategy = SummedWindows;` in this one (cluster/summed_windows.hpp).");
+class JoinedWindow : public WindowOfSeveral<Context> {
   static_assert(!traits_of<Context>::splits,
                 "frugal: the processes of this recipe (service::share) divide a window's "
                 "micro-batches, and Accumulate<Auto> makes these of one batch as each process's "
                 "memory allows. Use Accumulate<8> or another number.");
-  static_assert(!traits_of<Context>::reevaluates,
-                "frugal: a line search evaluates a window as often as its own process needs, so "
-                "the processes of this recipe (service::reduce) would wait for each other. Use "
-                "Optimize<AdamW> or another optimizer that evaluates a window once.");
+  using WindowOfSeveral<Context>::run_;
 
  public:
-  explicit JoinedWindow(Run<Context>& run) : run_(run) {}
+  explicit JoinedWindow(Run<Context>& run) : WindowOfSeveral<Context>(run) {}
 
   /// Processes that divide a window skip it for reasons that are equal in all of them.
   static bool agreed(RunState&, bool verdict) { return verdict; }
@@ -57,7 +59,7 @@ class JoinedWindow : public WindowShare {
     if constexpr (WindowedSource<Source>) {
       return source.window_batches() == 0;
     } else {
-      return empty();
+      return this->empty();
     }
   }
   /// The losses are read when the window is joined. Refuses scalars that this process must not have, or that
@@ -73,17 +75,8 @@ class JoinedWindow : public WindowShare {
     }
   }
   at::Tensor seed(Loss const& loss) {
-    run_.window.set_gradient_unit(unit());
+    run_.window.set_gradient_unit(this->unit());
     return WindowShare::seed(loss);
-  }
-  /// The other processes continue this window up to the point where all agree.
-  template <class Emit>
-  void judge(Emit&& emit) {
-    try {
-      emit();
-    } catch (LossError const&) {
-      run_.losses.postpone(std::current_exception());
-    }
   }
   void pass_over() {}
   template <class Batch>
@@ -95,7 +88,7 @@ class JoinedWindow : public WindowShare {
   /// Each micro-batch is joined by itself.
   void passed(bool /*is_last*/) {
     run_.window.gradients().collect(run_.parameters);
-    complete(run_.window.gradients().tensors());
+    this->complete(run_.window.gradients().tensors());
     run_.window.set_gradient_unit(1);
   }
   /// After a pass: what its gradients are still to be multiplied by. It does not depend on the passes
@@ -117,16 +110,16 @@ class JoinedWindow : public WindowShare {
       if (!record.scalars.empty()) [[unlikely]]
         run_.losses.add(record.scalars, run_.losses.leaves(record.loss) ? 0 : record.weight);
       run_.progress.count_micro_batch();
-      add(record.weight, record.samples, record.tokens);
+      this->add(record.weight, record.samples, record.tokens);
     }
     tell<service::recover>(phase, !phase.fails && !run_.losses.bad());
     if (phase.fails || run_.losses.bad()) run_.refuse_bad_loss();
-    require_weight(weight(), run_.counters(), run_.counters().position);
+    require_weight(this->weight(), run_.counters(), run_.counters().position);
     tell<service::measure>(phase, true);
   }
   void finish_gradients(std::vector<at::Tensor> const& gradients, bool /*is_trial*/) {
-    complete(gradients);  // unless the last micro-batch has
-    normalise(gradients, weight());
+    this->complete(gradients);  // unless the last micro-batch has
+    this->normalise(gradients, this->weight());
   }
 
  private:
@@ -143,7 +136,6 @@ class JoinedWindow : public WindowShare {
     }
   }
 
-  Run<Context>& run_;
   std::vector<MicroBatchRecord> records_{};
 };
 
@@ -195,11 +187,15 @@ struct DividedWindows {
   }
   template <class Trainer, class Source, class Fit>
   static auto read(Trainer const& trainer, Source& source, int batches, Fit&& fit) {
-    using Divides =
-        typename detail::provider_of<service::share, void, typename Trainer::policies>::type;
-    MicroBatches const own = trainer.template policy<typename Divides::kind>().own(batches);
-    detail::DividedSource<Source> divided(source, own, static_cast<std::uint64_t>(batches));
-    return fit(divided);
+    if constexpr (detail::require_share<typename Trainer::policies>()) {
+      using Divides =
+          typename detail::provider_of<service::share, void, typename Trainer::policies>::type;
+      MicroBatches const own = trainer.template policy<typename Divides::kind>().own(batches);
+      detail::DividedSource<Source> divided(source, own, static_cast<std::uint64_t>(batches));
+      return fit(divided);
+    } else {
+      return fit(source);  // not reached: so that the sentence is the only error
+    }
   }
   template <class... Sources>
   static constexpr bool require_sources() {

@@ -65,29 +65,15 @@ class WindowShare : public WindowCounts {
 
 namespace detail {
 
-/// A window of this process, of which a policy sums the gradients with those of others.
+/// What windows have in common that several processes train together.
 template <class Context>
-class SummedWindow : public WindowShare {
-  static_assert(
-      !Context::facts.divides,
-      "frugal: this policy provides service::share, whose processes divide windows. Write "
-      "`using strategy = DividedWindows;` in it (cluster/divided_windows.hpp).");
+class WindowOfSeveral : public WindowShare {
   static_assert(!traits_of<Context>::reevaluates,
                 "frugal: a line search evaluates a window as often as its own process needs, so "
                 "the processes of this recipe (service::reduce) would wait for each other. Use "
                 "Optimize<AdamW> or another optimizer that evaluates a window once.");
 
  public:
-  explicit SummedWindow(Run<Context>& run) : run_(run) {}
-
-  static bool agreed(RunState& run, bool verdict) {
-    return run.reduce(Quantity::skip, verdict ? 1.0 : 0.0) != 0;
-  }
-  template <class Source>
-  bool is_empty(Source const&) const {
-    return empty();
-  }
-  void read(Loss const& loss) { add_loss(run_, loss); }
   /// The other processes continue this window up to the point where all agree.
   template <class Emit>
   void judge(Emit&& emit) {
@@ -97,9 +83,36 @@ class SummedWindow : public WindowShare {
       run_.losses.postpone(std::current_exception());
     }
   }
+
+ protected:
+  explicit WindowOfSeveral(Run<Context>& run) : run_(run) {}
+
+  Run<Context>& run_;
+};
+
+/// A window of this process, of which a policy sums the gradients with those of others.
+template <class Context>
+class SummedWindow : public WindowOfSeveral<Context> {
+  static_assert(
+      !Context::facts.divides,
+      "frugal: this policy provides service::share, whose processes divide windows. Write "
+      "`using strategy = DividedWindows;` in it (cluster/divided_windows.hpp).");
+  using WindowOfSeveral<Context>::run_;
+
+ public:
+  explicit SummedWindow(Run<Context>& run) : WindowOfSeveral<Context>(run) {}
+
+  static bool agreed(RunState& run, bool verdict) {
+    return run.reduce(Quantity::skip, verdict ? 1.0 : 0.0) != 0;
+  }
+  template <class Source>
+  bool is_empty(Source const&) const {
+    return this->empty();
+  }
+  void read(Loss const& loss) { add_loss(run_, loss); }
   /// Other processes add their gradients to those of this one, which may have no loss that counts.
   void pass_over() {
-    if (weight() != 0) return;
+    if (this->weight() != 0) return;
     at::NoGradGuard const no_gradients;
     for (at::Tensor const& parameter : run_.parameters.tensors) {
       if (!parameter.requires_grad() || parameter.grad().defined()) continue;
@@ -114,23 +127,20 @@ class SummedWindow : public WindowShare {
   void passed(bool is_last) {
     if (!is_last) return;
     run_.window.gradients().collect(run_.parameters);
-    complete(run_.window.gradients().tensors());
+    this->complete(run_.window.gradients().tensors());
   }
   template <class Source>
   void end(Source const&) {}
   /// A trial is local: its number depends on this process's memory.
   void finish_gradients(std::vector<at::Tensor> const& gradients, bool is_trial) {
-    double all = weight();
+    double all = this->weight();
     if (!is_trial) {
       all = run_.window_weight(all);
       require_weight(all, run_.counters(), run_.window.place().position);
     }
-    complete(gradients);  // unless the last micro-batch has
-    normalise(gradients, all);
+    this->complete(gradients);  // unless the last micro-batch has
+    this->normalise(gradients, all);
   }
-
- private:
-  Run<Context>& run_;
 };
 
 /// The processes of a recipe by the State that reduces over them.
@@ -159,7 +169,7 @@ class ReducingProcesses : public ProcessesInterface {
 
 /// The strategy of processes that each have a source and windows of their own, and whose policy
 /// (service::reduce) sums their gradients.
-struct SummedWindows {
+struct SummedWindows : OneProcess {
   template <class Context>
   using Window = detail::SummedWindow<Context>;
   /// Processes that train together must all have a metric, or none.
@@ -173,14 +183,6 @@ struct SummedWindows {
     into.reduce(
         [&]<class T>(Quantity what, T value) { return run.reduce(what, std::move(value)); });
     means.reduce([&](double value) { return run.reduce(Quantity::metric, value); });
-  }
-  template <class Trainer, class Source, class Fit>
-  static auto read(Trainer const&, Source& source, int /*batches*/, Fit&& fit) {
-    return fit(source);
-  }
-  template <class... Sources>
-  static constexpr bool require_sources() {
-    return true;
   }
   template <class Engine>
   static std::unique_ptr<ProcessesInterface> processes(Engine& engine) {

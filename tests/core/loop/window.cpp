@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <frugal/core/loop/window.hpp>
 
-#include "stand_ins.hpp"
+#include "weights.hpp"
 
 #include <limits>
 #include <vector>
@@ -13,19 +13,6 @@
 namespace frugal_test::loop_window {
 
 using namespace frugal_test::loop;
-
-Loss loss_of(double weight, at::ScalarType type = at::kDouble) {
-  return {.value = at::ones({}, type), .weight = weight};
-}
-Batch samples(std::int64_t count) { return {at::zeros({count, 2}), at::zeros({count, 3})}; }
-
-/// The seed of a loss, after the gradients so far have made room for it.
-template <class W>
-double start(W& window, double weight, at::Tensor const& gradient = {}) {
-  double const factor = window.shrink(weight);
-  if (gradient.defined()) gradient.mul_(factor);
-  return window.seed(loss_of(weight)).template item<double>();
-}
 
 TEST_CASE("in a window of one the seed is one, whatever the weight") {
   Window<1> window;

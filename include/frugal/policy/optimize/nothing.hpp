@@ -7,13 +7,13 @@
 
 namespace frugal {
 
-/// One of AdamW, Adam, SGD, Adagrad, Any, Nothing; each in its own header.
+/// One of AdamW, Adam, SGD, Adagrad, Any, Nothing.
 template <class Algorithm>
 struct Optimize {
   static_assert(
       detail::never<Algorithm>,
       "frugal: Optimize<...>: unknown optimizer. Options: AdamW, Adam, SGD, Adagrad, Any, "
-      "Nothing. Each has a header of its own; frugal/policy/optimize.hpp includes all.");
+      "Nothing. Include frugal/policy/optimize.hpp, which has them all.");
 };
 
 struct Nothing {};
