@@ -57,7 +57,7 @@ struct Stopwatch {
     static constexpr std::string_view name = "Stopwatch";
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
 
   std::vector<double>* seconds = nullptr;
 

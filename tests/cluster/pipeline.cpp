@@ -29,7 +29,7 @@ struct Keep {
     static constexpr fr::Stage stage = fr::Stage::prepare;  // before gradients are clipped
   };
   using listens = fr::list<fr::on::gradients>;
-  static constexpr bool knows_stages = true;
+  using properties = fr::list<fr::property::knows_stages>;
 
   inline static std::vector<std::pair<std::string, at::Tensor>> gradients;
 

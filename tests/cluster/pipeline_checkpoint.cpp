@@ -65,7 +65,7 @@ struct Harm {
     static constexpr fr::Stage stage = fr::Stage::measure;
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_stages = true;
+  using properties = fr::list<fr::property::knows_stages>;
   bool here = false;
 
   struct State {
@@ -91,7 +91,7 @@ struct Selfish {
     static constexpr fr::Stage stage = fr::Stage::measure;
   };
   using listens = fr::list<fr::on::fit_begin>;
-  static constexpr bool knows_stages = true;
+  using properties = fr::list<fr::property::knows_stages>;
 
   struct State {
     explicit State(Selfish const&) {}
@@ -113,7 +113,7 @@ struct Fair {
     static constexpr fr::Stage stage = fr::Stage::measure;
   };
   using listens = fr::list<fr::on::fit_begin, fr::on::step>;
-  static constexpr bool knows_stages = true;
+  using properties = fr::list<fr::property::knows_stages>;
 
   struct State {
     explicit State(Fair const&) {}

@@ -370,7 +370,7 @@ struct EndsAtStep {
     static constexpr std::string_view name = "test.Ends";
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   bool here = false;
 
   struct State {
@@ -384,7 +384,7 @@ struct EndsAtStep {
 struct EndsAtValidation {
   using kind = EndsAtStep::kind;
   using listens = fr::list<fr::on::validated>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   bool here = false;
 
   struct State {
@@ -432,7 +432,7 @@ struct Odd {
     static constexpr std::string_view name = "test.Odd";
   };
   using listens = fr::list<fr::on::window, fr::on::loss, fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   std::string does{};
 
   struct State {

@@ -189,7 +189,7 @@ struct StopAt {
     static constexpr bool agreed_verdicts = true;
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   std::uint64_t step = 0;
   struct State {
     using transient = void;
@@ -590,7 +590,7 @@ struct Drift {
     static constexpr bool agreed_verdicts = true;
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   Shared what = Shared::None;
   at::Tensor weight{};  ///< one of the shared ones
   struct State {

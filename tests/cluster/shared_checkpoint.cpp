@@ -52,8 +52,7 @@ struct Harm {
     static constexpr fr::Stage stage = fr::Stage::measure;
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
-  static constexpr bool works_on_parts = true;
+  using properties = fr::list<fr::property::knows_ranks, fr::property::works_on_parts>;
 
   std::string what{};
   std::uint64_t step = 3;

@@ -33,8 +33,7 @@ struct Slow {
     static constexpr std::string_view name = "test.Slow";
   };
   using listens = fr::list<fr::on::preempt>;
-  static constexpr bool knows_ranks = true;
-  static constexpr bool works_on_parts = true;
+  using properties = fr::list<fr::property::knows_ranks, fr::property::works_on_parts>;
 
   bool reads_slowly = false;
   bool dies = false;

@@ -45,7 +45,7 @@ struct Adapts {
     static constexpr fr::Stage stage = fr::Stage::prepare;
   };
   using listens = fr::list<fr::on::fit_end>;
-  static constexpr bool adapts = true;
+  using properties = fr::list<fr::property::adapts>;
   std::vector<at::Tensor>* seen = nullptr;
 
   void adapt(torch::nn::Module& module) const {

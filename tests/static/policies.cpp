@@ -30,8 +30,8 @@ constexpr bool is_policy = requires { typename P::kind; };
 
 /// A format that skips windows itself does not combine with the policy that does.
 template <class P, class Q>
-constexpr bool skip_twice =
-    std::same_as<P, frugal::SkipNonFinite> && requires { Q::skips_overflows; };
+constexpr bool skip_twice = std::same_as<P, frugal::SkipNonFinite> &&
+                            frugal::detail::has_property<frugal::property::skips_overflows, Q>;
 
 /// One policy with each of a list: legal with every other kind, and with its own if repeatable.
 template <class P, class... Qs>

@@ -17,8 +17,7 @@ struct Notice {
     static constexpr std::string_view name = "test.Notice";
   };
   using listens = frugal::list<frugal::query::stop_requested>;
-  static constexpr bool knows_ranks = true;
-  static constexpr bool knows_stages = true;
+  using properties = frugal::list<frugal::property::knows_ranks, frugal::property::knows_stages>;
 
   std::uint64_t step = 0;  ///< after which; 0: none
 

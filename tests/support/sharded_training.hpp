@@ -95,7 +95,7 @@ struct CountMoments {
     static constexpr fr::Stage stage = fr::Stage::leave;
   };
   using listens = fr::list<fr::on::step>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
   std::int64_t* count = nullptr;
 
   struct State {

@@ -31,9 +31,9 @@ FRUGAL_DIAGNOSTIC(
     knows_no_stages,
     "frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this "
     "recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and "
-    "others. The compiler's note names the policy. Remove it or Pipeline, or write `static "
-    "constexpr "
-    "bool knows_stages = true` in a policy of your own that is right with a part of the module.");
+    "others. The compiler's note names the policy. Remove it or Pipeline, or write `using "
+    "properties = list<property::knows_stages>;` in a policy of your own that is right with a part "
+    "of the module.");
 
 FRUGAL_DIAGNOSTIC(
     pipeline_and_replicate,
@@ -51,21 +51,12 @@ using kinds_with_stages =
          kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::skip_non_finite,
          kinds::spot, kinds::stop_after>;
 
-template <class P>
-constexpr bool says_knows_stages() {
-  if constexpr (requires { P::knows_stages; }) {
-    return P::knows_stages;
-  } else {
-    return false;
-  }
-}
-
 struct KnowsStages {
   using sentence = knows_no_stages;
   template <class P>
   static constexpr bool met =
       is_null<P> || is_once_per_run<typename P::kind>() ||
-      contains<typename P::kind, kinds_with_stages> || says_knows_stages<P>();
+      contains<typename P::kind, kinds_with_stages> || has_property<property::knows_stages, P>;
 };
 
 }  // namespace frugal::detail
@@ -127,7 +118,7 @@ struct Pipeline {
   using demands = list<detail::KnowsStages>;
   using conflicts = detail::PipelineConflicts;
 
-  static constexpr bool has_ranks = true;
+  using properties = list<property::has_ranks>;
   static constexpr About about{Term::memory,
                                "waits (p - 1) / (v m + p - 1) of a step, and sends activations"};
 

@@ -62,7 +62,7 @@ struct Replicate<Exact, Options...> {
   using conflicts = typename options::conflicts;
   using canonical = Replicate<Exact>;  // a run may go on with other options
 
-  static constexpr bool has_ranks = true;
+  using properties = list<property::has_ranks>;
   static constexpr About about{Term::hours_per_run, "an exchange of all gradients per step"};
 
   /// The processes; null: those that the launcher has started (World::from_environment).

@@ -103,7 +103,7 @@ struct Replicate<LocalSteps<H>, Options...> {
   using conflicts = typename options::conflicts;
   using canonical = Replicate<LocalSteps<H>, outer_type>;
 
-  static constexpr bool has_ranks = true;
+  using properties = list<property::has_ranks>;
   static constexpr About about{Term::hours_per_run, "an exchange of all weights once in H steps"};
 
   /// The processes; null: those that the launcher has started (World::from_environment).

@@ -21,8 +21,9 @@ FRUGAL_DIAGNOSTIC(
     knows_no_ranks,
     "frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not "
     "know of the others: it would write the same file in each, or come to another state in each. "
-    "The compiler's note names the policy. Remove it or Replicate, or write `static constexpr bool "
-    "knows_ranks = true` in a policy of your own that does the same in every process.");
+    "The compiler's note names the policy. Remove it or Replicate, or write `using "
+    "properties = list<property::knows_ranks>;` in a policy of your own that does the same in "
+    "every process.");
 
 /// Kinds whose States come out the same in every process, because the gradients, losses and weights
 /// that they see are the same.
@@ -34,20 +35,12 @@ using kinds_with_ranks =
          kinds::skip_non_finite, kinds::spot, kinds::stop_after, kinds::train_metrics,
          kinds::unfreeze, kinds::warm_start>;
 
-template <class P>
-constexpr bool says_knows_ranks() {
-  if constexpr (requires { P::knows_ranks; }) {
-    return P::knows_ranks;
-  } else {
-    return false;
-  }
-}
-
 struct KnowsRanks {
   using sentence = knows_no_ranks;
   template <class P>
-  static constexpr bool met = is_null<P> || is_once_per_run<typename P::kind>() ||
-                              contains<typename P::kind, kinds_with_ranks> || says_knows_ranks<P>();
+  static constexpr bool met =
+      is_null<P> || is_once_per_run<typename P::kind>() ||
+      contains<typename P::kind, kinds_with_ranks> || has_property<property::knows_ranks, P>;
 };
 
 }  // namespace frugal::detail
@@ -100,8 +93,9 @@ FRUGAL_DIAGNOSTIC(
     "frugal: Shard<States> gives each process a part of the elements of gradients and weights, "
     "and a policy of this recipe takes whole tensors when it clips or updates. The compiler's note "
     "names the policy. Use ClipNorm, ClipValue, and Optimize with AdamW, Adam, SGD or Adagrad, or "
-    "remove Shard; in a policy of your own that treats each element by itself, write `static "
-    "constexpr bool works_on_parts = true`, and in an optimizer call `phase.collect_parts()` after "
+    "remove Shard; in a policy of your own that treats each element by itself, write `using "
+    "properties = list<property::works_on_parts>;`, and in an optimizer call "
+    "`phase.collect_parts()` after "
     "the update.");
 
 FRUGAL_DIAGNOSTIC(
@@ -124,27 +118,18 @@ struct WorksWithoutWeights {
   template <class P>
   static constexpr bool met =
       is_null<P> || is_once_per_run<typename P::kind>() ||
-      contains<typename P::kind, kinds_without_weights> || says_knows_ranks<P>();
+      contains<typename P::kind, kinds_without_weights> || has_property<property::knows_ranks, P>;
 };
 
 using ShardConflicts = list<conflict<kinds::unfreeze, shard_and_unfreeze>,
                             conflict<kinds::rollback, shard_and_rollback>>;
-
-template <class P>
-constexpr bool says_works_on_parts() {
-  if constexpr (requires { P::works_on_parts; }) {
-    return P::works_on_parts;
-  } else {
-    return false;
-  }
-}
 
 /// Shard's demand on every policy that may look at gradients.
 struct WorksOnParts {
   using sentence = not_on_parts;
   template <class P>
   static constexpr bool met =
-      is_null<P> || says_works_on_parts<P>() ||
+      is_null<P> || has_property<property::works_on_parts, P> ||
       !(contains<on::gradients, typename P::listens> || contains<on::update, typename P::listens>);
 };
 

@@ -86,7 +86,7 @@ struct Replicate<Ring, Options...> {
   using conflicts = typename options::conflicts;
   using canonical = Replicate<Ring>;  // a run may go on with other options
 
-  static constexpr bool has_ranks = true;
+  using properties = list<property::has_ranks>;
   static constexpr About about{Term::hours_per_run,
                                "the part of the sums that backward does not hide"};
 

@@ -52,8 +52,7 @@ template <class Names>
 struct Freeze {
   using kind = kinds::freeze;
   using listens = list<>;
-  static constexpr bool adapts = true;
-  static constexpr bool capturable = true;
+  using properties = list<property::adapts, property::capturable>;
   static constexpr About about{Term::hours_per_run, "none"};
 
   static void adapt(torch::nn::Module& module) { freeze(module, Names()); }
@@ -89,7 +88,7 @@ struct Unfreeze {
   using listens = list<on::module, on::fit_begin, on::ready, on::window>;
   using after = list<kinds::freeze, kinds::lora>;
   using conflicts = list<conflict<kinds::execution, and_graph>>;
-  static constexpr bool adapts = true;
+  using properties = list<property::adapts>;
   static constexpr About about{Term::hours_per_run, "one comparison per step"};
 
   /// Outside of its fits these parameters are trained and saved like others, whatever Freeze or Lora

@@ -141,8 +141,7 @@ struct Lora {
   using kind = kinds::lora;
   using listens = list<on::gradients>;
   using after = list<kinds::freeze>;
-  static constexpr bool adapts = true;
-  static constexpr bool capturable = true;
+  using properties = list<property::adapts, property::capturable>;
   static constexpr About about{Term::hours_per_run,
                                "two small products per adapted layer and pass"};
 

@@ -121,7 +121,7 @@ struct TicketRound {
                          conflict<kinds::average, detail::ticket_with_average>>;
 
   static constexpr About about{Term::none, "two products with the masks per step"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
   int number = 0;  ///< 0 is the run of the whole network
   std::shared_ptr<detail::RoundsSoFar> draw{};

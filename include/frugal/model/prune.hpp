@@ -138,7 +138,7 @@ struct Prune {
                                 list<conflict<kinds::lora, detail::prune_with_lora>>>>;
 
   static constexpr About about{Term::none, "two products with the masks per step"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
   double sparsity = final_sparsity();  ///< share of pruned weights at the end; of NofM fixed
   Outcome<PrunedWeights> pruned{};     ///< set by fit

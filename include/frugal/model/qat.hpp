@@ -236,7 +236,7 @@ struct Qat<INT8, Ranges> {
   using kind = kinds::qat;
   using listens = list<on::fit_begin>;
   using after = list<kinds::freeze, kinds::lora>;  // it refuses what they freeze
-  static constexpr bool adapts = true;
+  using properties = list<property::adapts>;
 
   static constexpr About about{Term::none, "two operators per layer and pass"};
 

@@ -81,7 +81,7 @@ bool has_checkpoint(std::filesystem::path const& run_dir);
 struct WarmStart {
   using kind = kinds::warm_start;
   using listens = list<on::fit_begin, on::recorded>;
-  static constexpr bool adapts = true;
+  using properties = list<property::adapts>;
 
   static constexpr About about{Term::runs_to_convergence, "once the reading of the weights"};
 

@@ -98,7 +98,8 @@ struct Activations {
                                                  ? "two conversions of each saved tensor"
                                                  : "two transfers of each saved tensor"};
   // Offload allocates host memory, which is impossible within a capture.
-  static constexpr bool capturable = detail::is_half_format<Format>;
+  using properties =
+      std::conditional_t<detail::is_half_format<Format>, list<property::capturable>, list<>>;
 
   class State {
     static constexpr bool offloads = std::same_as<Format, Offload>;

@@ -157,9 +157,9 @@ struct Average {
 
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;  // it reads the weights, after they are collected
-  static constexpr bool adds_metrics = false;
+  // it reads the weights, after they are collected
+  using properties =
+      list<property::capturable, property::works_on_parts, property::adds_no_metrics>;
 
   Rule rule{};
   bool validate = true;  ///< validate the averaged weights once there are some; otherwise the

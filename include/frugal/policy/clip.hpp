@@ -66,8 +66,7 @@ struct ClipNorm {
 
   static constexpr About about{Term::runs_to_convergence,
                                "one norm and one product over the gradients per step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double max_norm = Limit.value();  ///< largest L2 norm of all gradients together
 
@@ -133,8 +132,7 @@ struct ClipValue {
   using listens = list<on::fit_begin, on::gradients>;
 
   static constexpr About about{Term::runs_to_convergence, "two passes over the gradients per step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double max_value = Limit.value();  ///< largest absolute value of an element
 
@@ -190,7 +188,7 @@ struct ClipAdaptive {
   using listens = list<on::fit_begin, on::gradients>;
 
   static constexpr About about{Term::runs_to_convergence, "seven operators per parameter and step"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
   double share = Share.value();  ///< largest ratio of a unit's gradient norm to its weight norm
   double least = 1e-3;           ///< lower bound of the weight norm, mainly for newly initialised

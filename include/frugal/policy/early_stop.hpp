@@ -147,7 +147,7 @@ struct EarlyStop {
   using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
-  static constexpr bool adds_metrics = false;
+  using properties = list<property::adds_no_metrics>;
   /// Epochs whose validations are not watched.
   static constexpr int grace_epochs = GracePeriod::grace_epochs;
 

@@ -194,8 +194,7 @@ struct Optimize<Adagrad> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double lr = 1e-2;                  ///< learning rate, multiplied by the schedule's factor
   double lr_decay = 0.0;             ///< the rate is divided by 1 + (step - 1) * lr_decay
@@ -244,8 +243,7 @@ struct Optimize<SGD> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
   double momentum = 0.0;      ///< fraction of the last update that is kept
@@ -334,8 +332,7 @@ struct Optimize<AdamW> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double lr = 1e-3;            ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;          ///< decay of the first moment
@@ -378,8 +375,7 @@ struct Optimize<Adam> {
 
   static constexpr About about{Term::hours_per_run,
                                "one fused kernel per parameter group and step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   double lr = 1e-3;           ///< learning rate, multiplied by the schedule's factor
   double beta1 = 0.9;         ///< decay of the first moment

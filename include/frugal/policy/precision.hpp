@@ -66,12 +66,11 @@ struct Precision<FromEnv<First, Rest...>> {
                 "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8.");
 
   using kind = kinds::precision;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::works_on_parts, property::capturable>;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
 
   static constexpr char const* variable = "FRUGAL_PRECISION";
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
-  static constexpr bool capturable = true;
 
   LossScaling scaling{};  ///< of FP16
 

@@ -157,7 +157,7 @@ struct Rollback {
   using provides = list<service::recover>;
 
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
   /// A loss is a jump if it exceeds this multiple of the mean of those before it; 0: never. Of
   /// losses that may be negative: if it exceeds their mean by `jump` - 1 times the mean of their

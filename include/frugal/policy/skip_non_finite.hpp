@@ -34,7 +34,7 @@ FRUGAL_DIAGNOSTIC(
 struct SkipsNone {
   using sentence = skips_already;
   template <class P>
-  static constexpr bool met = !requires { P::skips_overflows; };
+  static constexpr bool met = !has_property<property::skips_overflows, P>;
 };
 
 }  // namespace detail
@@ -60,8 +60,7 @@ struct SkipNonFinite {
   using demands = list<detail::SkipsNone>;
 
   static constexpr About about{Term::runs_to_convergence, "one reading of the gradients per step"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties = list<property::capturable, property::works_on_parts>;
 
   std::uint64_t most_skips = 100;  ///< windows in a row after which the run fails
 

@@ -158,7 +158,7 @@ struct MlperfLog {
   using listens = concat<detail::sink_listens, list<on::epoch_begin, around::validate>>;
 
   static constexpr About about{Term::none, "one line at its cadence"};
-  static constexpr bool adds_metrics = false;
+  using properties = list<property::adds_no_metrics>;
 
   /// Empty: `mlperf.log` in Settings::run_dir.
   std::filesystem::path path{};

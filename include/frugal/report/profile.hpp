@@ -110,14 +110,14 @@ struct Profile {
 
  public:
   using kind = kinds::profile;
-  static constexpr bool works_on_parts = true;  // it looks at times alone
+  // it looks at times alone
+  using properties =
+      list<property::works_on_parts, property::capturable, property::adds_no_metrics>;
   using listens =
       list<on::fit_begin, on::ready, on::epoch_begin, on::window, around::forward, on::loss,
            on::backward, on::gradients, on::step, around::validate, on::fit_end>;
 
   static constexpr About about{Term::none, "nothing outside its windows"};
-  static constexpr bool capturable = true;
-  static constexpr bool adds_metrics = false;
 
   std::uint64_t warm_up = 10;  ///< steps before a window; the second half is timed, to compare
   std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window

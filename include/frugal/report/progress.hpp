@@ -122,8 +122,7 @@ struct Progress {
   using watches = list<watched<Metric, without_metric>>;
 
   static constexpr About about{Term::none, "one reading of the clock per step"};
-  static constexpr bool capturable = true;
-  static constexpr bool adds_metrics = false;
+  using properties = list<property::capturable, property::adds_no_metrics>;
 
   std::FILE* out = stderr;
   bool plain = false;        ///< lines even on a terminal

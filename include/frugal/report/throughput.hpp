@@ -192,8 +192,7 @@ struct Throughput {
 
   static constexpr About about{Term::none,
                                "at its cadence one reading of the clock and one counted step"};
-  static constexpr bool capturable = true;
-  static constexpr bool adds_metrics = false;
+  using properties = list<property::capturable, property::adds_no_metrics>;
 
   /// Peak operations per second of the device; 0: looked up by its name.
   double peak_flops = 0;

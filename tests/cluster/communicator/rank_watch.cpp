@@ -235,7 +235,7 @@ struct AtStep {
     static constexpr std::string_view name = "test.AtStep";
   };
   using listens = fr::list<fr::on::gradients>;
-  static constexpr bool knows_ranks = true;
+  using properties = fr::list<fr::property::knows_ranks>;
 
   std::uint64_t step = 0;
   void (*act)() = nullptr;

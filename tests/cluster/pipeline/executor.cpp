@@ -39,7 +39,7 @@ struct Keep {
     static constexpr fr::Stage stage = fr::Stage::prepare;
   };
   using listens = fr::list<fr::on::window, fr::on::gradients>;
-  static constexpr bool knows_stages = true;
+  using properties = fr::list<fr::property::knows_stages>;
 
   inline static std::vector<double> idle;
 

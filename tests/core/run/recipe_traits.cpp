@@ -18,7 +18,7 @@ struct AsManyAsFit {
   static constexpr int micro_batches = 0;
 };
 struct Searches {
-  static constexpr bool reevaluates = true;
+  using properties = list<property::reevaluates>;
 };
 struct Measures {
   using metrics = list<int, long>;

@@ -32,7 +32,7 @@ class Engine {
  public:
   static constexpr auto const& infos = detail::infos_of<Ps...>;
   /// Whether a policy starts the run in several processes.
-  static constexpr bool has_ranks = (false || ... || detail::has_ranks<Ps>());
+  static constexpr bool has_ranks = (false || ... || detail::has_property<property::has_ranks, Ps>);
   using states = detail::Storage<typename detail::state_of<Ps, Context>::type...>;
 
   /// `settings` is the Storage of the policies' values.

@@ -101,6 +101,7 @@ struct conflict {
 ///    using source_demands = list<...>;             on the training source: `met<Source>` and a
 ///                                                  `sentence`
 ///    using provides = list<...>;                   services that it provides
+///    using properties = list<...>;                 what it declares about itself, of namespace property
 ///    class State;                                  constructed from the policy's value, and from
 ///                                                  RecipeFacts if it asks for them; a template over
 ///                                                  Context where it must know the recipe
@@ -140,6 +141,10 @@ FRUGAL_DIAGNOSTIC(
     unknown_hook,
     "frugal: this policy's `listens` has a type that is not a hook. frugal::all_hooks "
     "lists the hooks.");
+FRUGAL_DIAGNOSTIC(
+    no_property,
+    "frugal: this policy's `properties` has a type that is not a property, or is no list. "
+    "frugal::property::all lists them: `using properties = list<property::capturable>;`.");
 FRUGAL_DIAGNOSTIC(idle_observer,
                   "frugal: this observer listens to no hook and would never be called. Name its "
                   "hooks in `listens`.");
@@ -229,16 +234,6 @@ struct PolicyInfo {
   bool once_per_run = false;
   bool agreed_verdicts = false;
 };
-
-/// Whether a policy starts the run in several processes.
-template <class P>
-consteval bool has_ranks() {
-  if constexpr (requires { P::has_ranks; }) {
-    return P::has_ranks;
-  } else {
-    return false;
-  }
-}
 
 template <class Kind>
 consteval bool is_once_per_run() {

@@ -232,8 +232,11 @@ constexpr bool well_formed_state() {
 
 template <class P, class Context>
 constexpr bool well_formed() {
-  if constexpr (is_idle<P>) {
-    constexpr bool adapts = requires { requires P::adapts; };  // it is called before a run
+  if constexpr (!are_properties<typename properties_of<P>::type>) {
+    return rules::no_property::require<false, P>();
+  } else if constexpr (is_idle<P>) {
+    // One that adapts the module is called before a run.
+    constexpr bool adapts = has_property<property::adapts, P>;
     return rules::idle_observer::require<P::kind::slot || adapts, P>();
   } else if constexpr (!HasState<P, Context>) {
     return rules::no_state::require<false, P>();

@@ -57,16 +57,11 @@ constexpr bool may_be_named(std::string_view name) {
 }
 
 /// Whether the policy could add metrics to a validation, in its around_validate. A policy that
-/// never does declares `static constexpr bool adds_metrics = false`.
+/// never does has property::adds_no_metrics.
 template <class P>
 constexpr bool may_add_metrics() {
-  if constexpr (!contains<around::validate, typename P::listens>) {
-    return false;
-  } else if constexpr (requires { P::adds_metrics; }) {
-    return P::adds_metrics;
-  } else {
-    return true;
-  }
+  return contains<around::validate, typename P::listens> &&
+         !has_property<property::adds_no_metrics, P>;
 }
 
 /// The metrics that a recipe's policies watch, compared with those it measures.

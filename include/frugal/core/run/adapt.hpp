@@ -22,7 +22,7 @@ namespace frugal {
 /// evaluation and a plan alike; `adapt` must do nothing the second time. An `adapt(module, seed)`
 /// draws initial values, and gets Settings::seed.
 template <class P>
-concept AdaptsModule = requires { requires P::adapts; };
+concept AdaptsModule = detail::has_property<property::adapts, P>;
 
 namespace detail {
 
@@ -48,7 +48,7 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
       if constexpr (AdaptsModule<P>) {
         static_assert(
             requires { policy.adapt(module); },
-            "frugal: a policy that declares `adapts` lacks the member. Write `void "
+            "frugal: a policy with property::adapts lacks the member. Write `void "
             "adapt(torch::nn::Module& module) const`.");
         if constexpr (Postpones<P, list<Ps...>>) {
           if (fit != nullptr && policy.template postpones<list<Ps...>>(*fit)) return;

@@ -21,15 +21,6 @@ consteval int micro_batches_of() {
   }
 }
 
-template <class P>
-consteval bool says_reevaluates() {
-  if constexpr (requires { P::reevaluates; }) {
-    return P::reevaluates;
-  } else {
-    return false;
-  }
-}
-
 /// A recipe's requirements on the loop, so that the loop contains no unused code.
 template <class Policies>
 struct RecipeTraits;
@@ -44,7 +35,7 @@ struct RecipeTraits<list<Ps...>> {
   /// Batches of the source per window.
   static constexpr int batches = splits ? 1 : micro_batches;
   /// Whether the optimizer computes a window's loss more than once.
-  static constexpr bool reevaluates = (false || ... || says_reevaluates<Ps>());
+  static constexpr bool reevaluates = (false || ... || has_property<property::reevaluates, Ps>);
   /// Metrics of a validation, in addition to the loss.
   using metrics = concat<typename metrics_of<Ps>::type...>;
 };

@@ -38,8 +38,8 @@ FRUGAL_DIAGNOSTIC(
     not_capturable,
     "frugal: CudaGraph<WholeStep> captures the hooks within a step, and a policy of this "
     "recipe has such a hook without declaring it capturable. The compiler's note names "
-    "the policy. Remove it or CudaGraph<WholeStep>, or write `static constexpr bool "
-    "capturable = true` in it if these hooks call tensor operators only.");
+    "the policy. Remove it or CudaGraph<WholeStep>, or write `using "
+    "properties = list<property::capturable>;` in it if these hooks call tensor operators only.");
 
 FRUGAL_DIAGNOSTIC(
     not_placeable,
@@ -58,15 +58,6 @@ FRUGAL_DIAGNOSTIC(
 inline constexpr unsigned hooks_in_step =
     hook_mask<list<around::forward, on::loss, on::backward, on::gradients, on::update>>;
 
-template <class P>
-constexpr bool says_capturable() {
-  if constexpr (requires { P::capturable; }) {
-    return P::capturable;
-  } else {
-    return false;
-  }
-}
-
 struct WaitsForNothing {
   using sentence = waits_in_graph;
   template <class P>
@@ -75,7 +66,7 @@ struct WaitsForNothing {
 struct Capturable {
   using sentence = not_capturable;
   template <class P>
-  static constexpr bool met = !WaitsForNothing::met<P> || says_capturable<P>() ||
+  static constexpr bool met = !WaitsForNothing::met<P> || has_property<property::capturable, P> ||
                               (hook_mask<typename P::listens> & hooks_in_step) == 0;
 };
 

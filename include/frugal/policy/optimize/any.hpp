@@ -68,7 +68,7 @@ template <>
 struct Optimize<Any> {
   using kind = kinds::optimizer;
   using listens = list<on::fit_begin, on::update>;
-  static constexpr bool reevaluates = true;
+  using properties = list<property::reevaluates>;
   // Line searches read the loss; the syncs of other torch::optim optimizers are not known here.
   static constexpr About about{Term::none, "what the torch::optim optimizer costs", 1};
 

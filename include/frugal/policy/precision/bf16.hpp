@@ -34,10 +34,10 @@ struct Precision<BF16> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
-  static std::string caution() {
-    if (detail::cpu_has_bf16()) return {};
+  static std::string caution(c10::DeviceType device) {
+    if (device != at::kCPU || detail::cpu_has_bf16()) return {};
     return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
            "Precision<FP32> is faster on it";
   }
@@ -50,7 +50,8 @@ struct Precision<BF16> {
 
     void on_fit_begin(FitBegin& phase) {
       detail::require_bf16(detail::capability_of(phase.settings().device));
-      if (phase.settings().device.is_cpu() && !caution().empty()) phase.warn(caution());
+      std::string const text = caution(phase.settings().device.type());
+      if (!text.empty()) phase.warn(text);
     }
 
     template <class Next>

@@ -136,15 +136,14 @@ struct Precision<FP16> {
 
   static constexpr About about{Term::hours_per_run,
                                "casts of weights and activations, one pass over the gradients"};
-  static constexpr bool capturable = true;
-  static constexpr bool works_on_parts = true;
+  using properties =
+      list<property::capturable, property::works_on_parts, property::skips_overflows>;
   /// Windows whose gradients are not finite are no steps.
-  static constexpr bool skips_overflows = true;
 
   LossScaling scaling{};
 
-  static std::string caution() {
-    if (detail::cpu_has_fp16()) return {};
+  static std::string caution(c10::DeviceType device) {
+    if (device != at::kCPU || detail::cpu_has_fp16()) return {};
     return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
            "Precision<FP32> is faster on it";
   }
@@ -165,7 +164,7 @@ struct Precision<FP16> {
       scale_.begin(weights.empty() ? device : weights.front().device());
       phase.scale_losses_by([this] { return scale_.value(); });
       skipped_.begin(phase);
-      if (device.is_cpu() && !caution().empty()) phase.warn(caution());
+      if (std::string const text = caution(device.type()); !text.empty()) phase.warn(text);
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
       if (!on_gpu.empty()) phase.warn(on_gpu);
     }

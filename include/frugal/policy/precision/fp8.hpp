@@ -101,16 +101,15 @@ struct Precision<FP8> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
   Scales scales = Scales::per_tensor;
 
-  static std::string caution() {
-    return "Precision<FP8> gains nothing on a CPU, where it computes what a GPU would; "
-           "Precision<FP32> is faster on it";
-  }
-
-  static std::string gpu_caution() {
+  static std::string caution(c10::DeviceType device) {
+    if (device == at::kCPU) {
+      return "Precision<FP8> gains nothing on a CPU, where it computes what a GPU would; "
+             "Precision<FP32> is faster on it";
+    }
     return "Precision<FP8> took 1.4 times as long as FP32 on the one GPU that has run it "
            "(docs/gpu.md); use Precision<BF16>, or compare times with it";
   }
@@ -133,8 +132,7 @@ struct Precision<FP8> {
         layers_.emplace(std::type_identity<detail::Fp8Format<Scales::per_tensor>>{}, module);
       }
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(FP8::name, 16));
-      if (device.is_cpu()) phase.warn(caution());
-      if (device.is_cuda()) phase.warn(gpu_caution());
+      phase.warn(caution(device.type()));
     }
 
     template <class Next>

@@ -101,13 +101,11 @@ struct Precision<INT8> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
-  static constexpr bool capturable = true;
+  using properties = list<property::capturable>;
 
-  static std::string caution() {
-    return detail::int8_caution(detail::cpu_has_int8(), detail::cpu_has_bf16());
-  }
-
-  static std::string gpu_caution() {
+  static std::string caution(c10::DeviceType device) {
+    if (device == at::kCPU)
+      return detail::int8_caution(detail::cpu_has_int8(), detail::cpu_has_bf16());
     return "Precision<INT8> took 1.8 times as long as FP32 on the one GPU that has run it, and did "
            "not train a large transformer there (docs/gpu.md); use Precision<BF16>, or compare "
            "losses and times with it";
@@ -127,8 +125,7 @@ struct Precision<INT8> {
       layers_.emplace(std::type_identity<Format>{}, base_module(phase.module()));
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(Format::name, Format::multiple));
       c10::Device const device = phase.settings().device;
-      if (device.is_cpu() && !caution().empty()) phase.warn(caution());
-      if (device.is_cuda()) phase.warn(gpu_caution());
+      if (std::string const text = caution(device.type()); !text.empty()) phase.warn(text);
     }
 
     template <class Next>

@@ -82,7 +82,7 @@ struct CompareWatch {
   };
   using listens = list<on::step, around::validate, on::validated, on::fit_end>;
   using after = list<kinds::html_report, kinds::spot>;  // what others do in a step is part of it
-  static constexpr bool adds_metrics = false;
+  using properties = list<property::adds_no_metrics>;
 
   TargetMetric const* target = nullptr;
   Trial* trial = nullptr;

@@ -202,7 +202,7 @@ template <class... Ps>
 std::vector<Caution> cautions() {
   std::vector<Caution> all;
   auto const add = [&all]<class P>(std::type_identity<P>) {
-    std::string text = P::caution();
+    std::string text = P::caution(c10::DeviceType::CPU);
     if (text.empty()) return;
     all.push_back({.policy = frugal::detail::policy_name<P>(),
                    .text = std::move(text),
