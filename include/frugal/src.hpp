@@ -17,7 +17,6 @@
 // All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and pages that no umbrella includes.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
-#include <frugal/report/compare/watch.hpp>
 #include <frugal/report/html/comparison_page.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/forecast.hpp>

@@ -19,6 +19,7 @@ namespace frugal_test::search_job {
 
 using namespace frugal;
 using namespace frugal::detail;
+using Names = std::vector<std::string>;
 
 struct Shape {
   int width = 2;
@@ -96,7 +97,6 @@ std::vector<std::string> changed_by(std::function<void(Given&)> const& change) {
   }
   return names;
 }
-using Names = std::vector<std::string>;
 
 TEST_CASE("whatever decisions depend on is part of the identity") {
   CHECK(changed_by([](Given& of) { of.domain.recipes[0] = "Lion"; }) == Names{"recipes"});
