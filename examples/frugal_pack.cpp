@@ -17,7 +17,6 @@
 #include <frugal/data/idx.hpp>
 #include <frugal/data/shards/npy.hpp>
 #include <frugal/data/shards/pack.hpp>
-#include <frugal/data/shards/shard_paths.hpp>
 #include <frugal/data/shards/tar_set.hpp>
 #include <frugal/data/shards/text_lines.hpp>
 

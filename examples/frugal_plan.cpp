@@ -15,7 +15,7 @@
 //
 // --prices FILE reads your own devices and prices; --json writes JSON.
 #include <frugal/error.hpp>
-#include <frugal/report/plan/price_file.hpp>
+#include <frugal/report/plan/prices.hpp>
 #include <frugal/report/plan/rank_plan.hpp>
 #include <frugal/report/plan/run_plan.hpp>
 #include <frugal/report/plan/tables.hpp>

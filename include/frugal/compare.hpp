@@ -34,7 +34,6 @@
 #include <frugal/report/audit.hpp>
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
-#include <frugal/report/compare/watch.hpp>
 #include <frugal/trainer.hpp>
 
 namespace frugal {

@@ -17,14 +17,11 @@
 // All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and pages that no umbrella includes.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
-#include <frugal/report/compare/watch.hpp>
 #include <frugal/report/html/comparison_page.hpp>
 #include <frugal/search/engine.hpp>
-#include <frugal/search/folder_files.hpp>
 #include <frugal/search/forecast.hpp>
-#include <frugal/search/horizon.hpp>
 #include <frugal/search/job.hpp>
-#include <frugal/search/objective_values.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/outcome.hpp>
 #include <frugal/search/results/importance.hpp>
 #include <frugal/search/results/winner_code.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer: any bytes are either refused as a price file with a SettingsError that has line and
 // column, or give a table whose devices and prices can be used. Everything else ends the program.
-#include <frugal/report/plan/price_file.hpp>
+#include <frugal/report/plan/prices.hpp>
 
 #include <cmath>
 #include <cstddef>

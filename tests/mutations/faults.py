@@ -610,10 +610,10 @@ FAULTS = (
     Fault(
         name="negative-price",
         breaks="A negative price of a price file is a price.",
-        file="include/frugal/report/plan/price_file.ipp",
+        file="include/frugal/report/plan/prices.ipp",
         old="  if (value < 0)\n",
         new="  if (value < -1e9)\n",
-        check=test("^torch-free: report/plan/price_file$"),
+        check=test("^torch-free: report/plan/prices$"),
     ),
     Fault(
         name="overlap-earns-time",

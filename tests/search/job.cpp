@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: recipes
-#include <frugal/search/job.hpp>
 
 #include <doctest/doctest.h>
-
-#include <frugal/data/tensor_dataset.hpp>
-
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include <concepts>
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <frugal/data/tensor_dataset.hpp>
+#include <frugal/search/job.hpp>
 
 namespace frugal_test::search_job {
 
 using namespace frugal;
 using namespace frugal::detail;
+using Names = std::vector<std::string>;
 
 struct Shape {
   int width = 2;
@@ -95,7 +97,6 @@ std::vector<std::string> changed_by(std::function<void(Given&)> const& change) {
   }
   return names;
 }
-using Names = std::vector<std::string>;
 
 TEST_CASE("whatever decisions depend on is part of the identity") {
   CHECK(changed_by([](Given& of) { of.domain.recipes[0] = "Lion"; }) == Names{"recipes"});
@@ -127,6 +128,183 @@ TEST_CASE("a folder, a budget of hours and a price change no decision") {
           of.settings.dollars_per_hour = 2;
           of.settings.most_failures = 9;
         }).empty());
+}
+
+MeasuredTrial trial() {
+  MeasuredTrial made{
+      .recipe = "AdamW", .metrics = {}, .train_loss = 0.75, .seconds = 7200, .dollars = {}};
+  made.metrics.set("loss", 0.5);
+  made.metrics.set("accuracy", 0.875);
+  return made;
+}
+SearchSettings searching(std::string name, bool maximise = false) {
+  return {.objectives = {{.name = std::move(name), .maximise = maximise}}};
+}
+
+TEST_CASE("an objective is a metric, the training loss, a cost or the size of the module") {
+  torch::nn::Linear linear(3, 2);
+  auto const value = [&](SearchSettings const& search) {
+    return objective_values(search, trial(), *linear).at(0);
+  };
+  CHECK(value(searching("loss")) == 0.5);
+  CHECK(value(searching("accuracy", true)) == -0.875);
+  CHECK(value(searching("train_loss")) == 0.75);
+  CHECK(value(searching("seconds")) == 7200);
+  CHECK(value(searching("bytes")) == (3 * 2 + 2) * 4);
+  SearchSettings priced = searching("dollars");
+  priced.dollars_per_hour = 1.5;
+  CHECK(value(priced) == 3);
+  MeasuredTrial metered = trial();
+  metered.dollars = 8;
+  CHECK(objective_values(priced, metered, *linear).at(0) == 8);
+  CHECK_THROWS_WITH_AS(value(searching("dollars")),
+                       doctest::Contains("CostMeter has no price in US dollars"), SettingsError);
+}
+
+double bytes(torch::nn::Module& module) {
+  return objective_values(searching("bytes"), trial(), module).at(0);
+}
+
+TEST_CASE("buffers count as bytes, and missing ones do not") {
+  torch::nn::BatchNorm1d norm(5);
+  // Weight, bias, mean and variance of 5 floats, and a counter of 8 bytes.
+  CHECK(bytes(*norm) == 4 * 5 * 4 + 8);
+  torch::nn::BatchNorm1d bare(
+      torch::nn::BatchNorm1dOptions(5).affine(false).track_running_stats(false));
+  CHECK(bytes(*bare) == 0);
+}
+
+TEST_CASE("a tied weight counts once") {
+  torch::nn::Module net;
+  at::Tensor const weight = net.register_parameter("words", at::ones({4, 3}));
+  net.register_parameter("head", weight);
+  CHECK(bytes(net) == 4 * 3 * 4);
+}
+
+TEST_CASE("a function measures the module, also in place of a metric") {
+  torch::nn::Linear linear(3, 2);
+  SearchSettings search = searching("loss");
+  search.objectives.push_back({.name = "outputs", .maximise = true});
+  search.measures["outputs"] = [](torch::nn::Module& module) {
+    return static_cast<double>(module.parameters().back().numel());
+  };
+  search.measures["loss"] = [](torch::nn::Module&) { return 9.0; };
+  CHECK(objective_values(search, trial(), *linear) == ObjectiveValues{9, -2});
+}
+
+TEST_CASE("an objective that nothing measures is an error of the search") {
+  torch::nn::Linear linear(3, 2);
+  CHECK_THROWS_WITH_AS(objective_values(searching("f1"), trial(), *linear),
+                       doctest::Contains("the validation of 'AdamW' has no metric of that name"),
+                       ObjectiveError);
+}
+
+struct FakeRecipe {
+  std::string name{};
+  bool (*may_measure)(std::string_view) = [](std::string_view metric) { return metric == "loss"; };
+  bool has_cost_meter = false;
+};
+
+TEST_CASE("an objective that a recipe cannot measure is refused before the first trial") {
+  std::vector<FakeRecipe> const recipes{
+      {.name = "a", .may_measure = [](std::string_view) { return true; }},
+      {.name = "b", .has_cost_meter = true}};
+  CHECK_NOTHROW(require_objectives(searching("loss"), recipes));
+  for (char const* const own : {"train_loss", "bytes", "seconds"}) {
+    CHECK_NOTHROW(require_objectives(searching(own), recipes));
+  }
+  CHECK_THROWS_WITH_AS(require_objectives(searching("f1"), recipes),
+                       doctest::Contains("the recipe 'b' has no metric of that name"),
+                       SettingsError);
+  SearchSettings measured = searching("f1");
+  measured.measures["f1"] = [](torch::nn::Module&) { return 0.0; };
+  CHECK_NOTHROW(require_objectives(measured, recipes));
+}
+
+TEST_CASE("dollars need a price, or a meter in each recipe") {
+  std::vector<FakeRecipe> recipes{{.name = "a", .has_cost_meter = true}, {.name = "b"}};
+  CHECK_THROWS_WITH_AS(require_objectives(searching("dollars"), recipes),
+                       doctest::Contains("there is no price"), SettingsError);
+  SearchSettings priced = searching("dollars");
+  priced.dollars_per_hour = 2;
+  CHECK_NOTHROW(require_objectives(priced, recipes));
+  recipes[1].has_cost_meter = true;
+  CHECK_NOTHROW(require_objectives(searching("dollars"), recipes));
+  CHECK_NOTHROW(require_objectives({.budget = {.dollars = 1}}, recipes));
+  recipes[1].has_cost_meter = false;
+  CHECK_THROWS_WITH_AS(require_objectives({.budget = {.dollars = 1}}, recipes),
+                       doctest::Contains("there is no price"), SettingsError);
+  // A figure of its own that has this name.
+  SearchSettings own = searching("dollars");
+  own.measures["dollars"] = [](torch::nn::Module&) { return 1.0; };
+  CHECK_NOTHROW(require_objectives(own, recipes));
+}
+
+RunLimits of_steps(std::uint64_t steps, std::uint64_t per_epoch = 1000) {
+  return {.steps = steps, .total_steps = steps, .samples_per_epoch = per_epoch};
+}
+RunLimits of_epochs(std::uint64_t epochs, std::uint64_t per_epoch = 1000) {
+  return {.epochs = epochs, .total_steps = epochs * 10, .samples_per_epoch = per_epoch};
+}
+
+TEST_CASE("a whole run is as long as the recipes say, in the unit of the rungs") {
+  CHECK(search_horizon({}, RungUnit::steps, {of_steps(90), of_steps(90)}) == 90);
+  CHECK(search_horizon({}, RungUnit::steps, {of_epochs(3)}) == 30);
+  CHECK(search_horizon({}, RungUnit::samples, {of_epochs(3)}) == 3000);
+  CHECK(search_horizon({.horizon = 60}, RungUnit::seconds, {of_steps(90)}) == 60);
+  CHECK(search_horizon({.dollars_per_hour = 2, .horizon = 60}, RungUnit::cents, {of_steps(90)}) ==
+        60);
+}
+
+TEST_CASE("a length that is unknown, or not the same for all, is one clear error") {
+  auto const refused = [](SearchSettings const& settings, RungUnit unit,
+                          std::vector<RunLimits> const& all, char const* text) {
+    CHECK_THROWS_WITH_AS(search_horizon(settings, unit, all), doctest::Contains(text),
+                         SettingsError);
+  };
+  refused({}, RungUnit::steps, {{}}, "the length of a whole run is not known");
+  refused({}, RungUnit::samples, {of_steps(90)}, "Set Settings::epochs and not steps");
+  refused({}, RungUnit::steps, {of_steps(90), of_steps(45)},
+          "one recipe trains 90 steps and another one 45");
+  refused({}, RungUnit::samples, {of_epochs(3), of_epochs(3, 900)},
+          "3000 samples and another one 2700");
+  refused({}, RungUnit::seconds, {of_steps(90)}, "Set SearchSettings::horizon");
+  refused({.horizon = 0}, RungUnit::seconds, {of_steps(90)}, "Set SearchSettings::horizon");
+  refused({.horizon = 60}, RungUnit::cents, {of_steps(90)}, "there is no price");
+}
+
+TEST_CASE("a planned budget is in the unit of the rungs, and the finalists' repeats come first") {
+  CHECK(planned_budget({.steps = 1000}, RungUnit::steps) == 1000);
+  CHECK(planned_budget({.samples = 800}, RungUnit::samples) == 800);
+  CHECK(!planned_budget({}, RungUnit::steps));
+  CHECK(!planned_budget({.hours = 1}, RungUnit::seconds));
+  CHECK_THROWS_WITH_AS(planned_budget({.steps = 1000}, RungUnit::seconds),
+                       doctest::Contains("the budget is in steps, and the rungs are in seconds"),
+                       SettingsError);
+  CHECK_THROWS_AS(planned_budget({.samples = 1000}, RungUnit::steps), SettingsError);
+  CHECK(without_repeats(1000, 360, RungUnit::steps) == 640);
+  CHECK_THROWS_WITH_AS(without_repeats(360, 360, RungUnit::samples),
+                       doctest::Contains("repeats alone take 360"), SettingsError);
+}
+
+TEST_CASE("a planned budget pays for one trial to its end") {
+  CHECK_NOTHROW(require_complete({.complete = 1}, 90, RungUnit::steps));
+  CHECK_THROWS_WITH_AS(require_complete({}, 90, RungUnit::samples),
+                       doctest::Contains("the budget is 90 samples"), SettingsError);
+}
+
+TEST_CASE("a budget in time or money pays for a first rung in time or money") {
+  auto const refused = [](SearchSettings const& settings, RungUnit unit, std::uint64_t first) {
+    CHECK_NOTHROW(require_first_rung(settings, unit, first));
+    CHECK_THROWS_WITH_AS(require_first_rung(settings, unit, first + 1),
+                         doctest::Contains("the first rung of one trial takes"), SettingsError);
+  };
+  refused({.budget = {.hours = 0.5}}, RungUnit::seconds, 1800);
+  refused({.budget = {.dollars = 5}, .dollars_per_hour = 2.5}, RungUnit::seconds, 7200);
+  refused({.budget = {.dollars = 5}}, RungUnit::cents, 500);
+  refused({.budget = {.hours = 2}, .dollars_per_hour = 2.5}, RungUnit::cents, 500);
+  CHECK_NOTHROW(require_first_rung({.budget = {.hours = 1e-9}}, RungUnit::steps, 1000));
+  CHECK_NOTHROW(require_first_rung({}, RungUnit::seconds, 1000));
 }
 
 }  // namespace frugal_test::search_job

@@ -16,6 +16,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/measure/valid_sources.hpp>
+#include <frugal/core/run/processes.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/source.hpp>

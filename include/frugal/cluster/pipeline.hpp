@@ -23,6 +23,17 @@
 #include <frugal/error.hpp>
 #include <frugal/policy/kinds.hpp>
 
+namespace frugal::kinds {
+
+struct pipeline : optional_kind {
+  static constexpr std::string_view name = "Pipeline";
+  static constexpr std::string_view page = "cluster/pipeline.md";
+  static constexpr Stage stage = Stage::transform;
+  using properties = list<property::knows_ranks, property::knows_stages>;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal::detail {
 
 // Pipeline's demand on every policy of its recipe, user-defined policies included.
@@ -43,20 +54,11 @@ FRUGAL_DIAGNOSTIC(
     "grid.stages, .copies = grid.data}, with a Grid.");
 using PipelineConflicts = list<conflict<kinds::replicate, pipeline_and_replicate>>;
 
-/// Kinds that treat each parameter by itself, or see losses and norms of all stages, and whose States
-/// save what belongs to a parameter under its name: see TensorPlaces. Replicate has a sentence of its own.
-using kinds_with_stages =
-    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::pipeline, kinds::replicate, kinds::average, kinds::checkpoint,
-         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::skip_non_finite,
-         kinds::spot, kinds::stop_after>;
-
 struct KnowsStages {
   using sentence = knows_no_stages;
   template <class P>
   static constexpr bool met =
-      is_null<P> || is_once_per_run<typename P::kind>() ||
-      contains<typename P::kind, kinds_with_stages> || has_property<property::knows_stages, P>;
+      is_null<P> || is_once_per_run<typename P::kind>() || has_property<property::knows_stages, P>;
 };
 
 }  // namespace frugal::detail

@@ -25,22 +25,11 @@ FRUGAL_DIAGNOSTIC(
     "properties = list<property::knows_ranks>;` in a policy of your own that does the same in "
     "every process.");
 
-/// Kinds whose States come out the same in every process, because the gradients, losses and weights
-/// that they see are the same.
-using kinds_with_ranks =
-    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
-         kinds::distil, kinds::early_stop, kinds::flush_denormals, kinds::freeze,
-         kinds::keep_host_memory, kinds::lora, kinds::pipeline, kinds::recompute, kinds::rollback,
-         kinds::skip_non_finite, kinds::spot, kinds::stop_after, kinds::train_metrics,
-         kinds::unfreeze, kinds::warm_start>;
-
 struct KnowsRanks {
   using sentence = knows_no_ranks;
   template <class P>
   static constexpr bool met =
-      is_null<P> || is_once_per_run<typename P::kind>() ||
-      contains<typename P::kind, kinds_with_ranks> || has_property<property::knows_ranks, P>;
+      is_null<P> || is_once_per_run<typename P::kind>() || has_property<property::knows_ranks, P>;
 };
 
 }  // namespace frugal::detail
@@ -102,23 +91,15 @@ FRUGAL_DIAGNOSTIC(
     reads_weights,
     "frugal: with Shard<States, Grads, Params> a process has the weights of a layer while that "
     "computes, and a policy of this recipe reads weights at other times. The compiler's note names "
-    "the "
-    "policy. Remove it, or use Shard<States, Grads>.");
-
-/// Kinds that look at no weights but by way of a layer's call, the optimizer or a checkpoint.
-using kinds_without_weights =
-    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::replicate, kinds::activations, kinds::checkpoint,
-         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute,
-         kinds::skip_non_finite, kinds::spot, kinds::stop_after, kinds::train_metrics>;
+    "the policy. Remove it, or use Shard<States, Grads>; in a policy of your own that looks at no "
+    "weights, write `using properties = list<property::reads_no_weights>;`.");
 
 /// The demand of Shard<States, Grads, Params> on every policy.
 struct WorksWithoutWeights {
   using sentence = reads_weights;
   template <class P>
-  static constexpr bool met =
-      is_null<P> || is_once_per_run<typename P::kind>() ||
-      contains<typename P::kind, kinds_without_weights> || has_property<property::knows_ranks, P>;
+  static constexpr bool met = is_null<P> || is_once_per_run<typename P::kind>() ||
+                              has_property<property::reads_no_weights, P>;
 };
 
 using ShardConflicts = list<conflict<kinds::unfreeze, shard_and_unfreeze>,

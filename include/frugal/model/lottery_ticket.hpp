@@ -27,6 +27,16 @@
 #include <frugal/model/masked_weights.hpp>
 #include <frugal/policy/kinds.hpp>
 
+namespace frugal::kinds {
+
+struct lottery_ticket : optional_kind {
+  static constexpr std::string_view name = "LotteryTicket";
+  static constexpr std::string_view page = "model/lottery_ticket.md";
+  static constexpr Stage stage = Stage::update;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 /// The step to whose bits each round goes back.

@@ -28,6 +28,16 @@
 #include <frugal/model/quantise/quantised_weight.hpp>
 #include <frugal/policy/kinds.hpp>
 
+namespace frugal::kinds {
+
+struct qat : optional_kind {
+  static constexpr std::string_view name = "Qat";
+  static constexpr std::string_view page = "model/quantise.md";
+  static constexpr Stage stage = Stage::transform;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal::detail {
 
 /// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding

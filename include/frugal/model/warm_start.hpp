@@ -25,6 +25,17 @@
 #include <frugal/model/load_weights.hpp>
 #include <frugal/policy/kinds.hpp>
 
+namespace frugal::kinds {
+
+struct warm_start : optional_kind {
+  static constexpr std::string_view name = "WarmStart";
+  static constexpr std::string_view page = "model/load_weights.md";
+  static constexpr Stage stage = Stage::enclose;  // before those that adapt the module
+  using properties = list<property::knows_ranks>;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

@@ -5,39 +5,49 @@
 
 #include <frugal/core/compose/policy.hpp>
 
-/// The kinds of frugal's own policies, in one header so that a policy can name another's kind
-/// without including it. A user-defined kind is one struct like these.
+/// The kinds that another policy or an accessor of trainers names: here, so that it need not include the
+/// policy. All other kinds stand above their policies. A user-defined kind is one struct like these.
 namespace frugal::kinds {
+
+/// Of a kind whose policies come out the same however a run divides samples, layers and weights.
+using right_in_parts = list<property::knows_ranks, property::knows_shards, property::knows_stages,
+                            property::reads_no_weights>;
 
 // Slots, in the order in which a step reaches them.
 struct precision : slot_kind {
   static constexpr std::string_view name = "Precision";
   static constexpr std::string_view page = "policy/precision.md";
+  using properties = right_in_parts;
 };
 struct accumulate : slot_kind {
   static constexpr std::string_view name = "Accumulate";
   static constexpr std::string_view page = "policy/accumulate.md";
+  using properties = right_in_parts;
 };
 struct clip : slot_kind {
   static constexpr std::string_view name = "Clip";
   static constexpr std::string_view page = "policy/clip.md";
   static constexpr Stage stage = Stage::update;
+  using properties = right_in_parts;
 };
 struct optimizer : slot_kind {
   static constexpr std::string_view name = "Optimize";
   static constexpr std::string_view page = "policy/optimize.md";
   static constexpr Stage stage = Stage::update;
+  using properties = right_in_parts;
 };
 struct schedule : slot_kind {
   static constexpr std::string_view name = "Schedule";
   static constexpr std::string_view page = "policy/schedule.md";
   static constexpr Stage stage = Stage::decide;
+  using properties = right_in_parts;
 };
 struct validate : slot_kind {
   static constexpr std::string_view name = "Validate";
   static constexpr std::string_view page = "policy/validate.md";
   static constexpr Stage stage = Stage::decide;
   static constexpr bool agreed_verdicts = true;  // validations have the same results in all
+  using properties = right_in_parts;
 };
 /// How a step is executed: launch by launch, or as one recorded graph.
 struct execution : slot_kind {
@@ -48,6 +58,7 @@ struct execution : slot_kind {
 struct replicate : slot_kind {
   static constexpr std::string_view name = "Replicate";
   static constexpr std::string_view page = "cluster/replicate.md";
+  using properties = right_in_parts;
 };
 
 // Observers. A save includes everything that the event did, by user-defined kinds as well, because
@@ -56,6 +67,8 @@ struct activations : optional_kind {
   static constexpr std::string_view name = "Activations";
   static constexpr std::string_view page = "policy/activations.md";
   static constexpr Stage stage = Stage::transform;
+  using properties =
+      list<property::knows_ranks, property::knows_shards, property::reads_no_weights>;
 };
 struct audit : optional_kind {
   static constexpr std::string_view name = "Audit";
@@ -70,6 +83,7 @@ struct average : optional_kind {
   static constexpr std::string_view name = "Average";
   static constexpr std::string_view page = "policy/average.md";
   static constexpr Stage stage = Stage::update;
+  using properties = list<property::knows_ranks, property::knows_shards, property::knows_stages>;
 };
 struct budget : optional_kind {
   static constexpr std::string_view name = "Budget";
@@ -85,17 +99,12 @@ struct checkpoint : optional_kind {
   static constexpr std::string_view name = "Checkpoint";
   static constexpr std::string_view page = "policy/checkpoint.md";
   static constexpr Stage stage = Stage::save;
+  using properties = right_in_parts;
 };
 struct cost_meter : optional_kind {
   static constexpr std::string_view name = "CostMeter";
   static constexpr std::string_view page = "report/cost_meter.md";
   static constexpr bool once_per_run = true;
-};
-struct csv : repeatable_kind {
-  static constexpr std::string_view name = "Csv";
-  static constexpr std::string_view page = "report/csv.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
 };
 struct curriculum : optional_kind {
   static constexpr std::string_view name = "Curriculum";
@@ -111,22 +120,26 @@ struct distil : optional_kind {
   static constexpr std::string_view name = "Distil";
   static constexpr std::string_view page = "model/distil.md";
   static constexpr Stage stage = Stage::transform;
+  using properties = list<property::knows_ranks>;
 };
 struct early_stop : optional_kind {
   static constexpr std::string_view name = "EarlyStop";
   static constexpr std::string_view page = "policy/early_stop.md";
   static constexpr Stage stage = Stage::decide;
   static constexpr bool agreed_verdicts = true;
+  using properties = right_in_parts;
 };
 struct flush_denormals : optional_kind {
   static constexpr std::string_view name = "FlushDenormals";
   static constexpr std::string_view page = "policy/flush_denormals.md";
   static constexpr Stage stage = Stage::prepare;
+  using properties = right_in_parts;
 };
 struct freeze : optional_kind {
   static constexpr std::string_view name = "Freeze";
   static constexpr std::string_view page = "model/freeze.md";
   static constexpr Stage stage = Stage::prepare;
+  using properties = list<property::knows_ranks>;
 };
 struct html_report : optional_kind {
   static constexpr std::string_view name = "HtmlReport";
@@ -143,6 +156,7 @@ struct keep_host_memory : optional_kind {
   static constexpr std::string_view name = "KeepHostMemory";
   static constexpr std::string_view page = "policy/keep_host_memory.md";
   static constexpr Stage stage = Stage::prepare;
+  using properties = right_in_parts;
 };
 struct log : repeatable_kind {
   static constexpr std::string_view name = "Log";
@@ -154,28 +168,7 @@ struct lora : repeatable_kind {
   static constexpr std::string_view name = "Lora";
   static constexpr std::string_view page = "model/lora.md";
   static constexpr Stage stage = Stage::prepare;
-};
-struct lottery_ticket : optional_kind {
-  static constexpr std::string_view name = "LotteryTicket";
-  static constexpr std::string_view page = "model/lottery_ticket.md";
-  static constexpr Stage stage = Stage::update;
-};
-struct mlperf_log : optional_kind {
-  static constexpr std::string_view name = "MlperfLog";
-  static constexpr std::string_view page = "report/mlperf_log.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
-};
-struct on_metrics : repeatable_kind {
-  static constexpr std::string_view name = "OnMetrics";
-  static constexpr std::string_view page = "report/on_metrics.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
-};
-struct pipeline : optional_kind {
-  static constexpr std::string_view name = "Pipeline";
-  static constexpr std::string_view page = "cluster/pipeline.md";
-  static constexpr Stage stage = Stage::transform;
+  using properties = list<property::knows_ranks>;
 };
 struct profile : optional_kind {
   static constexpr std::string_view name = "Profile";
@@ -189,42 +182,29 @@ struct progress : optional_kind {
   static constexpr bool once_per_run = true;
   static constexpr Stage stage = Stage::publish;
 };
-struct prometheus : optional_kind {
-  static constexpr std::string_view name = "Prometheus";
-  static constexpr std::string_view page = "report/prometheus.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
-};
-struct prometheus_endpoint : optional_kind {
-  static constexpr std::string_view name = "PrometheusEndpoint";
-  static constexpr std::string_view page = "report/prometheus_endpoint.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
-};
 struct prune : optional_kind {
   static constexpr std::string_view name = "Prune";
   static constexpr std::string_view page = "model/prune.md";
   static constexpr Stage stage = Stage::update;
 };
-struct qat : optional_kind {
-  static constexpr std::string_view name = "Qat";
-  static constexpr std::string_view page = "model/quantise.md";
-  static constexpr Stage stage = Stage::transform;
-};
 struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
   static constexpr Stage stage = Stage::transform;
+  using properties =
+      list<property::knows_ranks, property::knows_shards, property::reads_no_weights>;
 };
 struct rollback : optional_kind {
   static constexpr std::string_view name = "Rollback";
   static constexpr std::string_view page = "policy/rollback.md";
   static constexpr Stage stage = Stage::keep;
+  using properties = list<property::knows_ranks>;
 };
 struct skip_non_finite : optional_kind {
   static constexpr std::string_view name = "SkipNonFinite";
   static constexpr std::string_view page = "policy/skip_non_finite.md";
   static constexpr Stage stage = Stage::transform;
+  using properties = right_in_parts;
 };
 struct dry_run : optional_kind {
   static constexpr std::string_view name = "DryRun";
@@ -234,6 +214,7 @@ struct spot : optional_kind {
   static constexpr std::string_view name = "Spot";
   static constexpr std::string_view page = "policy/spot.md";
   static constexpr Stage stage = Stage::leave;
+  using properties = right_in_parts;
 };
 /// Of search(), which adds its policy to each recipe.
 struct search_watch : optional_kind {
@@ -249,12 +230,7 @@ struct stop_after : optional_kind {
   static constexpr std::string_view name = "StopAfter";
   static constexpr std::string_view page = "policy/stop_after.md";
   static constexpr Stage stage = Stage::decide;
-};
-struct tensorboard : optional_kind {
-  static constexpr std::string_view name = "TensorBoard";
-  static constexpr std::string_view page = "report/tensorboard.md";
-  static constexpr bool once_per_run = true;
-  static constexpr Stage stage = Stage::publish;
+  using properties = right_in_parts;
 };
 struct throughput : optional_kind {
   static constexpr std::string_view name = "Throughput";
@@ -265,16 +241,13 @@ struct throughput : optional_kind {
 struct train_metrics : optional_kind {
   static constexpr std::string_view name = "TrainMetrics";
   static constexpr std::string_view page = "policy/train_metrics.md";
+  using properties = list<property::knows_ranks, property::reads_no_weights>;
 };
 struct unfreeze : optional_kind {
   static constexpr std::string_view name = "Unfreeze";
   static constexpr std::string_view page = "model/freeze.md";
   static constexpr Stage stage = Stage::prepare;
-};
-struct warm_start : optional_kind {
-  static constexpr std::string_view name = "WarmStart";
-  static constexpr std::string_view page = "model/load_weights.md";
-  static constexpr Stage stage = Stage::enclose;  // before those that adapt the module
+  using properties = list<property::knows_ranks>;
 };
 
 }  // namespace frugal::kinds

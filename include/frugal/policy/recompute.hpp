@@ -4,7 +4,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/core/libtorch/recompute/chain.hpp>
+#include <frugal/core/libtorch/recompute/frame.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/policy/kinds.hpp>
 #include <frugal/policy/recompute/segments.hpp>

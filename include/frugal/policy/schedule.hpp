@@ -376,7 +376,7 @@ struct watches_of_part<Part> {
 /// State   the factor is a function of the step count; Plateau's counters survive a resume.
 /// Errors  SettingsError if a curve runs "to the end" of a run without a known end. A Plateau whose
 ///         metric the recipe does not measure does not compile.
-/// Source  the torch.optim.lr_scheduler classes named in schedule/curves.hpp.
+/// Source  the torch.optim.lr_scheduler classes named next to the curves.
 ///
 ///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
 ///     Schedule<Warmup<200>, Constant<>, LinearDecay<0_r, 1000>>   // warm-up, stable, decay

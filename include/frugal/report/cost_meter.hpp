@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <frugal/base/number_text.hpp>
 #include <frugal/base/signal_free_thread.hpp>
@@ -19,7 +21,6 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/libtorch/cuda_uuids.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/run_limits.hpp>
 #include <frugal/core/run/settings.hpp>
@@ -29,6 +30,15 @@
 #include <frugal/report/cost_meter/bill.hpp>
 #include <frugal/report/cost_meter/rate.hpp>
 #include <frugal/report/energy/meter.hpp>
+
+namespace frugal::detail {
+
+/// The UUIDs of this process's GPUs, in CUDA's order. That is the order of neither NVML nor the bus
+/// unless CUDA_DEVICE_ORDER says so, and CUDA_VISIBLE_DEVICES may abbreviate UUIDs: only these name
+/// a device in both. Empty in a build without CUDA.
+std::vector<std::array<unsigned char, 16>> cuda_uuids();
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -3,10 +3,32 @@
 
 #include <frugal/report/cost_meter.hpp>
 
+#ifdef FRUGAL_CUDA
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAFunctions.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+
 #include <frugal/inline.hpp>
 #include <frugal/report/plan/peak.hpp>
 
-#include <algorithm>
+namespace frugal::detail {
+
+FRUGAL_INLINE std::vector<std::array<unsigned char, 16>> cuda_uuids() {
+  std::vector<std::array<unsigned char, 16>> uuids;
+#ifdef FRUGAL_CUDA
+  for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i) {
+    auto const& uuid = at::cuda::getDeviceProperties(i)->uuid;
+    static_assert(sizeof uuid.bytes == sizeof uuids[0]);
+    std::memcpy(uuids.emplace_back().data(), uuid.bytes, sizeof uuid.bytes);
+  }
+#endif
+  return uuids;
+}
+
+}  // namespace frugal::detail
 
 namespace frugal {
 

@@ -11,6 +11,17 @@
 #include <frugal/report/sink/file.hpp>
 #include <frugal/report/sink/state.hpp>
 
+namespace frugal::kinds {
+
+struct csv : repeatable_kind {
+  static constexpr std::string_view name = "Csv";
+  static constexpr std::string_view page = "report/csv.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

@@ -15,7 +15,7 @@
 #include <frugal/report/plan/all_reduce.hpp>
 #include <frugal/report/plan/money.hpp>
 #include <frugal/report/plan/plan.hpp>
-#include <frugal/report/plan/recipe_plan.hpp>
+#include <frugal/report/plan/run_plan.hpp>
 #include <frugal/report/plan_memory.hpp>
 
 #include <ATen/ATen.h>
@@ -181,7 +181,7 @@ void explain_run(Trainer& trainer, B const& batch, std::optional<std::uint64_t> 
 }  // namespace detail
 
 /// As explain(trainer), and below it the memory of the recipe (plan_memory) and, as far as it is
-/// known, the time and the cost of the run and the plan of report/plan/recipe_plan.hpp: the interval
+/// known, the time and the cost of the run and the plan of report/plan/run_plan.hpp: the interval
 /// between checkpoints and what preemptions cost, communication, the expected cost on spot against
 /// on demand, and the compute-optimal model of the same compute.
 ///

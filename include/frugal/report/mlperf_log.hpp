@@ -19,6 +19,17 @@
 #include <frugal/report/sink/record.hpp>
 #include <frugal/report/sink/state.hpp>
 
+namespace frugal::kinds {
+
+struct mlperf_log : optional_kind {
+  static constexpr std::string_view name = "MlperfLog";
+  static constexpr std::string_view page = "report/mlperf_log.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

@@ -12,6 +12,17 @@
 #include <frugal/policy/options.hpp>
 #include <frugal/report/sink/state.hpp>
 
+namespace frugal::kinds {
+
+struct on_metrics : repeatable_kind {
+  static constexpr std::string_view name = "OnMetrics";
+  static constexpr std::string_view page = "report/on_metrics.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

@@ -16,7 +16,6 @@
 #include <frugal/core/compose/composition.hpp>
 #include <frugal/core/libtorch/host_meter.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
-#include <frugal/core/libtorch/meta_fallback.hpp>
 #include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/libtorch/modes.hpp>
 #include <frugal/core/libtorch/parameters.hpp>

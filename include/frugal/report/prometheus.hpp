@@ -14,6 +14,17 @@
 #include <frugal/report/sink/exposition.hpp>
 #include <frugal/report/sink/state.hpp>
 
+namespace frugal::kinds {
+
+struct prometheus : optional_kind {
+  static constexpr std::string_view name = "Prometheus";
+  static constexpr std::string_view page = "report/prometheus.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

@@ -30,6 +30,17 @@
 
 // Needs prometheus-cpp: FRUGAL_PROMETHEUS=ON, and the target frugal::prometheus.
 
+namespace frugal::kinds {
+
+struct prometheus_endpoint : optional_kind {
+  static constexpr std::string_view name = "PrometheusEndpoint";
+  static constexpr std::string_view page = "report/prometheus_endpoint.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal {
 
 namespace detail {

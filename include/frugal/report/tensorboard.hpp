@@ -28,6 +28,17 @@
 #include <variant>
 #include <vector>
 
+namespace frugal::kinds {
+
+struct tensorboard : optional_kind {
+  static constexpr std::string_view name = "TensorBoard";
+  static constexpr std::string_view page = "report/tensorboard.md";
+  static constexpr bool once_per_run = true;
+  static constexpr Stage stage = Stage::publish;
+};
+
+}  // namespace frugal::kinds
+
 namespace frugal::detail {
 
 /// Writes the records and histograms of a run as events.

@@ -22,10 +22,9 @@
 #include <frugal/policy/spot/signals.hpp>
 #include <frugal/policy/watched.hpp>
 #include <frugal/search/engine.hpp>
-#include <frugal/search/folder_files.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/job_identity.hpp>
-#include <frugal/search/objective_values.hpp>
+#include <frugal/search/journal.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/schedule/schedule.hpp>
 #include <frugal/search/space.hpp>

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/measure/valid_sources.hpp>
-#include <frugal/core/run/run_limits.hpp>
-#include <frugal/core/run/settings.hpp>
-#include <frugal/search/journal_records.hpp>
-#include <frugal/search/trials/candidate.hpp>
-#include <frugal/search/trials/finalists.hpp>
-#include <frugal/search/trials/history.hpp>
-
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +20,18 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <frugal/core/measure/valid_sources.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/settings.hpp>
+#include <frugal/error.hpp>
+#include <frugal/search/forecast.hpp>
+#include <frugal/search/journal_records.hpp>
+#include <frugal/search/schedule/schedule.hpp>
+#include <frugal/search/trials/candidate.hpp>
+#include <frugal/search/trials/finalists.hpp>
+#include <frugal/search/trials/history.hpp>
 
 namespace frugal {
 
@@ -227,6 +234,70 @@ namespace frugal::detail {
 SearchIdentity search_identity(SearchSettings const& settings, SearchDomain const& domain,
                                std::string const& schedule, std::string const& sampler,
                                std::vector<RunLimits> const& limits);
+
+/// The figures of a trial at the end of a rung.
+struct MeasuredTrial {
+  std::string recipe{};
+  Metrics metrics{};  ///< of the validation data
+  double train_loss = 0;
+  double seconds = 0;               ///< of the trial so far
+  std::optional<double> dollars{};  ///< by its CostMeter, if it has one
+};
+
+/// A setting by which no trial can be trained or measured: an error of the search, and not of a trial.
+struct ObjectiveError : SettingsError {
+  using SettingsError::SettingsError;
+};
+
+[[noreturn]] void refuse_unpriced(char const* why);
+
+/// One value for each objective of the search, all to be minimised. ObjectiveError for one that nothing measures.
+ObjectiveValues objective_values(SearchSettings const& search, MeasuredTrial const& trial,
+                                 torch::nn::Module& module);
+
+/// SettingsError for an objective that no recipe can measure, as far as types show, and for one or a budget in
+/// dollars without a price.
+///
+/// `recipes`: the search's entrants.
+template <class Recipes>
+void require_objectives(SearchSettings const& search, Recipes const& recipes) {
+  using Recipe = typename Recipes::value_type;
+  bool const priced =
+      search.dollars_per_hour || std::ranges::all_of(recipes, &Recipe::has_cost_meter);
+  if (search.budget.dollars && !priced) refuse_unpriced("the cost of a trial is not known");
+  for (SearchObjective const& each : search.objectives) {
+    if (search.measures.contains(each.name)) continue;
+    if (each.name == "dollars" && !priced) refuse_unpriced("a trial without one costs nothing");
+    std::initializer_list<std::string_view> const own{"train_loss", "bytes", "seconds", "dollars"};
+    if (std::ranges::count(own, each.name) != 0) continue;
+    for (Recipe const& recipe : recipes) {
+      if (recipe.may_measure(each.name)) continue;
+      throw SettingsError(
+          {.what = "nothing measures the objective '" + each.name + "'",
+           .where = "SearchSettings::objectives",
+           .why = "the recipe '" + recipe.name + "' has no metric of that name",
+           .fix = "Add it to Validate, or a function to SearchSettings::measures."});
+    }
+  }
+}
+
+/// A whole run in the unit of the rungs. SettingsError where the recipes do not agree on it, or it is not known.
+///
+/// `all`: the limits of each recipe's run.
+std::uint64_t search_horizon(SearchSettings const& settings, RungUnit unit,
+                             std::vector<RunLimits> const& all);
+
+/// The budget in the unit of the rungs, for which a search is planned, if it is given.
+std::optional<std::uint64_t> planned_budget(SearchBudget const& budget, RungUnit unit);
+
+/// The part of a planned budget that the finalists' repeats leave for trials.
+std::uint64_t without_repeats(std::uint64_t budget, std::uint64_t repeats, RungUnit unit);
+
+/// SettingsError for a planned budget with which no trial comes to its end, even if each is better than all before.
+void require_complete(SearchForecast const& most, std::uint64_t budget, RungUnit unit);
+
+/// SettingsError for a budget in time or money that does not pay for a first rung in time or money.
+void require_first_rung(SearchSettings const& settings, RungUnit unit, std::uint64_t first);
 
 }  // namespace frugal::detail
 

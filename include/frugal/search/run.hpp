@@ -34,13 +34,10 @@
 #include <frugal/recipes.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/entrant.hpp>
-#include <frugal/search/folder_files.hpp>
 #include <frugal/search/forecast.hpp>
-#include <frugal/search/horizon.hpp>
 #include <frugal/search/job.hpp>
 #include <frugal/search/job_identity.hpp>
 #include <frugal/search/journal.hpp>
-#include <frugal/search/objective_values.hpp>
 #include <frugal/search/outcome.hpp>
 #include <frugal/search/results/winner_code.hpp>
 #include <frugal/search/sampler/sampler.hpp>

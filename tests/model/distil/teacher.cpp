@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <frugal/core/libtorch/meta_fallback.hpp>
+#include <frugal/core/libtorch/meta_meter.hpp>
 #include <frugal/core/source/batch.hpp>
 #include <frugal/model/module_identity.hpp>
 

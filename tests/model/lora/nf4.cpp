@@ -11,7 +11,7 @@
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/precision/bf16.hpp>
+#include <frugal/policy/precision.hpp>
 #include <frugal/report/plan_memory.hpp>
 #include <frugal/trainer.hpp>
 

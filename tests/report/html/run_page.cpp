@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch-free
+
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <frugal/data/curate/curation.hpp>
 #include <frugal/report/html/comparison_page.hpp>
+#include <frugal/report/html/run_folder.hpp>
 #include <frugal/report/html/run_page.hpp>
 
 #include "report/html/run_files.hpp"
@@ -11,17 +20,13 @@
 #include "support/locales.hpp"
 #include "support/page_data.hpp"
 
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace frugal_test::html_run_page {
 
 namespace fs = std::filesystem;
 using namespace page_data;
 using namespace run_files;
 using support::TemporaryFolder;
+using namespace frugal::html;
 
 json report(fs::path const& folder) { return data_of(frugal::run_report_html(folder)); }
 std::string const less = frugal::html::minus;
@@ -268,6 +273,109 @@ TEST_CASE("the waterfall of levers.json has each total's difference from the one
                           R"({"version":1,"steps":[{"name":"a","value":1e300}]})"}) {
     CHECK_THROWS_AS(static_cast<void>(frugal::html::parse_levers(bad, "x")), frugal::DataError);
   }
+}
+
+TEST_CASE("errors fall, scores rise, and of other names the direction is unknown") {
+  for (char const* name : {"loss", "wer", "cer", "fid", "nll", "mae", "mse", "rmse", "perplexity",
+                           "top1_error", "word_error_rate", "val_loss", "WER"}) {
+    CAPTURE(name);
+    CHECK(better_by_name(name) == Better::lower);
+  }
+  for (char const* name : {"accuracy", "top5", "f1", "f1_macro", "r2", "roc_auc", "roc_auc_ovr",
+                           "precision_macro", "recall", "bleu", "Top-5 accuracy"}) {
+    CAPTURE(name);
+    CHECK(better_by_name(name) == Better::higher);
+  }
+  // "loss" and "top" are parts of words here.
+  for (char const* name : {"", "cider", "glossary", "stopped", "f2", "seconds", "42"}) {
+    CAPTURE(name);
+    CHECK(better_by_name(name) == Better::unknown);
+  }
+}
+
+TEST_CASE("the recipe of the log comes before the name") {
+  RunLog log;
+  LogLine recipe{.event = "recipe"};
+  recipe.fields.push_back(
+      {.name = "recipe",
+       .text =
+           R"(KeepBest<Watch<"cider", Better::higher>>, EarlyStop<Watch<"top5", Better::lower>>)"});
+  log.latest.push_back(recipe);
+  CHECK(better_of(log, "cider") == Better::higher);
+  CHECK(better_of(log, "top5") == Better::lower);
+  CHECK(better_of(log, "accuracy") == Better::higher);
+  CHECK(better_of(log, "cid") == Better::unknown);
+  CHECK(better_of({}, "cider") == Better::unknown);
+}
+
+TEST_CASE("the best is the lowest or the highest value, and of an unknown direction the last one") {
+  Series series;
+  for (double const value : {3.0, 1.0, 2.0}) series.add({.value = value});
+  CHECK(best_of(Better::lower, series).point.value == 1);
+  CHECK(best_of(Better::higher, series).point.value == 3);
+  CHECK(best_of(Better::unknown, series).point.value == 2);
+  CHECK(best_of(Better::unknown, series).name == std::string("last"));
+}
+
+RunFolder run_with(std::string const& fields) {
+  RunLogReader reader;
+  reader.feed(step(1, fields) + step(2, fields));
+  return {.path = "run", .name = "run", .log = reader.finish()};
+}
+json curves(std::vector<RunFolder> const& runs) {
+  Page page;
+  write_curves(page, runs);
+  return data_of(std::move(page));
+}
+/// The last value of each line.
+std::vector<double> last(json const& chart) {
+  std::vector<double> values;
+  for (json const& each : chart.at("lines")) values.push_back(each.at("value").back());
+  return values;
+}
+std::size_t titled(json const& data, std::string const& title) {
+  auto const all = parts(data, "chart");
+  return static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [&](json const& each) { return each.at("title") == title; }));
+}
+std::string const rate = R"(,"learning_rate":0.003,"lr_factor":0.5)",
+                  factor = R"(,"lr_factor":0.25)";
+
+TEST_CASE("the learning rate is drawn where the log has it, and its factor otherwise") {
+  json const with = curves({run_with(rate)});
+  CHECK(titled(with, "Learning rate") == 1);
+  CHECK(titled(with, "lr_factor") == 0);
+  CHECK(last(chart(with, "Learning rate")) == std::vector{0.003});
+  CHECK(!chart(with, "Learning rate").contains("note"));
+  json const without = curves({run_with(factor)});
+  CHECK(titled(without, "Learning rate") == 1);
+  CHECK(chart(without, "Learning rate").at("note") == "factor of the schedule");
+  CHECK(last(chart(without, "Learning rate")) == std::vector{0.25});
+  CHECK(titled(curves({run_with("")}), "Learning rate") == 0);
+}
+
+TEST_CASE("runs are compared by their factors if one of them has no learning rate") {
+  json const mixed = curves({run_with(rate), run_with(factor)});
+  CHECK(titled(mixed, "Learning rate") == 1);
+  CHECK(last(chart(mixed, "Learning rate")) == std::vector{0.5, 0.25});
+  // A run without either does not matter.
+  json const both = curves({run_with(rate), run_with(rate), run_with("")});
+  CHECK(last(chart(both, "Learning rate")) == std::vector{0.003, 0.003});
+}
+
+TEST_CASE("each chart has its unit, where it begins, and the axes that the log knows") {
+  json const plain = curves({run_with(R"(,"memory_bytes":1000,"data_wait":0.5,"my_seconds":2)")});
+  CHECK(chart(plain, "Loss").at("log") == true);
+  CHECK(!chart(plain, "Loss").contains("zero"));
+  CHECK(chart(plain, "Memory").at("unit") == "bytes");
+  CHECK(chart(plain, "Memory").at("zero") == true);
+  CHECK(chart(plain, "Waiting for data").at("unit") == "percent");
+  CHECK(chart(plain, "my_seconds").at("unit") == "seconds");
+  CHECK(chart(plain, "Loss").at("axes").size() == 2);
+  json const priced = curves({run_with(R"(,"dollars":0.5,"hours":1)")});
+  CHECK(chart(priced, "Loss").at("axes").at(2).at("id") == "dollars");
+  CHECK(chart(priced, "Dollars").at("lines").at(0).at("dollars") == json{0.5, 0.5});
+  CHECK(titled(priced, "Hours") == 0);
 }
 
 }  // namespace frugal_test::html_run_page

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <frugal/base/siphash.hpp>
+#include <frugal/base/hash.hpp>
 #include <frugal/cluster/communicator/c10d.hpp>
 #include <frugal/error.hpp>
 

@@ -23,11 +23,11 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/pipeline/links.hpp>
-#include <frugal/core/libtorch/recompute/chain.hpp>
+#include <frugal/core/libtorch/recompute/frame.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 #include <frugal/error.hpp>
-#include <frugal/policy/recompute/divided_list.hpp>
+#include <frugal/policy/recompute/segments.hpp>
 
 namespace frugal::detail {
 

@@ -21,20 +21,51 @@
 #include <frugal/cluster/agreement/same_run.hpp>
 #include <frugal/cluster/agreement/verdicts.hpp>
 #include <frugal/cluster/agreement/window_message.hpp>
-#include <frugal/cluster/agreement/written_scalars.hpp>
 #include <frugal/cluster/batch_norm.hpp>
 #include <frugal/cluster/communicator.hpp>
 #include <frugal/cluster/shard/sharded_parameters.hpp>
 #include <frugal/cluster/tensor_parallel/sharded_module.hpp>
 #include <frugal/cluster/tensors/block_norms.hpp>
+#include <frugal/core/measure/measured_parts.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/scalars.hpp>
 #include <frugal/core/run/window_phases.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/module_identity.hpp>
 
 namespace frugal::detail {
+
+/// The scalars of losses as text, for read_scalars().
+inline std::string written_scalars(std::vector<MicroBatchRecord> const& records) {
+  CountedWriter out;
+  for (MicroBatchRecord const& each : records) {
+    out.put(static_cast<std::uint64_t>(std::distance(each.scalars.begin(), each.scalars.end())));
+    for (Scalars::Value const& scalar : each.scalars) {
+      out.put_text(scalar.name);
+      // One of weight 0 is never read.
+      bool const reads = !scalar.is_number && each.weight != 0;
+      out.put(reads ? scalar.tensor.item<double>() : scalar.number);
+    }
+  }
+  return out.take();
+}
+/// Of all processes, to the records of all: `places` has where those of each process are, process by
+/// process.
+inline void read_scalars(std::vector<std::string> const& texts,
+                         std::vector<std::size_t> const& places,
+                         std::vector<MicroBatchRecord>& records) {
+  std::string whole;
+  for (std::string const& text : texts) whole += text;
+  CountedReader in(whole);
+  for (std::size_t const place : places) {
+    for (auto left = in.get<std::uint64_t>(); left != 0; --left) {
+      std::string name = in.text();
+      records[place].scalars.add({std::move(name), in.get<double>()});
+    }
+  }
+}
 
 /// The State of Replicate with each way of adding up gradients. `Gradients` takes those of a window:
 ///

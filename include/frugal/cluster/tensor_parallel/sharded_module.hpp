@@ -25,20 +25,11 @@
 
 namespace frugal::detail {
 
-/// Kinds that do the same with a module of which each process has shards; of those that look at
-/// gradients, policies that work on parts.
-using kinds_with_shards =
-    list<kinds::precision, kinds::accumulate, kinds::clip, kinds::optimizer, kinds::schedule,
-         kinds::validate, kinds::replicate, kinds::activations, kinds::average, kinds::checkpoint,
-         kinds::early_stop, kinds::flush_denormals, kinds::keep_host_memory, kinds::recompute,
-         kinds::skip_non_finite, kinds::spot, kinds::stop_after>;
-
 template <class P>
 inline constexpr bool works_with_shards =
     is_null<P> || is_once_per_run<typename P::kind>() ||
-    (contains<typename P::kind, kinds_with_shards>
-         ? WorksOnParts::met<P>
-         : !contains<typename P::kind, kinds_with_ranks> && says_works_on_parts<P>());
+    has_property<property::works_on_parts, P> ||
+    (has_property<property::knows_shards, P> && WorksOnParts::met<P>);
 
 /// The first policy of a recipe that would take a shard for a whole tensor; empty without.
 template <class... Ps>

@@ -5,8 +5,8 @@
 
 namespace frugal::property {
 
-/// What a policy may declare about itself: `using properties = list<property::capturable>;`. What it does
-/// not declare is not assumed.
+/// What a policy, or the kind of policies, may declare: `using properties = list<property::capturable>;`. What
+/// neither declares is not assumed.
 ///
 /// `adapt(module)` changes the module for good.
 struct adapts {};
@@ -18,8 +18,14 @@ struct capturable {};
 struct has_ranks {};
 /// It comes out the same in all processes that train together.
 struct knows_ranks {};
-/// It is right with a part of the module (Pipeline).
+/// It does the same with a module of which each process has shards (tensor parallelism).
+struct knows_shards {};
+/// It is right with a part of the module (Pipeline): it treats each parameter by itself, or sees losses and
+/// norms of all stages, and its State saves what belongs to a parameter under its name (TensorPlaces).
 struct knows_stages {};
+/// It looks at no weights but by way of a layer's call, the optimizer or a checkpoint: with Shard<States,
+/// Grads, Params> a process has them only then.
+struct reads_no_weights {};
 /// An optimizer that computes a window's loss more than once.
 struct reevaluates {};
 /// It skips windows with bad gradients itself, as Precision<FP16> does.
@@ -27,8 +33,8 @@ struct skips_overflows {};
 /// It treats elements one by one, or takes norms by `phase.norms()`, so that it works with Shard.
 struct works_on_parts {};
 
-using all = list<adapts, adds_no_metrics, capturable, has_ranks, knows_ranks, knows_stages,
-                 reevaluates, skips_overflows, works_on_parts>;
+using all = list<adapts, adds_no_metrics, capturable, has_ranks, knows_ranks, knows_shards,
+                 knows_stages, reads_no_weights, reevaluates, skips_overflows, works_on_parts>;
 
 }  // namespace frugal::property
 
@@ -61,8 +67,14 @@ FRUGAL_DECLARED(watches)
 
 #undef FRUGAL_DECLARED
 
+/// Whether a policy or its kind declares the property.
 template <class Property, class P>
 inline constexpr bool has_property = contains<Property, typename properties_of<P>::type>;
+template <class Property, class P>
+  requires requires { typename P::kind; }
+inline constexpr bool has_property<Property, P> =
+    contains<Property, typename properties_of<P>::type> ||
+    contains<Property, typename properties_of<typename P::kind>::type>;
 
 template <class List>
 inline constexpr bool are_properties = false;

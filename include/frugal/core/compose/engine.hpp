@@ -17,7 +17,6 @@
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/compose/services.hpp>
 #include <frugal/core/compose/state_of.hpp>
-#include <frugal/core/compose/storage.hpp>
 
 namespace frugal {
 

@@ -143,7 +143,8 @@ FRUGAL_DIAGNOSTIC(
     "lists the hooks.");
 FRUGAL_DIAGNOSTIC(
     no_property,
-    "frugal: this policy's `properties` has a type that is not a property, or is no list. "
+    "frugal: `properties` of this policy, or of its kind, has a type that is not a property, or is "
+    "no list. "
     "frugal::property::all lists them: `using properties = list<property::capturable>;`.");
 FRUGAL_DIAGNOSTIC(idle_observer,
                   "frugal: this observer listens to no hook and would never be called. Name its "

@@ -232,7 +232,8 @@ constexpr bool well_formed_state() {
 
 template <class P, class Context>
 constexpr bool well_formed() {
-  if constexpr (!are_properties<typename properties_of<P>::type>) {
+  if constexpr (!are_properties<typename properties_of<P>::type> ||
+                !are_properties<typename properties_of<typename P::kind>::type>) {
     return rules::no_property::require<false, P>();
   } else if constexpr (is_idle<P>) {
     // One that adapts the module is called before a run.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <cstddef>
@@ -15,7 +16,6 @@
 #include <frugal/core/compose/outcome.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
-#include <frugal/core/loop/dry_run.hpp>
 #include <frugal/core/loop/interruption.hpp>
 #include <frugal/core/loop/window.hpp>
 #include <frugal/core/measure/measure.hpp>
@@ -24,11 +24,91 @@
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/run/run.hpp>
+#include <frugal/core/run/run_snapshot.hpp>
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/core/source/data_identity.hpp>
 #include <frugal/core/source/source.hpp>
-#include <frugal/core/state/move.hpp>
+#include <frugal/core/state/module_tensors.hpp>
+#include <frugal/core/state/state_dict.hpp>
+#include <frugal/core/state/state_reader.hpp>
+#include <frugal/core/state/state_writer.hpp>
 
 namespace frugal::detail {
+
+/// Moves a run to another device between two windows: the module, and everything in persist().
+///
+/// It is a resume without a file: saves every state that a checkpoint would hold, moves the module,
+/// and loads the states back with their tensors on the new device. So a policy that supports
+/// resuming also supports moving, without code of its own. A State that reads a loss or a flag from
+/// the device to save it waits for the device here.
+///
+/// State that is not persisted must last for one step at most, or check the device where it uses
+/// its tensors: gradients and the overflow flag end with their window, and the loop's constants
+/// compare devices.
+template <class Run>
+void move_run(Run& run, c10::Device to) {
+  at::NoGradGuard const no_gradients;
+  StateDict state;
+  StateWriter writer(state, CopyTarget::none);
+  run.persist(writer);
+  writer.finish();
+  run.root.to(to);
+  run.device = to;
+  run.window.forget_overflow();
+  StateReader reader(state, to);
+  run.persist(reader);
+}
+
+/// The part of the loop that a dry run uses.
+class DryRunBatches {
+ public:
+  /// The result of one batch.
+  struct Outcome {
+    std::string shapes;
+    double loss = 0;
+  };
+  virtual void seek_to(Cursor const& where) = 0;
+  /// Forward and backward passes of the next batch; nothing if there is none.
+  virtual std::optional<Outcome> pass_next() = 0;
+
+ protected:
+  DryRunBatches() = default;
+  DryRunBatches(DryRunBatches const&) = default;
+  DryRunBatches& operator=(DryRunBatches const&) = default;
+  ~DryRunBatches() = default;
+};
+
+/// A dry run: a few batches forward and backward on the CPU, and a checkpoint's round trip. Then
+/// everything is restored: parameters, buffers, gradients, generator, device, source position.
+class DryRunner {
+ public:
+  explicit DryRunner(RunState& run) : run_(run) {}
+
+  std::vector<Check> run(DryRunBatches& source, std::size_t batches);
+
+ private:
+  std::vector<Check> on_host(DryRunBatches& source, std::size_t batches);
+
+  std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const;
+
+  Check gradients() const;
+
+  Check round_trip();
+
+  StateDict snapshot();
+  template <class Archive>
+  void visit(Archive& archive) {
+    archive.scope("module", [&](auto& inner) {
+      visit_tensors(run_.root,
+                    // Not a reference: an archive that loads fills the handle.
+                    // NOLINTNEXTLINE(performance-unnecessary-value-param)
+                    [&](std::string const& name, at::Tensor tensor) { inner(name, tensor); });
+    });
+    archive.scope("run", [&](auto& inner) { run_.persist(inner); });
+  }
+
+  RunState& run_;
+};
 
 /// Moves a source to the run's place, which a checkpoint may have named.
 template <class Source>
@@ -242,3 +322,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
 };
 
 }  // namespace frugal::detail
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/loop/fit_operations.ipp>
+#endif

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <frugal/core/compose/composition.hpp>
 #include <frugal/core/compose/list.hpp>
-#include <frugal/core/compose/storage.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/use_interception.hpp>

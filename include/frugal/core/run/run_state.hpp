@@ -21,21 +21,151 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/control.hpp>
 #include <frugal/core/run/event.hpp>
+#include <frugal/core/run/gradient_norm.hpp>
 #include <frugal/core/run/interfaces.hpp>
 #include <frugal/core/run/learning_rate.hpp>
 #include <frugal/core/run/loss_accumulator.hpp>
 #include <frugal/core/run/observed.hpp>
 #include <frugal/core/run/run_links.hpp>
 #include <frugal/core/run/run_progress.hpp>
-#include <frugal/core/run/run_set_up.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
-#include <frugal/core/run/window_state.hpp>
 #include <frugal/core/source/source.hpp>
+#include <frugal/core/state/save_board.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/core/state/state_writer.hpp>
+#include <frugal/core/state/tensor_part.hpp>
+#include <frugal/error.hpp>
 
 namespace frugal {
+
+/// What policies have asked of a run in its first event (FitBegin).
+class RunSetUp {
+ public:
+  using NamedValue = std::pair<std::string, std::string>;
+
+  /// A setting of a policy that must be alike in all processes that train together.
+  void compare(std::string name, std::string value) {
+    compared_.emplace_back(std::move(name), std::move(value));
+  }
+  std::vector<NamedValue> const& compared() const { return compared_; }
+
+  /// Validation batches to try before the first step.
+  void try_validation(std::size_t batches) { validation_trial_ = batches; }
+  std::size_t take_validation_trial() { return std::exchange(validation_trial_, 0); }
+
+  /// Called when a resumed run is restored, or knows that it is not resumed.
+  void when_restored(std::function<void()> then) { when_restored_.push_back(std::move(then)); }
+  void restored() {
+    for (auto const& then : std::exchange(when_restored_, {})) then();
+  }
+
+  /// A file that must be durable before a checkpoint is.
+  void writes_to(std::filesystem::path file) { files_.push_back(std::move(file)); }
+  std::vector<std::filesystem::path> const& files() const { return files_; }
+
+  /// The lock of Settings::run_dir, once a policy writes there; as long as the run lives.
+  void hold_folder(std::shared_ptr<void> lock) { folder_lock_ = std::move(lock); }
+  std::shared_ptr<void> const& folder_lock() const { return folder_lock_; }
+
+ private:
+  std::vector<NamedValue> compared_;
+  std::size_t validation_trial_ = 0;
+  std::vector<std::function<void()>> when_restored_;
+  std::vector<std::filesystem::path> files_;
+  std::shared_ptr<void> folder_lock_;
+};
+
+/// What a policy that trains in many processes leaves for the one that saves: which tensors are in parts, and
+/// how the processes meet. Empty in one process.
+struct SavedTogether {
+  /// Where processes hold parts of the States' tensors: makes them whole for a checkpoint. Then all
+  /// of them call persist() when one saves.
+  WholeTensor whole_tensor{};
+  /// Where processes hold parts of weights.
+  HeldParts held_parts{};
+  /// Where each process has other layers of the module. Then all of them call persist() when one saves.
+  TensorPlaces places{};
+  /// What they leave for each other while they write one checkpoint. Null: the first process writes all.
+  std::shared_ptr<SaveBoard> board{};
+  /// Set by the policy that saves: one of the processes that have parts of a tensor keeps and writes it,
+  /// instead of the first one.
+  bool side_by_side = false;
+  /// Saves that the policy that saves has begun in this process.
+  std::uint64_t begun = 0;
+  /// While the result lives, this process reads or writes a checkpoint, and the others wait.
+  std::function<std::shared_ptr<void>()> busy{};
+  /// The text of the first process in all, although one may have ended.
+  std::function<std::string(std::string const&)> first_says{};
+
+  std::shared_ptr<void> is_busy() const { return busy ? busy() : nullptr; }
+  /// Whether all processes take part when the run is saved, because each holds something that no other has.
+  bool by_all() const { return whole_tensor || !places.empty(); }
+};
+
+/// The window in progress as policies see it: its gradients, and what is known of them.
+class WindowState {
+ public:
+  /// The gradients of what the optimizer updates.
+  GradientList& gradients() { return gradients_; }
+  GradientList const& gradients() const { return gradients_; }
+
+  /// Where the window is, for errors; set when its gradients are gathered.
+  LossError::Window const& place() const { return place_; }
+  void set_place(LossError::Window const& place) { place_ = place; }
+
+  /// The norm before clipping, if a policy computes it.
+  GradientNorm const& norm() const { return norm_; }
+  void set_norm(GradientNorm norm) { norm_ = std::move(norm); }
+  void set_norm(double norm) { norm_.set(norm); }
+  void set_norm(at::Tensor norm) { norm_.set(std::move(norm)); }
+
+  /// A scalar on the gradients' device: 1 if any is not finite. Undefined without a policy that skips such
+  /// windows.
+  at::Tensor const& overflow() const { return overflow_; }
+  void set_overflow(at::Tensor found) { overflow_ = std::move(found); }
+  /// The window does not count as a step.
+  void skip_step() { skips_ = true; }
+  bool skips_step() const { return skips_; }
+  /// The same, for the window that ends here.
+  bool take_skip() { return std::exchange(skips_, false); }
+
+  /// Of a window that processes divide: what the gradients of the micro-batch in its backward pass
+  /// are still to be multiplied by.
+  double const& gradient_unit() const { return unit_; }
+  void set_gradient_unit(double unit) { unit_ = unit; }
+
+  /// What the gradients are multiplied by until on_gradients; 1 without a policy that scales losses. May wait
+  /// for a device.
+  double loss_scale() const { return loss_scale_ ? loss_scale_() : 1.0; }
+  /// Set in on_fit_begin by the policy that scales losses.
+  void scale_losses_by(std::function<double()> scale) { loss_scale_ = std::move(scale); }
+
+  /// The window's loss; only for optimizers that reevaluate.
+  at::Tensor const& loss() const { return loss_; }
+  void set_loss(at::Tensor loss) { loss_ = std::move(loss); }
+
+  /// The run has moved to another device.
+  void forget_overflow() {
+    overflow_.reset();
+    skips_ = false;
+  }
+  /// What a failed window, or the code after it, has left.
+  void discard() {
+    gradients_.clear();
+    forget_overflow();
+  }
+
+ private:
+  GradientList gradients_{};
+  LossError::Window place_{};
+  GradientNorm norm_{};
+  at::Tensor overflow_{};
+  bool skips_ = false;
+  double unit_ = 1;
+  std::function<double()> loss_scale_{};
+  at::Tensor loss_{};
+};
 
 /// The hash of the fixed tensors of a run's module. No file has these tensors, so a checkpoint has
 /// their hash. They are hashed once: later saves only look whether something has written to them.

@@ -16,6 +16,28 @@
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/tensor_part.hpp>
 
+namespace frugal::detail {
+
+/// Blocks of memory, and each tensor's byte offset in them.
+struct Blocks {
+  struct Slot {
+    std::size_t block;
+    std::size_t offset;
+  };
+  std::vector<std::size_t> sizes;
+  std::vector<Slot> slots;
+};
+
+/// Lays out tensors of the given sizes in few blocks with little waste. LibTorch rounds page-locked
+/// memory up to a power of two, so each block is the largest power of two that they fill: one block
+/// per tensor would waste a third, and cost a driver call each.
+Blocks blocks_for(std::vector<std::size_t> const& bytes);
+
+/// Contiguous page-locked tensors, one like each of these.
+std::vector<at::Tensor> page_locked_like(std::vector<at::Tensor> const& all);
+
+}  // namespace frugal::detail
+
 namespace frugal {
 
 /// Saves to a StateDict. Copies tensors unless told otherwise, so that later steps do not change

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/libtorch/recompute/function.hpp>
-#include <frugal/core/run/counters.hpp>
-#include <frugal/policy/recompute/divided_list.hpp>
-
+#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/SmallVector.h>
 #include <torch/nn/module.h>
@@ -12,6 +9,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -20,6 +18,23 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include <frugal/core/libtorch/recompute/frame.hpp>
+#include <frugal/core/run/counters.hpp>
+
+namespace frugal::detail {
+
+/// The stand-in for the members of a ModuleList that several processes divide. each() gives it the
+/// input of the first one, and gets the output of the last one.
+struct DividedMember : torch::nn::Module {
+  using Call =
+      std::function<at::Tensor(std::shared_ptr<torch::nn::Module>& member, at::Tensor input)>;
+  virtual at::Tensor call_all(at::Tensor input, Call const& call) = 0;
+};
+
+[[noreturn]] void refuse_divided();
+
+}  // namespace frugal::detail
 
 namespace frugal {
 
@@ -246,3 +261,7 @@ X each(List&& list, X x, Call call) {
 }
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/policy/recompute/segments.ipp>
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <frugal/report/plan/money.hpp>
-#include <frugal/report/plan/price_file.hpp>
 #include <frugal/report/plan/prices.hpp>
 
 #include <array>

@@ -3,8 +3,6 @@
 
 #include <frugal/base/file.hpp>
 #include <frugal/error.hpp>
-#include <frugal/report/html/best_value.hpp>
-#include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/run_folder.hpp>
 #include <frugal/report/html/run_page.hpp>

@@ -6,8 +6,6 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/report/html/best_value.hpp>
-#include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/levers.hpp>
 #include <frugal/report/html/quantity.hpp>
 #include <frugal/report/html/run_page.hpp>

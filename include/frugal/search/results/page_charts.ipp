@@ -4,8 +4,8 @@
 #include <frugal/search/results/page_charts.hpp>
 
 #include <frugal/inline.hpp>
-#include <frugal/report/html/curves.hpp>
 #include <frugal/report/html/quantity.hpp>
+#include <frugal/report/html/run_page.hpp>
 #include <frugal/search/results/results.hpp>
 #include <frugal/search/trials/candidate.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/report/plan/recipe_plan.hpp>
+#include <frugal/report/plan/run_plan.hpp>
 
 #include <frugal/inline.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/core/loop/dry_run.hpp>
+#include <frugal/core/loop/fit_operations.hpp>
 
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/state/state_writer.hpp>

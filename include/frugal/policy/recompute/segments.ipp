@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/policy/recompute/divided_list.hpp>
+#include <frugal/policy/recompute/segments.hpp>
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
