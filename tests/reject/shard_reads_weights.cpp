@@ -5,7 +5,7 @@
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/optimize.hpp>
-#include <frugal/policy/spot.hpp>
+#include <frugal/policy/stop_after.hpp>
 
 using namespace frugal;
 using namespace frugal::literals;
@@ -28,7 +28,7 @@ struct DividesWeights {
 template <class... Ps>
 constexpr bool stands = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
-static_assert(stands<DividesWeights, Optimize<AdamW>, Spot<SigtermSave>>);
+static_assert(stands<DividesWeights, Optimize<AdamW>, StopAfter<Hours<4>>>);
 #ifdef FRUGAL_REJECT
 static_assert(stands<DividesWeights, Optimize<AdamW>, Average<Ema<0.9_r>>>);
 #endif
