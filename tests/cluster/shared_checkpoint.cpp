@@ -52,7 +52,8 @@ struct Harm {
     static constexpr fr::Stage stage = fr::Stage::measure;
   };
   using listens = fr::list<fr::on::step>;
-  using properties = fr::list<fr::property::knows_ranks, fr::property::works_on_parts>;
+  using properties = fr::list<fr::property::knows_ranks, fr::property::works_on_parts,
+                              fr::property::reads_no_weights>;
 
   std::string what{};
   std::uint64_t step = 3;

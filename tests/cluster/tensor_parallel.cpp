@@ -346,7 +346,7 @@ std::string pieces(fr::Grid const& all) {
 }
 
 struct Notice : support::Notice {
-  using properties = list<property::works_on_parts>;
+  using properties = fr::list<fr::property::knows_ranks, fr::property::works_on_parts>;
 };
 
 /// Trains in a folder with dropout, until a notice; a later start goes on. Saves its weights.

@@ -17,7 +17,8 @@ struct Notice {
     static constexpr std::string_view name = "test.Notice";
   };
   using listens = frugal::list<frugal::query::stop_requested>;
-  using properties = frugal::list<frugal::property::knows_ranks, frugal::property::knows_stages>;
+  using properties = frugal::list<frugal::property::knows_ranks, frugal::property::knows_stages,
+                                  frugal::property::reads_no_weights>;
 
   std::uint64_t step = 0;  ///< after which; 0: none
 

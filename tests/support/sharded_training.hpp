@@ -95,7 +95,7 @@ struct CountMoments {
     static constexpr fr::Stage stage = fr::Stage::leave;
   };
   using listens = fr::list<fr::on::step>;
-  using properties = fr::list<fr::property::knows_ranks>;
+  using properties = fr::list<fr::property::knows_ranks, fr::property::reads_no_weights>;
   std::int64_t* count = nullptr;
 
   struct State {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <frugal/core/run/scalars.hpp>
-#include <frugal/core/source/batch.hpp>
 
 namespace frugal {
 

@@ -4,6 +4,7 @@
 #include <frugal/core/run/scalar_accumulator.hpp>
 
 #include <frugal/core/run/log_keys.hpp>
+#include <frugal/core/source/shape_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 

@@ -11,13 +11,10 @@
 #include <type_traits>
 
 #include <frugal/core/source/each_tensor.hpp>
-#include <frugal/core/source/fields.hpp>
 #include <frugal/core/source/fields.hpp>  // IWYU pragma: export
-#include <frugal/core/source/shape_text.hpp>
 #include <frugal/core/source/shape_text.hpp>  // IWYU pragma: export
 #include <frugal/error.hpp>
 
-// Shapes: B samples in a batch, ... whatever one sample has.
 namespace frugal::detail {
 
 /// One tensor as data and one as target, and nothing else: needs no check for undefined tensors,
