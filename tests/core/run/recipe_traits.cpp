@@ -18,7 +18,7 @@ struct AsManyAsFit {
   static constexpr int micro_batches = 0;
 };
 struct Searches {
-  using properties = list<property::reevaluates>;
+  using properties = list<frugal::property::reevaluates>;
 };
 struct Measures {
   using metrics = list<int, long>;
