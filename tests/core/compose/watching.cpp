@@ -63,7 +63,7 @@ struct Adds {
   using listens = list<frugal::around::validate>;
 };
 struct AddsNone : Adds {
-  using properties = list<property::adds_no_metrics>;
+  using properties = list<frugal::property::adds_no_metrics>;
 };
 
 TEST_CASE("the loss is always measured") {
