@@ -159,8 +159,8 @@ TEST_CASE("a CPU without BF16 instructions gives a note in advice, once per run"
   auto const report = trainer.fit(file.batches({40}));
   bool const native = frugal::detail::cpu_has_bf16();
   CHECK(report.warnings.size() == (native ? 0 : 1));
-  CHECK(Precision<BF16>::caution(at::kCPU).empty() == native);
-  CHECK((native || report.warnings.front() == Precision<BF16>::caution(at::kCPU)));
+  CHECK(Precision<BF16>::caution(/*on_gpu=*/false).empty() == native);
+  CHECK((native || report.warnings.front() == Precision<BF16>::caution(/*on_gpu=*/false)));
 }
 
 }  // namespace frugal_test::policy_precision

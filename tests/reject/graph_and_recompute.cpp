@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: CudaGraph<WholeStep> captures the hooks within a step, and a policy of this recipe has such a hook without declaring it capturable. The compiler's note names the policy. Remove it or CudaGraph<WholeStep>, or write `using properties = list<property::capturable>;` in it if these hooks call tensor operators only.
+// expect: frugal: CudaGraph<WholeStep> captures the hooks within a step, and a policy of this recipe has such a hook without declaring it capturable. The compiler's note names the policy. Remove it or CudaGraph<WholeStep>, or write `using properties = frugal::list<frugal::property::capturable>;` in it if these hooks call tensor operators only.
 #include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/recompute.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: `properties` of this policy, or of its kind, has a type that is not a property, or is no list. frugal::property::all lists them: `using properties = list<property::capturable>;`.
+// expect: frugal: `properties` of this policy, or of its kind, has a type that is not a property, or is no list. frugal::property::all lists them: `using properties = frugal::list<frugal::property::capturable>;`.
 #include <frugal/core.hpp>
 #include <frugal/policy/optimize.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and others. The compiler's note names the policy. Remove it or Pipeline, or write `using properties = list<property::knows_stages>;` in a policy of your own that is right with a part of the module.
+// expect: frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and others. The compiler's note names the policy. Remove it or Pipeline, or write `using properties = frugal::list<frugal::property::knows_stages>;` in a policy of your own that is right with a part of the module.
 #include <frugal/cluster/pipeline.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/checkpoint.hpp>

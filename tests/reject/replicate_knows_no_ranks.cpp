@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not know of the others: it would write the same file in each, or come to another state in each. The compiler's note names the policy. Remove it or Replicate, or write `using properties = list<property::knows_ranks>;` in a policy of your own that does the same in every process.
+// expect: frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not know of the others: it would write the same file in each, or come to another state in each. The compiler's note names the policy. Remove it or Replicate, or write `using properties = frugal::list<frugal::property::knows_ranks>;` in a policy of your own that does the same in every process.
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/clip.hpp>

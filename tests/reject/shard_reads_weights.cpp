@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: with Shard<States, Grads, Params> a process has the weights of a layer while that computes, and a policy of this recipe reads weights at other times. The compiler's note names the policy. Remove it, or use Shard<States, Grads>; in a policy of your own that looks at no weights, write `using properties = list<property::reads_no_weights>;`.
+// expect: frugal: with Shard<States, Grads, Params> a process has the weights of a layer while that computes, and a policy of this recipe reads weights at other times. The compiler's note names the policy. Remove it, or use Shard<States, Grads>; in a policy of your own that looks at no weights, write `using properties = frugal::list<frugal::property::reads_no_weights>;`.
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/average.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Shard<States> gives each process a part of the elements of gradients and weights, and a policy of this recipe takes whole tensors when it clips or updates. The compiler's note names the policy. Use ClipNorm, ClipValue, and Optimize with AdamW, Adam, SGD or Adagrad, or remove Shard; in a policy of your own that treats each element by itself, write `using properties = list<property::works_on_parts>;`, and in an optimizer call `phase.collect_parts()` after the update.
+// expect: frugal: Shard<States> gives each process a part of the elements of gradients and weights, and a policy of this recipe takes whole tensors when it clips or updates. The compiler's note names the policy. Use ClipNorm, ClipValue, and Optimize with AdamW, Adam, SGD or Adagrad, or remove Shard; in a policy of your own that treats each element by itself, write `using properties = frugal::list<frugal::property::works_on_parts>;`, and in an optimizer call `phase.collect_parts()` after the update.
 #include <frugal/cluster/replicate_options.hpp>
 #include <frugal/core/compose/recipe.hpp>
 #include <frugal/policy/clip.hpp>

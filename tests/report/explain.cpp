@@ -126,7 +126,7 @@ TEST_CASE("cautions for this machine are in the plan") {
       frugal::Trainer<std::shared_ptr<Mlp>, frugal::CrossEntropy, frugal::Precision<frugal::BF16>>>(
       out);
   bool const has = out.str().find("caution: Precision<BF16>") != std::string::npos;
-  CHECK(has == !frugal::Precision<frugal::BF16>::caution(at::kCPU).empty());
+  CHECK(has == !frugal::Precision<frugal::BF16>::caution(/*on_gpu=*/false).empty());
 }
 
 TEST_CASE("products in 8 bits are cautioned against on a GPU, where they were measured as slower") {

@@ -79,6 +79,17 @@ def members_in_table() -> set[str]:
     return {member for row in table.splitlines()[2:] for member in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
+def properties_in_code() -> set[str]:
+    text = text_of("frugal/core/compose/declared.hpp").split("namespace frugal::property {")[1]
+    return set(re.findall(r"^struct (\w+) \{\};", text.split("}  // namespace frugal::property")[0], re.MULTILINE))
+
+
+def properties_in_table() -> set[str]:
+    page = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    table = page.split("| property |")[1].split("\n\n")[0]
+    return set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+
+
 def figures() -> dict[str, int]:
     headers, bodies = names("*.hpp"), names("*.ipp")
     closed = sorted(map(closed_lines, policies()))
@@ -124,6 +135,8 @@ def check() -> int:
     code, table = members_in_code(), members_in_table()
     wrong += [f"docs/design.md lacks the member `{each}` of the protocol" for each in sorted(code - table)]
     wrong += [f"docs/design.md has the member `{each}`, for which no header looks" for each in sorted(table - code)]
+    if (differ := properties_in_code() ^ properties_in_table()):
+        wrong.append(f"docs/design.md and core/compose/declared.hpp differ in the properties {sorted(differ)}")
     for each in wrong:
         print(f"structure: {each}", file=sys.stderr)
     return 1 if wrong else 0

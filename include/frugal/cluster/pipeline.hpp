@@ -43,7 +43,8 @@ FRUGAL_DIAGNOSTIC(
     "frugal: with Pipeline a process has the layers of its own stages alone, and a policy of this "
     "recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and "
     "others. The compiler's note names the policy. Remove it or Pipeline, or write `using "
-    "properties = list<property::knows_stages>;` in a policy of your own that is right with a part "
+    "properties = frugal::list<frugal::property::knows_stages>;` in a policy of your own that is "
+    "right with a part "
     "of the module.");
 
 FRUGAL_DIAGNOSTIC(

@@ -22,7 +22,8 @@ FRUGAL_DIAGNOSTIC(
     "frugal: Replicate runs a recipe in several processes, and a policy of this recipe does not "
     "know of the others: it would write the same file in each, or come to another state in each. "
     "The compiler's note names the policy. Remove it or Replicate, or write `using "
-    "properties = list<property::knows_ranks>;` in a policy of your own that does the same in "
+    "properties = frugal::list<frugal::property::knows_ranks>;` in a policy of your own that does "
+    "the same in "
     "every process.");
 
 struct KnowsRanks {
@@ -83,7 +84,7 @@ FRUGAL_DIAGNOSTIC(
     "and a policy of this recipe takes whole tensors when it clips or updates. The compiler's note "
     "names the policy. Use ClipNorm, ClipValue, and Optimize with AdamW, Adam, SGD or Adagrad, or "
     "remove Shard; in a policy of your own that treats each element by itself, write `using "
-    "properties = list<property::works_on_parts>;`, and in an optimizer call "
+    "properties = frugal::list<frugal::property::works_on_parts>;`, and in an optimizer call "
     "`phase.collect_parts()` after "
     "the update.");
 
@@ -92,7 +93,7 @@ FRUGAL_DIAGNOSTIC(
     "frugal: with Shard<States, Grads, Params> a process has the weights of a layer while that "
     "computes, and a policy of this recipe reads weights at other times. The compiler's note names "
     "the policy. Remove it, or use Shard<States, Grads>; in a policy of your own that looks at no "
-    "weights, write `using properties = list<property::reads_no_weights>;`.");
+    "weights, write `using properties = frugal::list<frugal::property::reads_no_weights>;`.");
 
 /// The demand of Shard<States, Grads, Params> on every policy.
 struct WorksWithoutWeights {

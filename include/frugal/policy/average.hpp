@@ -157,7 +157,7 @@ struct Average {
 
   static constexpr About about{Term::runs_to_convergence,
                                "the parameters once more, and one operator at its cadence"};
-  // it reads the weights, after they are collected
+  // works_on_parts: it reads the weights, after they are collected.
   using properties =
       list<property::capturable, property::works_on_parts, property::adds_no_metrics>;
 

@@ -9,7 +9,8 @@
 /// policy. All other kinds stand above their policies. A user-defined kind is one struct like these.
 namespace frugal::kinds {
 
-/// Of a kind whose policies come out the same however a run divides samples, layers and weights.
+/// Of a kind whose policies come out the same however a run divides samples, layers and weights. Those that
+/// listen to on::gradients or on::update must say property::works_on_parts themselves.
 using right_in_parts = list<property::knows_ranks, property::knows_shards, property::knows_stages,
                             property::reads_no_weights>;
 

@@ -47,8 +47,8 @@ struct Precision<BF16> {
   static constexpr About about{Term::hours_per_run, "casts of weights and activations"};
   using properties = list<property::capturable>;
 
-  static std::string caution(c10::DeviceType device) {
-    if (device != at::kCPU || detail::cpu_has_bf16()) return {};
+  static std::string caution(bool on_gpu) {
+    if (on_gpu || detail::cpu_has_bf16()) return {};
     return "Precision<BF16> gains nothing on this CPU, which has no BF16 instructions; "
            "Precision<FP32> is faster on it";
   }
@@ -61,8 +61,8 @@ struct Precision<BF16> {
 
     void on_fit_begin(FitBegin& phase) {
       detail::require_bf16(detail::capability_of(phase.settings().device));
-      std::string const text = caution(phase.settings().device.type());
-      if (!text.empty()) phase.warn(text);
+      if (!phase.settings().device.is_cpu()) return;
+      if (std::string const text = caution(/*on_gpu=*/false); !text.empty()) phase.warn(text);
     }
 
     template <class Next>

@@ -64,8 +64,8 @@ void print_finding(std::ostream& out, std::string_view kind, std::string const& 
 /// `on_gpu`: the run's device is one, so that what this CPU lacks does not matter.
 template <class P>
 void explain_cautions(std::ostream& out, bool on_gpu) {
-  if constexpr (requires { P::caution(at::kCPU); }) {
-    print_caution(out, {}, P::caution(on_gpu ? at::kCUDA : at::kCPU));
+  if constexpr (requires { P::caution(on_gpu); }) {
+    print_caution(out, {}, P::caution(on_gpu));
   }
 }
 

@@ -110,7 +110,7 @@ struct Profile {
 
  public:
   using kind = kinds::profile;
-  // it looks at times alone
+  // works_on_parts: it looks at times alone.
   using properties =
       list<property::works_on_parts, property::capturable, property::adds_no_metrics>;
   using listens =

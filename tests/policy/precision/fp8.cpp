@@ -55,7 +55,7 @@ TEST_CASE("the member chooses what shares a scale, and a CPU is a note in the re
   CHECK_FALSE(at::equal(by_tensor, by_row));
   CHECK(distance(by_tensor, by_row) < 0.01);
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings.front() == Precision<FP8>::caution(at::kCPU));
+  CHECK(warnings.front() == Precision<FP8>::caution(/*on_gpu=*/false));
 }
 
 TEST_CASE("a GPU before Ada has no FP8") {

@@ -264,7 +264,7 @@ TEST_CASE("a CPU without INT8 dot products is a note that names the better forma
         std::string::npos);
   CHECK(frugal::detail::int8_caution(false, false).find("Precision<FP32> is faster") !=
         std::string::npos);
-  CHECK(Precision<INT8>::caution(at::kCPU).empty() == frugal::detail::cpu_has_int8());
+  CHECK(Precision<INT8>::caution(/*on_gpu=*/false).empty() == frugal::detail::cpu_has_int8());
 }
 
 TEST_CASE("recomputation computes in INT8 as the first time") {

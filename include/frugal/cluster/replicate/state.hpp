@@ -311,7 +311,7 @@ class ReplicateState {
          .fix = "Remove it, or use a Grid with tensor = 1. Optimizers and clipping "
                 "must treat each element by itself: AdamW, Adam, SGD, Adagrad, "
                 "ClipNorm, ClipValue. In a policy of your own that does, write "
-                "`using properties = list<property::works_on_parts>;`."});
+                "`using properties = frugal::list<frugal::property::works_on_parts>;`."});
   }
 
   /// What a rank knows alone: it may have got a notice. All ranks of a copy must have the same loss.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+
 #include <frugal/core/compose/list.hpp>
 
 namespace frugal::property {
 
-/// What a policy, or the kind of policies, may declare: `using properties = list<property::capturable>;`. What
-/// neither declares is not assumed.
+/// What a policy, or the kind of policies, may declare: `using properties = frugal::list<frugal::property::capturable>;`. What
+/// neither declares is not assumed. The list of a derived policy or kind takes the place of its base's.
 ///
 /// `adapt(module)` changes the module for good.
 struct adapts {};
@@ -18,7 +20,8 @@ struct capturable {};
 struct has_ranks {};
 /// It comes out the same in all processes that train together.
 struct knows_ranks {};
-/// It does the same with a module of which each process has shards (tensor parallelism).
+/// It does the same with a module of which each process has shards (tensor parallelism). One that listens to
+/// on::gradients or on::update must work on parts as well.
 struct knows_shards {};
 /// It is right with a part of the module (Pipeline): it treats each parameter by itself, or sees losses and
 /// norms of all stages, and its State saves what belongs to a parameter under its name (TensorPlaces).
@@ -75,6 +78,18 @@ template <class Property, class P>
 inline constexpr bool has_property<Property, P> =
     contains<Property, typename properties_of<P>::type> ||
     contains<Property, typename properties_of<typename P::kind>::type>;
+
+/// Whether a policy has a bool that is called like a property.
+template <class P>
+constexpr bool has_property_as_bool() {
+#define FRUGAL_IS_BOOL(member) requires { requires std::same_as<decltype(P::member), bool const>; }
+  return FRUGAL_IS_BOOL(adapts) || FRUGAL_IS_BOOL(adds_metrics) || FRUGAL_IS_BOOL(capturable) ||
+         FRUGAL_IS_BOOL(has_ranks) || FRUGAL_IS_BOOL(knows_ranks) || FRUGAL_IS_BOOL(knows_shards) ||
+         FRUGAL_IS_BOOL(knows_stages) || FRUGAL_IS_BOOL(reads_no_weights) ||
+         FRUGAL_IS_BOOL(reevaluates) || FRUGAL_IS_BOOL(skips_overflows) ||
+         FRUGAL_IS_BOOL(works_on_parts);
+#undef FRUGAL_IS_BOOL
+}
 
 template <class List>
 inline constexpr bool are_properties = false;

@@ -145,7 +145,13 @@ FRUGAL_DIAGNOSTIC(
     no_property,
     "frugal: `properties` of this policy, or of its kind, has a type that is not a property, or is "
     "no list. "
-    "frugal::property::all lists them: `using properties = list<property::capturable>;`.");
+    "frugal::property::all lists them: `using properties = "
+    "frugal::list<frugal::property::capturable>;`.");
+FRUGAL_DIAGNOSTIC(
+    property_as_bool,
+    "frugal: this policy declares a property as a bool member, which nobody reads. Write `using "
+    "properties = frugal::list<frugal::property::capturable>;`, with the property's name; "
+    "frugal::property::all lists them.");
 FRUGAL_DIAGNOSTIC(idle_observer,
                   "frugal: this observer listens to no hook and would never be called. Name its "
                   "hooks in `listens`.");

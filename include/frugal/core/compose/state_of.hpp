@@ -235,6 +235,8 @@ constexpr bool well_formed() {
   if constexpr (!are_properties<typename properties_of<P>::type> ||
                 !are_properties<typename properties_of<typename P::kind>::type>) {
     return rules::no_property::require<false, P>();
+  } else if constexpr (has_property_as_bool<P>()) {
+    return rules::property_as_bool::require<false, P>();
   } else if constexpr (is_idle<P>) {
     // One that adapts the module is called before a run.
     constexpr bool adapts = has_property<property::adapts, P>;

@@ -45,6 +45,10 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
   register_members(module);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] auto const one = [&]<class P>(P const& policy, Adaptation& all) {
+      static_assert(
+          AdaptsModule<P> || !requires { policy.adapt(module); },
+          "frugal: a policy has `adapt(module)` and not property::adapts, so nobody would call it. "
+          "Write `using properties = frugal::list<frugal::property::adapts>;`.");
       if constexpr (AdaptsModule<P>) {
         static_assert(
             requires { policy.adapt(module); },

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include <frugal/core/source/each_tensor.hpp>
-#include <frugal/core/source/fields.hpp>  // IWYU pragma: export
+#include <frugal/core/source/fields.hpp>      // IWYU pragma: export
 #include <frugal/core/source/shape_text.hpp>  // IWYU pragma: export
 #include <frugal/error.hpp>
 

@@ -265,10 +265,11 @@ class Pool {
 
   static void run(State& all, std::shared_ptr<WorkerThread> const& hand) {
     ExitGuard const departure(all, *hand);
-    std::exception_ptr const unentered = thrown_by([&] { all.tasks.enter_thread(); });
+    std::exception_ptr unentered = thrown_by([&] { all.tasks.enter_thread(); });
     std::unique_lock lock(all.mutex);
     if (unentered) {
-      all.unentered = unentered;
+      // Moved, so that the exception ends in the thread that reads it.
+      all.unentered = std::move(unentered);
       hand->lost = true;  // start() replaces it
       return;
     }

@@ -39,7 +39,8 @@ FRUGAL_DIAGNOSTIC(
     "frugal: CudaGraph<WholeStep> captures the hooks within a step, and a policy of this "
     "recipe has such a hook without declaring it capturable. The compiler's note names "
     "the policy. Remove it or CudaGraph<WholeStep>, or write `using "
-    "properties = list<property::capturable>;` in it if these hooks call tensor operators only.");
+    "properties = frugal::list<frugal::property::capturable>;` in it if these hooks call tensor "
+    "operators only.");
 
 FRUGAL_DIAGNOSTIC(
     not_placeable,

@@ -54,7 +54,7 @@ struct Any {};
 /// Cost    that of the optimizer, and the handles of one window's batches, which are kept so that a
 ///         line search can evaluate the window again.
 /// State   the optimizer's own, through torch's serialisation, as one blob of bytes: identical in
-///         every process (optimize/torch_state.hpp), except for a user-defined optimizer, whose
+///         every process, except for a user-defined optimizer, whose
 ///         save() decides. Options (weight decay, momentum, betas) are those of `make`, also after
 ///         a resume, as with the other optimizers.
 /// Errors  SettingsError without `make`; StateError for a blob of another optimizer.

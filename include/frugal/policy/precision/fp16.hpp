@@ -138,12 +138,11 @@ struct Precision<FP16> {
                                "casts of weights and activations, one pass over the gradients"};
   using properties =
       list<property::capturable, property::works_on_parts, property::skips_overflows>;
-  /// Windows whose gradients are not finite are no steps.
 
   LossScaling scaling{};
 
-  static std::string caution(c10::DeviceType device) {
-    if (device != at::kCPU || detail::cpu_has_fp16()) return {};
+  static std::string caution(bool on_gpu) {
+    if (on_gpu || detail::cpu_has_fp16()) return {};
     return "Precision<FP16> gains nothing on this CPU, which has no FP16 instructions; "
            "Precision<FP32> is faster on it";
   }
@@ -164,7 +163,8 @@ struct Precision<FP16> {
       scale_.begin(weights.empty() ? device : weights.front().device());
       phase.scale_losses_by([this] { return scale_.value(); });
       skipped_.begin(phase);
-      if (std::string const text = caution(device.type()); !text.empty()) phase.warn(text);
+      std::string const on_cpu = device.is_cpu() ? caution(/*on_gpu=*/false) : std::string();
+      if (!on_cpu.empty()) phase.warn(on_cpu);
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
       if (!on_gpu.empty()) phase.warn(on_gpu);
     }

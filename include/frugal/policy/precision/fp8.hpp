@@ -105,8 +105,8 @@ struct Precision<FP8> {
 
   Scales scales = Scales::per_tensor;
 
-  static std::string caution(c10::DeviceType device) {
-    if (device == at::kCPU) {
+  static std::string caution(bool on_gpu) {
+    if (!on_gpu) {
       return "Precision<FP8> gains nothing on a CPU, where it computes what a GPU would; "
              "Precision<FP32> is faster on it";
     }
@@ -132,7 +132,7 @@ struct Precision<FP8> {
         layers_.emplace(std::type_identity<detail::Fp8Format<Scales::per_tensor>>{}, module);
       }
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(FP8::name, 16));
-      phase.warn(caution(device.type()));
+      if (device.is_cpu() || device.is_cuda()) phase.warn(caution(device.is_cuda()));
     }
 
     template <class Next>

@@ -197,12 +197,12 @@ inline std::vector<Recommendation> levers_for(Machine const& machine) {
   return detail::Levers(machine).all();
 }
 
-/// The cautions that apply on this machine, in the policies' own words (explain() prints the same).
+/// The cautions that apply on this machine, in the policies' own words (explain() prints the same for a CPU).
 template <class... Ps>
 std::vector<Caution> cautions() {
   std::vector<Caution> all;
   auto const add = [&all]<class P>(std::type_identity<P>) {
-    std::string text = P::caution(c10::DeviceType::CPU);
+    std::string text = P::caution(/*on_gpu=*/false);
     if (text.empty()) return;
     all.push_back({.policy = frugal::detail::policy_name<P>(),
                    .text = std::move(text),
