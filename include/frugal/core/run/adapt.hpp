@@ -33,6 +33,11 @@ concept Postpones = requires(P const& policy, Settings const& settings) {
   { policy.template postpones<Policies>(settings) } -> std::same_as<bool>;
 };
 
+template <class P>
+concept HasAdapt = requires(P const& policy, torch::nn::Module& module, Adaptation& all) {
+  requires requires { policy.adapt(module); } || requires { policy.adapt(module, all); };
+};
+
 /// Does to a module what the policies of a recipe do to it, or nothing if one of them throws: see
 /// Adaptation, which a policy may take as its second argument. `fit`: the settings of the fit that
 /// follows; null if it is another call. `seed`: of the trainer's runs, for policies that draw initial
@@ -45,10 +50,6 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
   register_members(module);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] auto const one = [&]<class P>(P const& policy, Adaptation& all) {
-      static_assert(
-          AdaptsModule<P> || !requires { policy.adapt(module); },
-          "frugal: a policy has `adapt(module)` and not property::adapts, so nobody would call it. "
-          "Write `using properties = frugal::list<frugal::property::adapts>;`.");
       if constexpr (AdaptsModule<P>) {
         static_assert(
             requires { policy.adapt(module); },
@@ -64,6 +65,10 @@ void adapt_module([[maybe_unused]] Values const& values, list<Ps...>, torch::nn:
         }
       }
     };
+    static_assert(
+        (true && ... && (AdaptsModule<Ps> || !HasAdapt<Ps>)),
+        "frugal: a policy has `adapt(module)` and not property::adapts, so nobody would call it. "
+        "Write `using properties = frugal::list<frugal::property::adapts>;`.");
     if constexpr ((AdaptsModule<Ps> || ...)) {
       Adaptation all(module, seed);
       (one(get<I>(values), all), ...);
