@@ -119,7 +119,7 @@ LIMITS = {
     f"headers of fewer than {FRAGMENT} lines": 54,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 34480,
+    "lines that frugal.hpp closes over": 34500,
     "lines that core/run/phases.hpp closes over": 1575,
     "lines that the median policy closes over": 4886,
     "policies that close over more than 2000 lines": 51,
