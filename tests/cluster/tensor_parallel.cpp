@@ -481,6 +481,26 @@ std::string job(std::string_view name) {
   return train_pair(all, name, fr::Accumulate<4>{}, fr::SkipNonFinite{}, replicate);
 }
 
+/// A policy that says it works on parts, of whatever kind.
+template <class Kind>
+struct WorksOnParts {
+  using kind = Kind;
+  using listens = fr::list<fr::on::gradients>;
+  using properties = fr::list<fr::property::works_on_parts>;
+};
+struct OwnKind : fr::optional_kind {
+  static constexpr std::string_view name = "test.Own";
+};
+
+TEST_CASE(
+    "a policy that works on parts is for shards, unless its kind takes a shard for the whole") {
+  using fr::detail::works_with_shards;
+  static_assert(works_with_shards<WorksOnParts<OwnKind>>);
+  static_assert(works_with_shards<fr::ClipNorm<>> && works_with_shards<fr::Optimize<fr::AdamW>>);
+  static_assert(!works_with_shards<WorksOnParts<fr::kinds::rollback>>);
+  static_assert(!works_with_shards<fr::Optimize<fr::Any>> && !works_with_shards<fr::Rollback<>>);
+}
+
 TEST_CASE("a rank of a world" * doctest::skip()) {
   rank_processes::answer(job(rank_processes::job()));
 }

@@ -25,11 +25,15 @@
 
 namespace frugal::detail {
 
+/// A policy that works on parts does not make up for its kind: one that knows ranks, and not shards, takes a
+/// shard for the whole (Rollback, Freeze).
 template <class P>
 inline constexpr bool works_with_shards =
     is_null<P> || is_once_per_run<typename P::kind>() ||
-    has_property<property::works_on_parts, P> ||
-    (has_property<property::knows_shards, P> && WorksOnParts::met<P>);
+    (has_property<property::knows_shards, P>
+         ? WorksOnParts::met<P>
+         : !contains<property::knows_ranks, typename properties_of<typename P::kind>::type> &&
+               has_property<property::works_on_parts, P>);
 
 /// The first policy of a recipe that would take a shard for a whole tensor; empty without.
 template <class... Ps>
