@@ -11,31 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "../support/together.hpp"
+
 using namespace frugal;
 
-struct Shares {
-  struct kind : optional_kind {
-    static constexpr std::string_view name = "Shares";
-  };
-  using listens = list<>;
-  using provides = list<frugal::service::reduce, frugal::service::share>;
-  using strategy = DividedWindows;
-  MicroBatches own(int micro_batches) const {
-    return {.first = 0, .count = static_cast<std::uint64_t>(micro_batches)};
-  }
-  struct State {
-    explicit State(Shares const&) {}
-    double reduce(Quantity, double value) { return value; }
-    at::Tensor reduce(Quantity, at::Tensor value) { return value; }
-    void join(SharedWindow&) {}
-    bool is_first() const { return true; }
-    std::string from_first(std::string const& text) { return text; }
-    std::string first_of(std::string const& text) { return text; }
-    std::vector<at::Tensor> norms(Parameters const&) { return {}; }
-    void collect_parts() {}
-    Processes processes() const { return {}; }
-  };
-};
+using Shares = frugal_test::support::Together<frugal_test::support::Shares, DividedWindows>;
 struct Mean {
   at::Tensor operator()(torch::nn::Linear& module, Batch const& batch) const {
     return module->forward(batch.data).mean();

@@ -16,32 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "../support/together.hpp"
+
 using namespace frugal;
 
-/// Divides windows, without the headers of LibTorch's process groups.
-struct Divides {
-  struct kind : optional_kind {
-    static constexpr std::string_view name = "Divides";
-  };
-  using listens = list<on::fit_begin>;
-  using provides = list<service::reduce, service::share>;
-  using strategy = DividedWindows;
-  MicroBatches own(int) const { return {}; }
-  struct State {
-    using transient = void;
-    explicit State(Divides const&) {}
-    void on_fit_begin(FitBegin&) {}
-    double reduce(Quantity, double value) { return value; }
-    at::Tensor reduce(Quantity, at::Tensor value) { return value; }
-    void join(SharedWindow&) {}
-    bool is_first() const { return true; }
-    std::string from_first(std::string const& text) { return text; }
-    std::string first_of(std::string const& text) { return text; }
-    std::vector<at::Tensor> norms(Parameters const&) { return {}; }
-    void collect_parts() {}
-    Processes processes() const { return {}; }
-  };
-};
+using Divides = frugal_test::support::Together<frugal_test::support::Shares, DividedWindows>;
 
 struct Rows {
   std::uint64_t size() const { return 4; }

@@ -82,7 +82,7 @@ class Hashed {
 namespace frugal::detail {
 
 /// SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012): a keyed hash that nobody computes
-/// without the key. Other hashes here find damage, and stop nobody who means it.
+/// without the key. The other hashes here find damage, and can be forged.
 class SipHash {
  public:
   using Key = std::array<std::uint64_t, 2>;

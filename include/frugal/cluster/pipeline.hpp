@@ -44,8 +44,7 @@ FRUGAL_DIAGNOSTIC(
     "recipe needs the whole module: Rollback, Recompute, Activations, Lora, Freeze and "
     "others. The compiler's note names the policy. Remove it or Pipeline, or write `using "
     "properties = frugal::list<frugal::property::knows_stages>;` in a policy of your own that is "
-    "right with a part "
-    "of the module.");
+    "right with a part of the module.");
 
 FRUGAL_DIAGNOSTIC(
     pipeline_and_replicate,

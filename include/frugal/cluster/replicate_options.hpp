@@ -23,8 +23,7 @@ FRUGAL_DIAGNOSTIC(
     "know of the others: it would write the same file in each, or come to another state in each. "
     "The compiler's note names the policy. Remove it or Replicate, or write `using "
     "properties = frugal::list<frugal::property::knows_ranks>;` in a policy of your own that does "
-    "the same in "
-    "every process.");
+    "the same in every process.");
 
 struct KnowsRanks {
   using sentence = knows_no_ranks;
@@ -85,8 +84,7 @@ FRUGAL_DIAGNOSTIC(
     "names the policy. Use ClipNorm, ClipValue, and Optimize with AdamW, Adam, SGD or Adagrad, or "
     "remove Shard; in a policy of your own that treats each element by itself, write `using "
     "properties = frugal::list<frugal::property::works_on_parts>;`, and in an optimizer call "
-    "`phase.collect_parts()` after "
-    "the update.");
+    "`phase.collect_parts()` after the update.");
 
 FRUGAL_DIAGNOSTIC(
     reads_weights,

@@ -61,8 +61,7 @@ struct Precision<BF16> {
 
     void on_fit_begin(FitBegin& phase) {
       detail::require_bf16(detail::capability_of(phase.settings().device));
-      if (!phase.settings().device.is_cpu()) return;
-      if (std::string const text = caution(/*on_gpu=*/false); !text.empty()) phase.warn(text);
+      detail::warn_on_device(phase, caution);
     }
 
     template <class Next>

@@ -8,7 +8,8 @@
 namespace frugal::property {
 
 /// What a policy, or the kind of policies, may declare: `using properties = frugal::list<frugal::property::capturable>;`. What
-/// neither declares is not assumed. The list of a derived policy or kind takes the place of its base's.
+/// neither declares is not assumed. The list of a derived policy or kind takes the
+/// place of its base's; one without a list has its base's.
 ///
 /// `adapt(module)` changes the module for good.
 struct adapts {};

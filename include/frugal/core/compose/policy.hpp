@@ -144,8 +144,7 @@ FRUGAL_DIAGNOSTIC(
 FRUGAL_DIAGNOSTIC(
     no_property,
     "frugal: `properties` of this policy, or of its kind, has a type that is not a property, or is "
-    "no list. "
-    "frugal::property::all lists them: `using properties = "
+    "no list. frugal::property::all lists them: `using properties = "
     "frugal::list<frugal::property::capturable>;`.");
 FRUGAL_DIAGNOSTIC(
     property_as_bool,

@@ -34,9 +34,10 @@ concept Postpones = requires(P const& policy, Settings const& settings) {
 };
 
 template <class P>
-concept HasAdapt = requires(P const& policy, torch::nn::Module& module, Adaptation& all) {
-  requires requires { policy.adapt(module); } || requires { policy.adapt(module, all); };
-};
+concept HasAdapt = requires(P const& policy, torch::nn::Module& module) { policy.adapt(module); } ||
+                   requires(P const& policy, torch::nn::Module& module, Adaptation& all) {
+                     policy.adapt(module, all);
+                   };
 
 /// Does to a module what the policies of a recipe do to it, or nothing if one of them throws: see
 /// Adaptation, which a policy may take as its second argument. `fit`: the settings of the fit that

@@ -163,8 +163,7 @@ struct Precision<FP16> {
       scale_.begin(weights.empty() ? device : weights.front().device());
       phase.scale_losses_by([this] { return scale_.value(); });
       skipped_.begin(phase);
-      std::string const on_cpu = device.is_cpu() ? caution(/*on_gpu=*/false) : std::string();
-      if (!on_cpu.empty()) phase.warn(on_cpu);
+      detail::warn_on_device(phase, caution);
       std::string const on_gpu = detail::fp16_caution(detail::capability_of(device));
       if (!on_gpu.empty()) phase.warn(on_gpu);
     }

@@ -132,7 +132,7 @@ struct Precision<FP8> {
         layers_.emplace(std::type_identity<detail::Fp8Format<Scales::per_tensor>>{}, module);
       }
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(FP8::name, 16));
-      if (device.is_cpu() || device.is_cuda()) phase.warn(caution(device.is_cuda()));
+      detail::warn_on_device(phase, caution);
     }
 
     template <class Next>

@@ -11,6 +11,12 @@
 #include <optional>
 #include <string>
 
+namespace frugal {
+
+struct FitBegin;
+
+}  // namespace frugal
+
 namespace frugal::detail {
 
 /// Whether this CPU has one of these features, as named in /proc/cpuinfo. True if unknown.
@@ -44,6 +50,9 @@ void require_fp8(std::optional<Capability> gpu);
 
 /// A recommendation for a GPU that multiplies FP16 no faster than FP32; empty for others.
 std::string fp16_caution(std::optional<Capability> gpu);
+
+/// Warns of what a format's `caution` says of the fit's device: a CPU or a CUDA GPU; of others nothing is known.
+void warn_on_device(FitBegin& phase, std::string (*caution)(bool on_gpu));
 
 }  // namespace frugal::detail
 

@@ -3,6 +3,8 @@
 
 #include <frugal/policy/precision/hardware.hpp>
 
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -65,6 +67,12 @@ FRUGAL_INLINE std::string fp16_caution(std::optional<Capability> gpu) {
   if (!gpu || gpu->major >= 7) return {};
   return "Precision<FP16> gains nothing on this GPU, whose compute capability is below 7.0; "
          "Precision<FP32> is as fast on it";
+}
+
+FRUGAL_INLINE void warn_on_device(FitBegin& phase, std::string (*caution)(bool on_gpu)) {
+  c10::Device const device = phase.settings().device;
+  if (!device.is_cpu() && !device.is_cuda()) return;
+  if (std::string const text = caution(device.is_cuda()); !text.empty()) phase.warn(text);
 }
 
 }  // namespace frugal::detail

@@ -123,9 +123,7 @@ struct Precision<INT8> {
     void on_fit_begin(FitBegin& phase) {
       layers_.emplace(std::type_identity<Format>{}, base_module(phase.module()));
       if (layers_->empty()) phase.warn(detail::no_scaled_layers(Format::name, Format::multiple));
-      c10::Device const device = phase.settings().device;
-      if (!device.is_cpu() && !device.is_cuda()) return;
-      if (std::string const text = caution(device.is_cuda()); !text.empty()) phase.warn(text);
+      detail::warn_on_device(phase, caution);
     }
 
     template <class Next>

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace frugal_test::cluster_divided_validation {
+namespace frugal_test::cluster_divided_windows {
 
 namespace fr = frugal;
 namespace ranks = support::ranks;
@@ -231,4 +231,4 @@ TEST_CASE("an error of a metric in one process ends all, with its text") {
   }
 }
 
-}  // namespace frugal_test::cluster_divided_validation
+}  // namespace frugal_test::cluster_divided_windows
