@@ -8,7 +8,7 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro cluster images notices prometheus recipes tensorboard text)
+set(frugal_components archive arrow avro cluster images notices prometheus recipes step tensorboard text)
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)
@@ -91,6 +91,13 @@ set(frugal_recipes_packages libboost-dev)
 set(frugal_recipes_headers "boost/hana/")
 macro(frugal_find_recipes)
   frugal_find_library(FrugalBoost::hana boost/hana/tuple.hpp)
+endmacro()
+
+# Compiled steps: LibTorch runs what AOTInductor has compiled.
+set(frugal_step_targets "")
+set(frugal_step_packages "")
+set(frugal_step_headers "torch/csrc/inductor/")
+macro(frugal_find_step)
 endmacro()
 
 # Vocabularies: byte-pair and unigram by SentencePiece, WordPiece with the tables of utf8proc.

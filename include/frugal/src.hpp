@@ -32,3 +32,5 @@
 #include <frugal/search/schedule/median_stop.hpp>
 #include <frugal/search/schedule/successive_halving.hpp>
 #include <frugal/search/schedule/whole_trials.hpp>
+#include <frugal/step/machine.hpp>
+#include <frugal/step/manifest.hpp>

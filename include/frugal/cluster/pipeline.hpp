@@ -120,7 +120,7 @@ struct Pipeline {
   using demands = list<detail::KnowsStages>;
   using conflicts = detail::PipelineConflicts;
 
-  using properties = list<property::has_ranks>;
+  using properties = list<property::has_ranks, property::works_in_layers>;
   static constexpr About about{Term::memory,
                                "waits (p - 1) / (v m + p - 1) of a step, and sends activations"};
 

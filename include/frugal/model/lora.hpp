@@ -141,7 +141,7 @@ struct Lora {
   using kind = kinds::lora;
   using listens = list<on::gradients>;
   using after = list<kinds::freeze>;
-  using properties = list<property::adapts, property::capturable>;
+  using properties = list<property::adapts, property::capturable, property::works_in_layers>;
   static constexpr About about{Term::hours_per_run,
                                "two small products per adapted layer and pass"};
 

@@ -246,7 +246,7 @@ struct Qat<INT8, Ranges> {
   using kind = kinds::qat;
   using listens = list<on::fit_begin>;
   using after = list<kinds::freeze, kinds::lora>;  // it refuses what they freeze
-  using properties = list<property::adapts>;
+  using properties = list<property::adapts, property::works_in_layers>;
 
   static constexpr About about{Term::none, "two operators per layer and pass"};
 

@@ -98,8 +98,9 @@ struct Activations {
                                                  ? "two conversions of each saved tensor"
                                                  : "two transfers of each saved tensor"};
   // Offload allocates host memory, which is impossible within a capture.
-  using properties =
-      std::conditional_t<detail::is_half_format<Format>, list<property::capturable>, list<>>;
+  using properties = std::conditional_t<detail::is_half_format<Format>,
+                                        list<property::capturable, property::works_in_layers>,
+                                        list<property::works_in_layers>>;
 
   class State {
     static constexpr bool offloads = std::same_as<Format, Offload>;

@@ -192,8 +192,8 @@ struct recompute : optional_kind {
   static constexpr std::string_view name = "Recompute";
   static constexpr std::string_view page = "policy/recompute.md";
   static constexpr Stage stage = Stage::transform;
-  using properties =
-      list<property::knows_ranks, property::knows_shards, property::reads_no_weights>;
+  using properties = list<property::knows_ranks, property::knows_shards, property::reads_no_weights,
+                          property::works_in_layers>;
 };
 struct rollback : optional_kind {
   static constexpr std::string_view name = "Rollback";

@@ -114,7 +114,11 @@ struct Precision<FromEnv<First, Rest...>> {
                 "frugal: FromEnv<...>: unknown format. Options: FP32, BF16, FP16, INT8, FP8.");
 
   using kind = kinds::precision;
-  using properties = list<property::works_on_parts, property::capturable>;
+  static constexpr bool in_layers =
+      contains<INT8, list<First, Rest...>> || contains<FP8, list<First, Rest...>>;
+  using properties = std::conditional_t<
+      in_layers, list<property::works_on_parts, property::capturable, property::works_in_layers>,
+      list<property::works_on_parts, property::capturable>>;
   using listens = list<on::fit_begin, around::forward, on::loss, on::gradients, on::update>;
 
   static constexpr char const* variable = "FRUGAL_PRECISION";

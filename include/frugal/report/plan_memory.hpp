@@ -126,7 +126,7 @@ class PlannedPasses : private RunOutsideFit<Context, Objective> {
       Loss loss = engine_.template surround<around::forward>(phase, body);
       left = std::max(left, live() - before);
       loss.output.reset();
-      loss.value.backward();
+      backward(loss, at::ones_like(loss.value), 1.0);
     }
     return left;
   }

@@ -34,11 +34,15 @@ struct reads_no_weights {};
 struct reevaluates {};
 /// It skips windows with bad gradients itself, as Precision<FP16> does.
 struct skips_overflows {};
+/// It changes what layers compute or keep, or calls them itself, so that it has no effect on a module whose
+/// layers run as compiled code (StepPackage).
+struct works_in_layers {};
 /// It treats elements one by one, or takes norms by `phase.norms()`, so that it works with Shard.
 struct works_on_parts {};
 
-using all = list<adapts, adds_no_metrics, capturable, has_ranks, knows_ranks, knows_shards,
-                 knows_stages, reads_no_weights, reevaluates, skips_overflows, works_on_parts>;
+using all =
+    list<adapts, adds_no_metrics, capturable, has_ranks, knows_ranks, knows_shards, knows_stages,
+         reads_no_weights, reevaluates, skips_overflows, works_in_layers, works_on_parts>;
 
 }  // namespace frugal::property
 
@@ -88,7 +92,7 @@ constexpr bool has_property_as_bool() {
          FRUGAL_IS_BOOL(has_ranks) || FRUGAL_IS_BOOL(knows_ranks) || FRUGAL_IS_BOOL(knows_shards) ||
          FRUGAL_IS_BOOL(knows_stages) || FRUGAL_IS_BOOL(reads_no_weights) ||
          FRUGAL_IS_BOOL(reevaluates) || FRUGAL_IS_BOOL(skips_overflows) ||
-         FRUGAL_IS_BOOL(works_on_parts);
+         FRUGAL_IS_BOOL(works_in_layers) || FRUGAL_IS_BOOL(works_on_parts);
 #undef FRUGAL_IS_BOOL
 }
 

@@ -305,11 +305,11 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     throw_if_preempted(run_);
     batch_to(*batch, run_.device);
     Loss loss = passes_.forward(*batch, /*training=*/true);
-    require_graph(loss.value, run_.counters());
+    require_graph(loss, run_.counters());
     double const value = loss.value.template item<double>();
     // A mean over nothing: training reads neither it nor its gradient.
     if (*loss.weight == 0 && !std::isfinite(value)) return outcome;
-    loss.value.backward();
+    backward(loss, at::ones_like(loss.value), 1.0);
     outcome.loss = value;
     return outcome;
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -104,7 +105,7 @@ class Passes {
   void pass(Batch& batch) {
     batch_to(batch, run_.device);
     Loss loss = forward(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters());
+    require_graph(loss, run_.counters());
     if constexpr (scope == HookScope::all) window_.read(loss);
     if constexpr (measures && scope == HookScope::all) {
       at::NoGradGuard const no_gradients;
@@ -135,7 +136,7 @@ class Passes {
   /// Stands for `times` micro-batches.
   Loss capture(Batch const& batch, int times) {
     Loss loss = forward(batch, /*training=*/true);
-    require_graph(loss.value, run_.counters());
+    require_graph(loss, run_.counters());
     {
       WindowCounts::OwnSeed const own(window_);
       backward<HookScope::all, /*captured=*/true>(loss);
@@ -223,7 +224,7 @@ class Passes {
       if constexpr (Traits::splits) batch_to(batch, run_.device);
       Loss loss = forward(batch, /*training=*/true);
       at::Tensor const seed = seed_of(loss);
-      if (*loss.weight != 0) loss.value.backward(seed);
+      if (*loss.weight != 0) detail::backward(loss, seed, window_.seed_value());
       window_.add(batch, *loss.weight);
       kept_.add(loss);
     });
@@ -260,6 +261,7 @@ class Passes {
   template <HookScope scope, bool captured = false>
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
+    at::Tensor const unscaled = seed;
     LossReady ready(run_, loss, seed);
     window_.judge([&] { emit<on::loss, scope>(ready); });
     if constexpr (scope == HookScope::all && !captured) {
@@ -268,7 +270,10 @@ class Passes {
       if (*loss.weight == 0) [[unlikely]]
         return window_.pass_over();
     }
-    guarded("the backward pass", run_.counters(), [&] { loss.value.backward(seed); });
+    guarded("the backward pass", run_.counters(), [&] {
+      bool const known = seed.is_same(unscaled);
+      detail::backward(loss, seed, known ? std::optional(window_.seed_value()) : std::nullopt);
+    });
   }
   // [end backward]
 

@@ -52,6 +52,8 @@ class WindowCounts {
   std::uint64_t samples() const { return samples_; }
   std::uint64_t tokens() const { return tokens_; }
   double weight() const { return weight_; }
+  /// The value of the seed that was asked for last.
+  double seed_value() const { return cached_value_; }
 
  protected:
   void reset() {

@@ -104,7 +104,7 @@ void require_weight(double weight, Counters const& at, std::uint64_t position);
 /// A loss is one number. Shape [1] is accepted.
 void require_scalar(at::Tensor& loss, Counters const& at);
 
-void require_graph(at::Tensor const& loss, Counters const& at);
+void require_graph(Loss const& loss, Counters const& at);
 
 }  // namespace frugal::detail
 

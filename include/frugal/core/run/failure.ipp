@@ -108,8 +108,8 @@ FRUGAL_INLINE void require_scalar(at::Tensor& loss, Counters const& at) {
   if (loss.dim() != 0) loss = loss.reshape({});
 }
 
-FRUGAL_INLINE void require_graph(at::Tensor const& loss, Counters const& at) {
-  if (loss.requires_grad()) return;
+FRUGAL_INLINE void require_graph(Loss const& loss, Counters const& at) {
+  if (loss.value.requires_grad() || loss.gradients != nullptr) return;
   throw ModuleError(
       {.what = "the loss depends on no parameter",
        .where = position_text(at),

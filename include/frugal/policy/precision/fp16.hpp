@@ -8,6 +8,7 @@
 #include <frugal/core/libtorch/autocast.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/core/run/recipe_traits.hpp>
+#include <frugal/core/run/seed_scale.hpp>
 #include <frugal/core/run/services.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/core/state/state_reader.hpp>
@@ -172,6 +173,8 @@ struct Precision<FP16> {
     Loss around_forward(Forward const& phase, Next&& next) {
       Loss loss = [&] {
         detail::AutocastGuard const guard(phase.device().type(), at::kHalf);
+        at::Tensor const scale = scale_.scaled_one(at::kFloat);
+        detail::SeedScale const known(scale);
         return next();
       }();
       // The scale is near the largest number of FP16.

@@ -101,7 +101,7 @@ struct Precision<FP8> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
-  using properties = list<property::capturable>;
+  using properties = list<property::capturable, property::works_in_layers>;
 
   Scales scales = Scales::per_tensor;
 

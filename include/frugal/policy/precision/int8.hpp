@@ -101,7 +101,7 @@ struct Precision<INT8> {
   using listens = list<on::fit_begin, around::forward>;
 
   static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
-  using properties = list<property::capturable>;
+  using properties = list<property::capturable, property::works_in_layers>;
 
   static std::string caution(bool on_gpu) {
     if (!on_gpu) return detail::int8_caution(detail::cpu_has_int8(), detail::cpu_has_bf16());

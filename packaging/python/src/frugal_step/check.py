@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 
 from .errors import ExportError
+from .load import load
 from .loss import as_loss
 from .trace import Job, Program, modes
 
@@ -15,7 +16,7 @@ def compare(job: Job, program: Program, path: str) -> None:
 
     Narrows program.dimensions to the sizes that eager PyTorch takes as well: BatchNorm refuses one sample.
     """
-    run = torch._inductor.aoti_load_package(path)
+    run = load(path, job.fields[0].device.type)
     for fields in _batches(job, program):
         with torch.random.fork_rng():
             try:

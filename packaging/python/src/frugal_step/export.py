@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shutil
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -81,10 +83,10 @@ def export_step(
                 fields = tuple(tensor.detach().to(device) for tensor in layout.tensors(batch))
                 job = trace.Job(module, loss, layout, state, fields, dynamic, context)
                 for traced in _trace_all(job, train_outputs, memory_budget):
-                    name = f"{traced.kind}-{number}.pt2"
+                    name = f"{traced.kind}-{number}.so"
                     say(f"compiling {name}: {_shape_words(traced)}")
                     path = os.path.join(made, name)
-                    _compile(traced, path, settings, threads)
+                    _compile(traced, path, settings, threads, device)
                     if compare:
                         say(f"comparing {name} with eager PyTorch")
                         check.compare(job, traced, path)
@@ -92,8 +94,7 @@ def export_step(
         _write_weights(state, os.path.join(made, "weights.safetensors"))
         manifest = _manifest(module, state, layout, programs, device, march, autocast, made)
         with open(os.path.join(made, "manifest.json"), "w") as file:
-            json.dump(manifest, file, indent=1)
-            file.write("\n")
+            file.write(_sealed(manifest))
         _replace(made, folder)
     say(f"wrote {folder}")
 
@@ -110,14 +111,25 @@ def _shape_words(traced) -> str:
     return ", ".join(f"{name} {'x'.join(map(str, shape)) or 'scalar'}" for name, shape in traced.shapes.items())
 
 
-def _compile(traced, path, settings, threads):
-    options = dict(settings)
+def _compile(traced, path, settings, threads, device):
+    # The program has LibTorch already; libtorch.so would bring the libraries of CUDA with it.
+    options = {**settings, "aot_inductor.link_libtorch": False}
     if threads is None:
         options["cpp.dynamic_threads"] = True
     else:
         options["cpp.threads"] = threads
+    if device.type == "cuda":
+        options["aot_inductor.embed_kernel_binary"] = True
+    archive = f"{path}.pt2"
     try:
-        torch._inductor.aoti_compile_and_package(traced.exported, package_path=path, inductor_configs=options)
+        torch._inductor.aoti_compile_and_package(traced.exported, package_path=archive, inductor_configs=options)
+        # Of torch's archive a program needs the library alone. The archive's own loader copies it into /tmp,
+        # where a killed program would leave it.
+        with zipfile.ZipFile(archive) as packed:
+            (library,) = [name for name in packed.namelist() if name.endswith(".so")]
+            with packed.open(library) as source, open(path, "wb") as file:
+                shutil.copyfileobj(source, file)
+        os.remove(archive)
     except Exception as error:
         raise ExportError(
             "torch cannot compile the traced module",
@@ -161,6 +173,7 @@ def _manifest(module, state, layout, programs, device, march, autocast, made) ->
         "format": "frugal step package",
         "version": VERSION,
         "torch": torch.__version__.split("+")[0],
+        "architecture": platform.machine(),
         "device": machine.device_name(device),
         "instructions": machine.instructions_of(march, machine.compiler()) if device.type == "cpu" else [],
         "precision": FORMATS[autocast],
@@ -173,6 +186,12 @@ def _manifest(module, state, layout, programs, device, march, autocast, made) ->
         "weights": {"file": "weights.safetensors", "bytes": os.path.getsize(weights), "crc32": _crc32(weights)},
         "programs": programs,
     }
+
+
+def _sealed(manifest) -> str:
+    """A manifest's text, whose last member is the sum of what is before it."""
+    body = json.dumps(manifest, indent=1).removesuffix("\n}")
+    return f'{body},\n "crc32": {zlib.crc32(body.encode())}\n}}\n'
 
 
 def _write_weights(state: trace.State, path: str) -> None:

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/version.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/step/machine.hpp>
+#include <frugal/step/manifest.hpp>
+#include <frugal/step/program.hpp>
+
+namespace frugal::detail {
+
+/// The checked and loaded code of a step package. Modules and objectives share it.
+class StepCode {
+ public:
+  using Kind = StepManifest::Kind;
+
+  explicit StepCode(std::filesystem::path folder, std::optional<at::Device> device)
+      : folder_(std::move(folder)),
+        manifest_(StepManifest::open(folder_)),
+        device_(device_of(device)) {
+    require_machine(manifest_, StepMachine::here(TORCH_VERSION), folder_);
+    auto const layouts = [](std::vector<StepManifest::Tensor> const& tensors,
+                            std::vector<StepLayout>& out) {
+      for (StepManifest::Tensor const& each : tensors) {
+        out.push_back({.name = each.name,
+                       .type = step_type(each.type, each.name),
+                       .sizes = each.sizes,
+                       .strides = each.strides});
+      }
+    };
+    layouts(manifest_.parameters, tensors_);
+    layouts(manifest_.buffers, tensors_);
+    for (StepManifest::Program const& each : manifest_.programs) {
+      programs_.push_back(std::make_unique<StepProgram>(manifest_, each, folder_, device_));
+    }
+  }
+
+  std::filesystem::path const& folder() const { return folder_; }
+  StepManifest const& manifest() const { return manifest_; }
+  at::Device device() const { return device_; }
+  /// The parameters, then the buffers: the first inputs of every program.
+  std::vector<StepLayout> const& tensors() const { return tensors_; }
+
+  bool has(Kind kind) const {
+    for (auto const& each : programs_) {
+      if (each->entry().kind == kind) return true;
+    }
+    return false;
+  }
+
+  /// The program of a kind that takes a batch, and the batch's tensors as its inputs, behind those that are there.
+  /// `field(i)` is the batch's tensor of field i. Throws ShapeError if no program takes it.
+  template <class FieldOf>
+  StepProgram const& choose(Kind kind, FieldOf&& field, std::vector<at::Tensor>& inputs) const {
+    for (auto const& each : programs_) {
+      if (each->entry().kind != kind) continue;
+      auto const own = [&](std::size_t i) -> at::Tensor const& {
+        return field(each->entry().fields[i].field);
+      };
+      if (!each->takes(own)) continue;
+      for (StepManifest::Input const& input : each->entry().fields)
+        inputs.push_back(readable(field(input.field)));
+      return *each;
+    }
+    refuse(kind, field);
+  }
+
+ private:
+  at::Device device_of(std::optional<at::Device> wanted) const {
+    std::string const& made_for = manifest_.device;
+    at::Device const device = made_for == "cpu" ? at::Device(at::kCPU) : at::Device(at::kCUDA, 0);
+    if (!wanted) return device;
+    if (wanted->type() == device.type()) return device.is_cpu() ? device : *wanted;
+    throw DeviceError(
+        {.what = "the step package is of another device",
+         .where = folder_.string(),
+         .why = "it was exported for " + made_for + ", and is to run on " + wanted->str(),
+         .fix = "Export it with the module on that kind of device."});
+  }
+
+  /// Compiled code reads dense tensors, on a GPU from multiples of 16 bytes.
+  at::Tensor readable(at::Tensor const& tensor) const {
+    if (!tensor.is_contiguous()) return tensor.contiguous();
+    constexpr std::uintptr_t alignment = 16;
+    if (!device_.is_cpu() &&
+        reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % alignment != 0) {
+      return tensor.clone();
+    }
+    return tensor;
+  }
+
+  template <class FieldOf>
+  [[noreturn]] void refuse(Kind kind, FieldOf&& field) const {
+    std::string why;
+    for (auto const& each : programs_) {
+      if (each->entry().kind != kind) continue;
+      if (!why.empty()) why += "; ";
+      why += each->misfit(
+          [&](std::size_t i) -> at::Tensor const& { return field(each->entry().fields[i].field); });
+    }
+    if (why.empty()) {
+      throw ModuleError(
+          {.what = "the step package has no prediction",
+           .where = folder_.string(),
+           .why = "its loss function returned no output",
+           .fix = "Export it with a loss function that returns frugal_step.Loss(value, weight, "
+                  "output)."});
+    }
+    throw ShapeError(
+        {.what = "the step package was not exported for this batch",
+         .where = folder_.string(),
+         .why = why,
+         .fix =
+             "Export it with `dynamic` for dimensions that vary, or with a batch of this shape in "
+             "`shapes`."});
+  }
+
+  std::filesystem::path folder_;
+  StepManifest manifest_;
+  at::Device device_;
+  std::vector<StepLayout> tensors_;
+  std::vector<std::unique_ptr<StepProgram>> programs_;
+};
+
+}  // namespace frugal::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <frugal/error.hpp>
+#include <frugal/model/load_weights.hpp>
+#include <frugal/step/code.hpp>
+#include <frugal/step/fields.hpp>
+
+namespace frugal {
+
+/// A module whose forward pass is the compiled code of a step package, and whose parameters and buffers have the
+/// names that they have in Python. It has the layers' names as submodules, and no layers: policies that work on
+/// names and tensors work on it.
+class StepModule : public torch::nn::Module {
+ public:
+  /// With the weights of the package, where its code runs.
+  explicit StepModule(std::shared_ptr<detail::StepCode const> code)
+      : torch::nn::Module(code->manifest().module),
+        code_(std::move(code)),
+        fields_(code_->manifest().fields) {
+    StepManifest const& manifest = code_->manifest();
+    std::vector<detail::StepLayout> const& layouts = code_->tensors();
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      bool const is_parameter = i < manifest.parameters.size();
+      at::Tensor tensor = at::empty_strided(layouts[i].sizes, layouts[i].strides,
+                                            at::TensorOptions(layouts[i].type))
+                              .zero_();
+      if (is_parameter) tensor.set_requires_grad(manifest.parameters[i].trained);
+      add(layouts[i].name, tensor, is_parameter);
+      tensors_.push_back(std::move(tensor));
+    }
+    for (StepManifest::Tied const& tied : manifest.tied) {
+      for (std::size_t i = 0; i < layouts.size(); ++i) {
+        if (layouts[i].name == tied.of) add(tied.name, tensors_[i], i < manifest.parameters.size());
+      }
+    }
+    WeightRules rules;
+    if (!manifest.tied.empty()) {
+      std::vector<std::string> names;
+      for (StepManifest::Tied const& tied : manifest.tied) names.push_back(tied.name);
+      rules.allow_missing = NamePatterns(std::move(names));
+    }
+    load_weights(*this, code_->folder() / manifest.weights.name, rules);
+    to(code_->device());
+  }
+
+  detail::StepCode const& code() const { return *code_; }
+  /// The parameters, then the buffers, in the package's order.
+  std::vector<at::Tensor> const& tensors() const { return tensors_; }
+
+  /// What the package's loss function returned as its output, in evaluation mode, without gradients. ShapeError
+  /// for a batch that the package was not exported for.
+  template <class B>
+  at::Tensor forward_batch(B const& batch) {
+    require_evaluation();
+    std::vector<at::Tensor> inputs = checked_tensors();
+    auto const field = [&](std::size_t at) -> at::Tensor const& { return fields_.of(batch, at); };
+    detail::StepProgram const& program = code_->choose(StepManifest::Kind::predict, field, inputs);
+    return std::move(program.run(inputs).front());
+  }
+  at::Tensor forward(at::Tensor const& data) { return forward_batch(data); }
+
+  /// Compiled code checks nothing itself. ModuleError for a tensor that is no longer as it was exported.
+  std::vector<at::Tensor> const& checked_tensors() const {
+    std::vector<detail::StepLayout> const& layouts = code_->tensors();
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      if (!layouts[i].fits(tensors_[i], code_->device())) [[unlikely]]
+        refuse(layouts[i], tensors_[i]);
+    }
+    return tensors_;
+  }
+
+ private:
+  void add(std::string const& name, at::Tensor const& tensor, bool is_parameter) {
+    torch::nn::Module* part = this;
+    std::string_view rest = name;
+    for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+      std::string const child(rest.substr(0, dot));
+      rest.remove_prefix(dot + 1);
+      auto const children = part->named_children();
+      torch::nn::Module* const known = children.contains(child) ? children[child].get() : nullptr;
+      part = known != nullptr
+                 ? known
+                 : part->register_module(child, std::make_shared<torch::nn::Module>(child)).get();
+    }
+    if (is_parameter) {
+      part->register_parameter(std::string(rest), tensor, tensor.requires_grad());
+    } else {
+      part->register_buffer(std::string(rest), tensor);
+    }
+  }
+
+  void require_evaluation() const {
+    if (!is_training() || !at::GradMode::is_enabled()) {
+      bool const keeps = is_training() && has_statistics();
+      if (!keeps) return;
+    }
+    throw ModuleError(
+        {.what = "the forward pass of a StepModule was called in training mode",
+         .where = code_->folder().string(),
+         .why = "its code predicts without gradients, and changes no statistics of BatchNorm; a "
+                "step of "
+                "StepPackage::objective() does both",
+         .fix =
+             "Train with the package's own objective, or call eval() on the module to predict."});
+  }
+  bool has_statistics() const {
+    for (StepManifest::Program const& each : code_->manifest().programs) {
+      if (!each.buffers.empty()) return true;
+    }
+    return false;
+  }
+
+  [[noreturn]] void refuse(detail::StepLayout const& layout, at::Tensor const& tensor) const {
+    std::string const found = detail::shape_text(tensor) + " on " + tensor.device().str();
+    throw ModuleError(
+        {.what = "the tensor '" + layout.name + "' is not as the step package was exported",
+         .where = code_->folder().string(),
+         .why = "it is " + found + ", and the compiled code reads " + c10::toString(layout.type) +
+                " of " + std::to_string(layout.sizes.size()) + " dimensions on " +
+                code_->device().str(),
+         .fix = "Leave type, shape, strides and device of a StepModule as they are; for another "
+                "device open the package with it."});
+  }
+
+  std::shared_ptr<detail::StepCode const> code_;
+  detail::StepFields fields_;
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace frugal

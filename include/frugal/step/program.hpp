@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/source/shape_text.hpp>
+#include <frugal/error.hpp>
+#include <frugal/step/manifest.hpp>
+
+namespace frugal::detail {
+
+/// LibTorch's type of a name such as "float32"; FormatError with the tensor's name for one that it lacks.
+inline at::ScalarType step_type(std::string const& name, std::string const& of) {
+  for (int i = 0; i < static_cast<int>(at::ScalarType::NumOptions); ++i) {
+    auto const type = static_cast<at::ScalarType>(i);
+    if (type != at::ScalarType::Undefined && c10::getDtypeNames(type).first == name) return type;
+  }
+  throw FormatError({.what = "a step package has a tensor of an unknown type",
+                     .where = of,
+                     .why = "LibTorch has no type '" + name + "'",
+                     .fix = "Export the package again, with the torch of the program's version."});
+}
+
+/// A tensor as compiled code expects it. The code itself checks nothing: another shape would be read beyond its
+/// end.
+struct StepLayout {
+  std::string name;
+  at::ScalarType type = at::kFloat;
+  std::vector<std::int64_t> sizes, strides;
+
+  bool fits(at::Tensor const& tensor, at::Device device) const {
+    return tensor.scalar_type() == type && tensor.device() == device && tensor.sizes() == sizes &&
+           tensor.strides() == strides && !tensor.is_conj() && !tensor.is_neg() &&
+           tensor.layout() == at::kStrided;
+  }
+};
+
+/// One compiled function of a step package.
+class StepProgram {
+ public:
+  /// Loads the code, which runs its constructors: it is trusted like the program itself.
+  StepProgram(StepManifest const& manifest, StepManifest::Program const& entry,
+              std::filesystem::path const& folder, at::Device device)
+      : manifest_(manifest), entry_(entry), device_(device) {
+    for (StepManifest::Field const& field : manifest.fields)
+      types_.push_back(step_type(field.type, field.name));
+    auto const& makers = torch::inductor::getAOTIModelRunnerRegistry();
+    auto const found = makers.find(device.is_cpu() ? "cpu" : "cuda");
+    if (found == makers.end()) {
+      throw DeviceError({.what = "this LibTorch cannot run a step package on " + device.str(),
+                         .where = folder.string(),
+                         .why = "it was built without AOTInductor for that device",
+                         .fix = "Link the LibTorch of PyTorch's own packages."});
+    }
+    std::filesystem::path const path = std::filesystem::absolute(folder / entry.file.name);
+    try {
+      runner_ = found->second(path.string(), 1, device.str(), "", /*run_single_threaded=*/false);
+    } catch (std::exception const& error) {
+      throw FormatError(
+          {.what = "the code of a step package cannot be loaded",
+           .where = path.string(),
+           .why = first_line(error.what()),
+           .fix = "Export it with the torch of the program's version, on a machine of this kind."});
+    }
+  }
+
+  StepManifest::Program const& entry() const { return entry_; }
+
+  /// Whether a batch is of types and shapes that it was compiled for. `field(i)`: what it has for input i.
+  template <class FieldOf>
+  bool takes(FieldOf&& field) const {
+    std::array<std::int64_t, most_dimensions> sizes;
+    std::size_t const dimensions = entry_.dimensions.size();
+    if (dimensions > most_dimensions) return misfit(field).empty();
+    std::fill_n(sizes.begin(), dimensions, -1);
+    for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
+      at::Tensor const& tensor = field(i);
+      auto const& shape = entry_.fields[i].shape;
+      if (tensor.scalar_type() != types_[entry_.fields[i].field] || tensor.device() != device_ ||
+          static_cast<std::size_t>(tensor.dim()) != shape.size()) {
+        return false;
+      }
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        std::int64_t const size = tensor.sizes()[d];
+        if (shape[d].dimension < 0) {
+          if (size != shape[d].size) return false;
+          continue;
+        }
+        auto const at = static_cast<std::size_t>(shape[d].dimension);
+        if (sizes[at] < 0) {
+          if (size < entry_.dimensions[at].least || size > entry_.dimensions[at].most) return false;
+          sizes[at] = size;
+        } else if (sizes[at] != size) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Why a batch does not fit; empty if it does.
+  template <class FieldOf>
+  std::string misfit(FieldOf&& field) const {
+    std::vector<std::int64_t> sizes(entry_.dimensions.size(), -1);
+    for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
+      at::Tensor const& tensor = field(i);
+      auto const& shape = entry_.fields[i].shape;
+      auto const type = types_[entry_.fields[i].field];
+      std::string const name = "'" + manifest_.fields[entry_.fields[i].field].name + "' ";
+      if (tensor.scalar_type() != type) {
+        return name + "is " + c10::toString(tensor.scalar_type()) + ", and the package reads " +
+               c10::toString(type);
+      }
+      if (tensor.device() != device_) {
+        return name + "is on " + tensor.device().str() + ", and the package runs on " +
+               device_.str();
+      }
+      if (static_cast<std::size_t>(tensor.dim()) != shape.size()) {
+        return name + "has the shape " + shape_text(tensor) + ", and the package reads " +
+               text_of(shape);
+      }
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        std::int64_t const size = tensor.sizes()[d];
+        std::int64_t const at = shape[d].dimension;
+        bool fits = at < 0 && size == shape[d].size;
+        if (at >= 0) {
+          auto const& dimension = entry_.dimensions[static_cast<std::size_t>(at)];
+          std::int64_t& known = sizes[static_cast<std::size_t>(at)];
+          fits = size >= dimension.least && size <= dimension.most && (known < 0 || known == size);
+          known = size;
+        }
+        if (!fits)
+          return name + "has the shape " + shape_text(tensor) + ", and the package reads " +
+                 text_of(shape);
+      }
+    }
+    return {};
+  }
+
+  /// Runs the code. The caller has checked every input.
+  std::vector<at::Tensor> run(std::vector<at::Tensor> const& inputs) const {
+    // The operators that the code calls are those that were compiled: not those of autograd or autocast.
+    at::NoGradGuard const no_gradients;
+    c10::impl::ExcludeDispatchKeyGuard const no_autocast(c10::autocast_dispatch_keyset);
+    // On a GPU: on the current stream.
+    return runner_->run(inputs);
+  }
+
+ private:
+  static constexpr std::size_t most_dimensions = 8;
+
+  static std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
+
+  std::string text_of(std::vector<StepManifest::Extent> const& shape) const {
+    std::string out = "[";
+    for (StepManifest::Extent const& extent : shape) {
+      if (out.size() > 1) out += ", ";
+      if (extent.dimension < 0) {
+        out += std::to_string(extent.size);
+      } else {
+        auto const& dimension = entry_.dimensions[static_cast<std::size_t>(extent.dimension)];
+        out += dimension.name;
+        if (dimension.least > 1) out += " >= " + std::to_string(dimension.least);
+      }
+    }
+    return out + "]";
+  }
+
+  StepManifest const& manifest_;
+  StepManifest::Program const& entry_;
+  at::Device device_;
+  std::vector<at::ScalarType> types_;
+  std::unique_ptr<torch::inductor::AOTIModelContainerRunner> runner_;
+};
+
+}  // namespace frugal::detail
