@@ -57,7 +57,7 @@ class StepProgram {
   /// Loads the code, which runs its constructors: it is trusted like the program itself.
   StepProgram(StepManifest const& manifest, StepManifest::Program const& entry,
               std::filesystem::path const& folder, at::Device device)
-      : manifest_(manifest), entry_(entry), device_(device) {
+      : manifest_(manifest), entry_(entry), device_(device), count_(count_of(entry)) {
     for (StepManifest::Field const& field : manifest.fields)
       types_.push_back(step_type(field.type, field.name));
     auto const& makers = torch::inductor::getAOTIModelRunnerRegistry();
@@ -159,11 +159,39 @@ class StepProgram {
     at::NoGradGuard const no_gradients;
     c10::impl::ExcludeDispatchKeyGuard const no_autocast(c10::autocast_dispatch_keyset);
     // On a GPU: on the current stream.
-    return runner_->run(inputs);
+    std::vector<at::Tensor> outputs = [&] {
+      try {
+        return runner_->run(inputs);
+      } catch (std::exception const& error) {
+        refuse_run(error.what());
+      }
+    }();
+    if (outputs.size() != count_) refuse_count(outputs.size());
+    return outputs;
   }
 
  private:
+  [[noreturn]] void refuse_run(std::string const& why) const {
+    throw ModuleError({.what = "a step package's code failed",
+                       .where = entry_.file.name,
+                       .why = first_line(why) + "; the code's own message is on the standard error",
+                       .fix = "Check the batch (labels out of range), and whether memory holds a step."});
+  }
+  [[noreturn]] void refuse_count(std::size_t found) const {
+    throw FormatError({.what = "the code of a step package is not that of its manifest",
+                       .where = entry_.file.name,
+                       .why = "it returned " + std::to_string(found) + " tensors, and the manifest lists " +
+                              std::to_string(count_),
+                       .fix = "Export the package again."});
+  }
+
   static constexpr std::size_t most_dimensions = 8;
+
+  static std::size_t count_of(StepManifest::Program const& entry) {
+    std::size_t const of_loss = entry.kind == StepManifest::Kind::predict ? 0 : 1;
+    return of_loss + std::size_t{entry.weight} + std::size_t{entry.output} + entry.buffers.size() +
+           entry.gradients.size();
+  }
 
   static std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
 
@@ -185,6 +213,7 @@ class StepProgram {
   StepManifest const& manifest_;
   StepManifest::Program const& entry_;
   at::Device device_;
+  std::size_t count_;  // of its outputs
   std::vector<at::ScalarType> types_;
   std::unique_ptr<torch::inductor::AOTIModelContainerRunner> runner_;
 };

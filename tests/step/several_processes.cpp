@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// needs: step cluster
+#include <doctest/doctest.h>
+
+#include <frugal/cluster.hpp>
+#include <frugal/frugal.hpp>
+#include <frugal/step.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "support/ranks.hpp"
+#include "support/step_packages.hpp"
+
+namespace frugal_test::step_processes {
+
+namespace fr = frugal;
+using support::CountedLinear;
+using support::FakePackage;
+
+using Weights = std::vector<at::Tensor>;
+
+fr::TensorDataset data() {
+  at::Generator const generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  at::Tensor const x = at::randn({64, 3}, generator);
+  return {x, x.sum(1, true) + 1, {.batch = 4}};
+}
+
+template <class Module, class Objective, class... Ps>
+Weights train(Module module, Objective objective, Ps const&... policies) {
+  auto source = data();
+  fr::Trainer trainer{module,
+                      objective,
+                      fr::Settings{.epochs = 2},
+                      fr::Optimize<fr::AdamW>{.lr = 0.01},
+                      fr::ClipNorm<>{},
+                      fr::Accumulate<4>{},
+                      policies...};
+  static_cast<void>(trainer.fit(source));
+  Weights weights;
+  for (at::Tensor const& each : module->parameters()) weights.push_back(each.detach().clone());
+  return weights;
+}
+
+/// The weights of every rank, each a thread.
+template <class Policy, class Make>
+std::vector<Weights> ranks_of(int size, Make&& make) {
+  std::vector<Weights> all;
+  std::mutex mutex;
+  auto const errors = support::ranks::run(size, [&](auto const& with) {
+    auto const [module, objective] = make();
+    Weights const weights = train(module, objective, Policy{.with = with});
+    std::scoped_lock const lock(mutex);
+    all.push_back(weights);
+  });
+  for (std::string const& error : errors) CHECK(error == "");
+  return all;
+}
+
+template <class Policy>
+void require_same(int size) {
+  CAPTURE(size);
+  FakePackage const from([](FakePackage::Json& all) {
+    // Processes that change a buffer would each have their own.
+    all["programs"][0]["outputs"].erase(2);
+  }, "stateless-step.so");
+  auto const package = ranks_of<Policy>(size, [&] {
+    fr::StepPackage const opened(from.path());
+    return std::pair(opened.module(), opened.objective());
+  });
+  struct Plain : CountedLinear {
+    at::Tensor forward(at::Tensor const& x) { return at::linear(x, weight, bias); }
+  };
+  auto const eager =
+      ranks_of<Policy>(size, [] { return std::pair(std::make_shared<Plain>(), fr::MeanSquaredError{}); });
+  REQUIRE(package.size() == static_cast<std::size_t>(size));
+  REQUIRE(eager.size() == static_cast<std::size_t>(size));
+  for (Weights const& each : package) {
+    for (std::size_t i = 0; i < each.size(); ++i) CHECK(at::equal(each[i], eager[0][i]));
+  }
+}
+
+TEST_CASE("processes train a package as they train the module that it stands for, to the bit") {
+  for (int size : {1, 2, 4}) {
+    require_same<fr::Replicate<fr::Exact>>(size);
+    require_same<fr::Replicate<fr::Ring>>(size);
+    require_same<fr::Replicate<fr::Ring, fr::Shard<fr::States>>>(size);
+    require_same<fr::Replicate<fr::Ring, fr::Shard<fr::States, fr::Grads>>>(size);
+  }
+}
+
+}  // namespace frugal_test::step_processes
