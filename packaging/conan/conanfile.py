@@ -26,7 +26,7 @@ class Frugal(ConanFile):
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
                ("archive", "arrow", "avro", "cluster", "cuda", "images", "notices", "prometheus",
-                "recipes", "tensorboard", "text")}
+                "recipes", "step", "tensorboard", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,

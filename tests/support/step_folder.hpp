@@ -87,6 +87,7 @@ class StepFolder {
             {"parameters",
              {trained(tensor("weight", "float32", {1, 3}, {3, 1})), trained(tensor("bias", "float32", one, one))}},
             {"buffers", Json::array({tensor("seen", "int64", none, none)})},
+            {"statistics", none},
             {"tied", none},
             {"fields", {{{"name", "data"}, {"type", "float32"}}, {{"name", "target"}, {"type", "float32"}}}},
             {"weights", of_file("model.safetensors")},

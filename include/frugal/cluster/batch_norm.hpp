@@ -46,8 +46,8 @@ class BatchNormStatistics {
    public:
     Part(BatchNormStatistics& of, double const&) : of_(of) {
       at::NoGradGuard const no_gradients;
-      for (Layer const& each : of_.layers_) {
-        before_.push_back({each.mean->clone(), each.variance->clone(), each.tracked->clone()});
+      for (BatchNormBuffers const& each : of_.layers_) {
+        before_.push_back({each.mean.clone(), each.variance.clone(), each.tracked.clone()});
       }
     }
     Part(Part const&) = delete;
@@ -77,12 +77,6 @@ class BatchNormStatistics {
   std::string text() const;
   void join(std::vector<std::string> const& texts, bool in_rounds);
 
-  struct Layer {
-    at::Tensor* mean;
-    at::Tensor* variance;
-    at::Tensor* tracked;               ///< calls in training
-    std::optional<double> momentum{};  ///< nothing: the mean of all calls
-  };
   struct Average {
     at::Tensor mean, variance;  ///< double, in host memory
     std::int64_t tracked = 0;
@@ -91,7 +85,7 @@ class BatchNormStatistics {
   void add(std::vector<Average>& averages, at::Tensor const& row_LCC) const;
 
   Communicator& all_;
-  std::vector<Layer> layers_;
+  std::vector<BatchNormBuffers> layers_;
   std::vector<at::Tensor> rows_;  ///< [L + C + C]: calls, means, variances of a micro-batch
 };
 
@@ -110,6 +104,7 @@ class SyncedBatchNorms {
   /// found.
   void begin(torch::nn::Module& module) {
     release();
+    if (has_compiled_batch_norms(module)) refuse_compiled();
     each_batch_norm(module, [this](auto& layer) { add(layer); });
   }
   /// Of the messages of a layer.
@@ -148,6 +143,7 @@ class SyncedBatchNorms {
                                              at::Tensor const& other);
 
  private:
+  [[noreturn]] static void refuse_compiled();
   class Hook;
 
   struct Layer {

@@ -9,25 +9,38 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE void require_only_batch_norms(ChangesBuffers const& module) {
+  std::string const other = module.other_changed_buffer();
+  if (other.empty()) return;
+  throw ModuleError({.what = "the step changes the buffer '" + other + "', which is no statistic of BatchNorm",
+                     .where = "Replicate",
+                     .why = "each process would have one of its own, and nothing says how they join",
+                     .fix = "Train in one process, or export the module without that buffer."});
+}
+
 FRUGAL_INLINE void BatchNormStatistics::begin(torch::nn::Module& module) {
   layers_.clear();
   rows_.clear();
   each_batch_norm(module, [this](auto& layer) {
     if (!layer.running_mean.defined()) return;
-    layers_.push_back({.mean = &layer.running_mean,
-                       .variance = &layer.running_var,
-                       .tracked = &layer.num_batches_tracked,
+    layers_.push_back({.mean = layer.running_mean,
+                       .variance = layer.running_var,
+                       .tracked = layer.num_batches_tracked,
                        .momentum = layer.options.momentum()});
   });
+  if (auto const* const changes = dynamic_cast<ChangesBuffers const*>(&module)) {
+    if (all_.size() > 1) require_only_batch_norms(*changes);
+    for (BatchNormBuffers const& each : changes->changed_batch_norms()) layers_.push_back(each);
+  }
 }
 
 FRUGAL_INLINE BatchNormStatistics::Part::~Part() {
   at::NoGradGuard const no_gradients;
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    Layer const& layer = of_.layers_[i];
-    layer.mean->copy_(before_[i].mean);
-    layer.variance->copy_(before_[i].variance);
-    layer.tracked->copy_(before_[i].tracked);
+    BatchNormBuffers const& layer = of_.layers_[i];
+    layer.mean.copy_(before_[i].mean);
+    layer.variance.copy_(before_[i].variance);
+    layer.tracked.copy_(before_[i].tracked);
   }
 }
 
@@ -36,8 +49,8 @@ FRUGAL_INLINE void BatchNormStatistics::Part::take() {
   at::NoGradGuard const no_gradients;
   std::vector<at::Tensor> calls, means, variances;
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    Layer const& layer = of_.layers_[i];
-    at::Tensor const now = layer.tracked->reshape({1}).to(at::kDouble);
+    BatchNormBuffers const& layer = of_.layers_[i];
+    at::Tensor const now = layer.tracked.reshape({1}).to(at::kDouble);
     at::Tensor const then = before_[i].tracked.reshape({1}).to(at::kDouble);
     at::Tensor const more = now - then;
     calls.push_back(more);
@@ -48,8 +61,8 @@ FRUGAL_INLINE void BatchNormStatistics::Part::take() {
     auto const part = [&](at::Tensor const& running, at::Tensor const& before) {
       return (running.to(at::kDouble) - kept * before.to(at::kDouble)) * scale;
     };
-    means.push_back(part(*layer.mean, before_[i].mean));
-    variances.push_back(part(*layer.variance, before_[i].variance));
+    means.push_back(part(layer.mean, before_[i].mean));
+    variances.push_back(part(layer.variance, before_[i].variance));
   }
   calls.insert(calls.end(), means.begin(), means.end());
   calls.insert(calls.end(), variances.begin(), variances.end());
@@ -70,11 +83,11 @@ FRUGAL_INLINE void BatchNormStatistics::join(std::vector<std::string> const& tex
   at::NoGradGuard const no_gradients;
   std::vector<Average> averages;
   std::int64_t size = static_cast<std::int64_t>(layers_.size());
-  for (Layer const& each : layers_) {
-    averages.push_back({.mean = each.mean->cpu().to(at::kDouble),
-                        .variance = each.variance->cpu().to(at::kDouble),
-                        .tracked = each.tracked->item<std::int64_t>()});
-    size += 2 * each.mean->numel();
+  for (BatchNormBuffers const& each : layers_) {
+    averages.push_back({.mean = each.mean.cpu().to(at::kDouble),
+                        .variance = each.variance.cpu().to(at::kDouble),
+                        .tracked = each.tracked.item<std::int64_t>()});
+    size += 2 * each.mean.numel();
   }
   std::size_t const bytes = static_cast<std::size_t>(size) * sizeof(double);
   auto const add_row = [&](std::string const& text, std::size_t at) {
@@ -94,9 +107,9 @@ FRUGAL_INLINE void BatchNormStatistics::join(std::vector<std::string> const& tex
     }
   }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    layers_[i].mean->copy_(averages[i].mean);
-    layers_[i].variance->copy_(averages[i].variance);
-    layers_[i].tracked->fill_(averages[i].tracked);
+    layers_[i].mean.copy_(averages[i].mean);
+    layers_[i].variance.copy_(averages[i].variance);
+    layers_[i].tracked.fill_(averages[i].tracked);
   }
   rows_.clear();
 }
@@ -142,6 +155,13 @@ FRUGAL_INLINE void SyncedBatchNorms::end_passes() {
     layer.tracked->add_(1);
     update(layer, statistics_of(totals), totals.momentum);
   }
+}
+
+FRUGAL_INLINE void SyncedBatchNorms::refuse_compiled() {
+  throw ModuleError({.what = "the module's BatchNorm layers are compiled code",
+                     .where = "SyncBatchNorm",
+                     .why = "it joins the statistics of processes in the layers' calls, and there are none",
+                     .fix = "Leave SyncBatchNorm out: each micro-batch then has its own statistics."});
 }
 
 FRUGAL_INLINE std::pair<at::Tensor, at::Tensor> SyncedBatchNorms::backward(

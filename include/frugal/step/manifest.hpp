@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,11 @@ struct StepManifest {
   struct Tied {
     std::string name;  ///< another name
     std::string of;    ///< of this tensor
+  };
+  /// The running statistics of a BatchNorm layer, by the places of its buffers.
+  struct Statistics {
+    std::size_t mean = 0, variance = 0, tracked = 0;
+    std::optional<double> momentum{};  ///< nothing: the mean of all calls
   };
   struct Field {
     std::string name;
@@ -71,6 +77,7 @@ struct StepManifest {
   std::string module;                     ///< Python's class
   std::vector<Tensor> parameters;         ///< the trained ones first
   std::vector<Tensor> buffers;
+  std::vector<Statistics> statistics;  ///< of BatchNorm layers that the step changes
   std::vector<Tied> tied;
   std::vector<Field> fields;
   File weights;

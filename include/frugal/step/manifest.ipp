@@ -7,6 +7,7 @@
 #include <frugal/base/hash.hpp>
 #include <frugal/base/json.hpp>
 #include <frugal/base/utf8.hpp>
+#include <frugal/checkpoint/manifest.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
@@ -73,7 +74,7 @@ FRUGAL_INLINE StepManifestReader::StepManifestReader(std::string_view text,
   }
   fields_.only(
       all_, {"format", "version", "torch", "architecture", "device", "instructions", "precision",
-             "module", "parameters", "buffers", "tied", "fields", "weights", "programs", "crc32"});
+             "module", "parameters", "buffers", "statistics", "tied", "fields", "weights", "programs", "crc32"});
   // The sum is the last member, and is that of the text before it.
   std::size_t const end = text.rfind(",\n \"crc32\":");
   if (end == std::string_view::npos) fields_.fail("it does not end with its sum");
@@ -248,6 +249,17 @@ FRUGAL_INLINE StepManifest StepManifestReader::read() const {
   std::set<std::string> names;
   out.parameters = tensors("parameters", names, true);
   out.buffers = tensors("buffers", names, false);
+  for (Json const& each : fields_.array(all_, "statistics")) {
+    fields_.only(each, {"mean", "variance", "tracked", "momentum"});
+    auto const buffer = [&](char const* name) { return place(each, fields_.text(each, name), out.buffers); };
+    StepManifest::Statistics one{.mean = buffer("mean"), .variance = buffer("variance"), .tracked = buffer("tracked")};
+    Json const& momentum = fields_.member(each, "momentum");
+    if (!momentum.is(Json::Kind::null)) {
+      one.momentum = momentum.as_double();
+      if (!one.momentum) fields_.fail(momentum, "\"momentum\" is no number");
+    }
+    out.statistics.push_back(one);
+  }
   for (Json const& each : fields_.array(all_, "tied")) {
     fields_.only(each, {"name", "of"});
     StepManifest::Tied tied{.name = fields_.text(each, "name"), .of = fields_.text(each, "of")};

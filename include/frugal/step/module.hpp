@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/batch_norms.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/load_weights.hpp>
 #include <frugal/step/code.hpp>
@@ -21,7 +22,7 @@ namespace frugal {
 /// A module whose forward pass is the compiled code of a step package, and whose parameters and buffers have the
 /// names that they have in Python. It has the layers' names as submodules, and no layers: policies that work on
 /// names and tensors work on it.
-class StepModule : public torch::nn::Module {
+class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
  public:
   /// With the weights of the package, where its code runs.
   explicit StepModule(std::shared_ptr<detail::StepCode const> code)
@@ -78,6 +79,32 @@ class StepModule : public torch::nn::Module {
         refuse(layouts[i], tensors_[i]);
     }
     return tensors_;
+  }
+
+  std::vector<detail::BatchNormBuffers> changed_batch_norms() const override {
+    StepManifest const& manifest = code_->manifest();
+    auto const buffer = [&](std::size_t at) { return tensors_[manifest.parameters.size() + at]; };
+    std::vector<detail::BatchNormBuffers> all;
+    for (StepManifest::Statistics const& each : manifest.statistics) {
+      all.push_back({.mean = buffer(each.mean),
+                     .variance = buffer(each.variance),
+                     .tracked = buffer(each.tracked),
+                     .momentum = each.momentum});
+    }
+    return all;
+  }
+  std::string other_changed_buffer() const override {
+    StepManifest const& manifest = code_->manifest();
+    std::vector<bool> known(manifest.buffers.size());
+    for (StepManifest::Statistics const& each : manifest.statistics) {
+      known[each.mean] = known[each.variance] = known[each.tracked] = true;
+    }
+    for (StepManifest::Program const& program : manifest.programs) {
+      for (std::size_t const at : program.buffers) {
+        if (!known[at]) return manifest.buffers[at].name;
+      }
+    }
+    return {};
   }
 
  private:

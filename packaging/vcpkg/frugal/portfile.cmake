@@ -15,6 +15,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
         notices FRUGAL_NOTICES
         prometheus FRUGAL_PROMETHEUS
         recipes FRUGAL_RECIPES
+        step FRUGAL_STEP
         tensorboard FRUGAL_TENSORBOARD
         text FRUGAL_TEXT
 )

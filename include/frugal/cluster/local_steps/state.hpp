@@ -305,15 +305,14 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
 
  private:
   static void refuse_batch_norm(torch::nn::Module& module) {
-    each_batch_norm(module, [](auto const& layer) {
-      if (!layer.is_training()) return;
-      throw ModuleError(
-          {.what = "the module has BatchNorm in training",
-           .where = "Replicate<LocalSteps>",
-           .why = "in the middle of a round its statistics are of weights that no other "
-                  "process has, and the module has those of the last outer step",
-           .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
-    });
+    bool found = has_compiled_batch_norms(module);
+    each_batch_norm(module, [&](auto const& layer) { found = found || layer.is_training(); });
+    if (!found) return;
+    throw ModuleError({.what = "the module has BatchNorm in training",
+                       .where = "Replicate<LocalSteps>",
+                       .why = "in the middle of a round its statistics are of weights that no other "
+                              "process has, and the module has those of the last outer step",
+                       .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
   }
 
   void begin_window(Phase const& phase) {

@@ -261,7 +261,7 @@ class Passes {
   template <HookScope scope, bool captured = false>
   void backward(Loss& loss) {
     at::Tensor seed = seed_of(loss);
-    at::Tensor const unscaled = seed;
+    void const* const unscaled = seed.unsafeGetTensorImpl();
     LossReady ready(run_, loss, seed);
     window_.judge([&] { emit<on::loss, scope>(ready); });
     if constexpr (scope == HookScope::all && !captured) {
@@ -271,7 +271,7 @@ class Passes {
         return window_.pass_over();
     }
     guarded("the backward pass", run_.counters(), [&] {
-      bool const known = seed.is_same(unscaled);
+      bool const known = seed.unsafeGetTensorImpl() == unscaled;
       detail::backward(loss, seed, known ? std::optional(window_.seed_value()) : std::nullopt);
     });
   }

@@ -16,6 +16,7 @@ FRUGAL_INLINE std::int64_t Parts::begin(std::int64_t part) const {
 FRUGAL_INLINE bool trains_batch_norm(torch::nn::Module& module) {
   bool found = false;
   each_batch_norm(module, [&](auto& layer) { found = found || layer.is_training(); });
+  found = found || (module.is_training() && has_compiled_batch_norms(module));
   return found;
 }
 
