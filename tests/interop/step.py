@@ -32,7 +32,7 @@ program = ""
 
 def network(dropout: float) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(20, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 5))
+    return nn.Sequential(nn.Linear(20, 32, bias=False), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 5))
 
 
 def of_pair(module, batch) -> Loss:
@@ -106,6 +106,9 @@ class Packages(unittest.TestCase):
     def assert_close(self, found, expected, bound):
         self.assertEqual(set(found), set(expected))
         for name, tensor in expected.items():
+            # Softmax does not see the bias of the keys: its gradient is rounding, which Adam makes a whole step of.
+            if name.endswith("attention.self.key.bias") and bound != 0:
+                continue
             apart = (found[name].double() - tensor.double()).abs().max().item()
             self.assertLessEqual(apart, bound * max(1, tensor.double().abs().max().item()), name)
 
