@@ -67,23 +67,25 @@ struct Times {
 template <class Source>
 void by_frugal(Options const& options, Source& source, fr::StepPackage const& package,
                std::shared_ptr<fr::StepModule> const& module, Times& times) {
-  fr::Trainer trainer{module,
-                      package.objective(),
-                      fr::Settings{.steps = options.warmup + options.steps},
-                      fr::Optimize<fr::AdamW>{.lr = frugal_bench::learning_rate},
-                      fr::FlushDenormals{},
-                      Stopwatch{.warmup = options.warmup, .start = &times.start, .first = &times.first}};
+  fr::Trainer trainer{
+      module,
+      package.objective(),
+      fr::Settings{.steps = options.warmup + options.steps},
+      fr::Optimize<fr::AdamW>{.lr = frugal_bench::learning_rate},
+      fr::FlushDenormals{},
+      Stopwatch{.warmup = options.warmup, .start = &times.start, .first = &times.first}};
   static_cast<void>(trainer.fit(source));
 }
 
 /// What one would write without frugal: the code, a fused optimizer, and nothing checked.
 template <class Source>
-void by_hand(Options const& options, Source& source, std::shared_ptr<fr::StepModule> const& module, Times& times) {
+void by_hand(Options const& options, Source& source, std::shared_ptr<fr::StepModule> const& module,
+             Times& times) {
   at::globalContext().setFlushDenormal(true);
   auto const& manifest = module->code().manifest();
   std::string const path = module->code().folder() / manifest.programs[0].file.name;
-  auto const runner =
-      torch::inductor::getAOTIModelRunnerRegistry().at("cpu")(path, 1, "cpu", "", /*run_single_threaded=*/false);
+  auto const runner = torch::inductor::getAOTIModelRunnerRegistry().at("cpu")(
+      path, 1, "cpu", "", /*run_single_threaded=*/false);
   RivalAdamW optimizer(module);
   at::Tensor const one = torch::ones({});
   std::vector<at::Tensor> inputs = optimizer.parameters();
@@ -157,9 +159,11 @@ int main(int argc, char** argv) {
     }
     fr::Batch bytes = fr::read_mnist(options.data, fr::Split::train, fr::Pixels::bytes);
     bytes.data = bytes.data.flatten(1);
-    fr::Mapped source(fr::TensorDataset(bytes, {.batch = options.batch, .drop_last = true}), fr::ScaleBytes{});
+    fr::Mapped source(fr::TensorDataset(bytes, {.batch = options.batch, .drop_last = true}),
+                      fr::ScaleBytes{});
     // Evaluated on the same images for every rival, outside of the timing.
-    fr::Batch const judged = fr::ScaleBytes{}({bytes.data.slice(0, 0, 10000), bytes.target.slice(0, 0, 10000)});
+    fr::Batch const judged =
+        fr::ScaleBytes{}({bytes.data.slice(0, 0, 10000), bytes.target.slice(0, 0, 10000)});
     std::cout << run(options, source, judged) << '\n';
   } catch (fr::Error const& error) {
     std::cerr << error.what() << '\n';

@@ -8,8 +8,8 @@
 // BATCHES has the tensors "I/field" of batch I. OUT becomes a folder with model.safetensors.
 #include <frugal/checkpoint/safetensors.hpp>
 #include <frugal/frugal.hpp>
-#include <frugal/model/save_weights.hpp>
 #include <frugal/model/load_weights.hpp>
+#include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/step.hpp>
 
@@ -38,7 +38,8 @@ std::vector<Fields> batches_of(std::string const& path) {
   for (std::size_t i = 0; i < file.size(); ++i) {
     std::string const name(file[i].name);
     auto const slash = name.find('/');
-    found[std::stoi(name.substr(0, slash))][name.substr(slash + 1)] = fr::detail::tensor_in_file(file[i]).clone();
+    found[std::stoi(name.substr(0, slash))][name.substr(slash + 1)] =
+        fr::detail::tensor_in_file(file[i]).clone();
   }
   std::vector<Fields> batches;
   for (auto& [number, fields] : found) batches.push_back(std::move(fields));
@@ -66,7 +67,8 @@ void train(Options const& options, Ps const&... policies) {
 
 template <class... Ps>
 void with_format(Options const& options, Ps const&... policies) {
-  options.half ? train(options, fr::Precision<fr::BF16>{}, policies...) : train(options, policies...);
+  options.half ? train(options, fr::Precision<fr::BF16>{}, policies...)
+               : train(options, policies...);
 }
 
 template <class... Ps>
@@ -77,7 +79,8 @@ void with_folder(Options const& options, Ps const&... policies) {
 
 Options parse(int count, char** arguments) {
   std::vector<std::string> words(arguments + 1, arguments + count);
-  if (words.size() < 3) throw std::invalid_argument("usage: interop_step PACKAGE BATCHES OUT [options]");
+  if (words.size() < 3)
+    throw std::invalid_argument("usage: interop_step PACKAGE BATCHES OUT [options]");
   Options options{.package = words[0], .batches = words[1], .out = words[2]};
   for (std::size_t i = 3; i < words.size(); ++i) {
     if (words[i] == "--bf16") {

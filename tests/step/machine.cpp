@@ -14,13 +14,15 @@ namespace fr = frugal;
 using fr::detail::StepMachine;
 
 TEST_CASE("instructions are the flags of /proc/cpuinfo") {
-  CHECK(fr::detail::StepMachine::instructions_in("processor\t: 0\nflags\t\t: sse2 avx fma\nbugs\t: x\n") ==
+  CHECK(fr::detail::StepMachine::instructions_in(
+            "processor\t: 0\nflags\t\t: sse2 avx fma\nbugs\t: x\n") ==
         std::vector<std::string>{"avx", "fma", "sse2"});
   CHECK(fr::detail::StepMachine::instructions_in("").empty());
 }
 
 TEST_CASE("what another machine, processor or LibTorch has made is refused with both names") {
-  StepMachine const here{.torch = "2.11.1", .architecture = "x86_64", .instructions = {"avx", "avx2", "fma"}};
+  StepMachine const here{
+      .torch = "2.11.1", .architecture = "x86_64", .instructions = {"avx", "avx2", "fma"}};
   fr::StepManifest made;
   made.torch = "2.11.0";
   made.architecture = "x86_64";
@@ -36,12 +38,16 @@ TEST_CASE("what another machine, processor or LibTorch has made is refused with 
     }
     return std::string("nothing");
   };
-  CHECK(refused([](auto& all) { all.torch = "2.12.0"; }).find("exported with 2.12.0, and this program has 2.11.1") !=
+  CHECK(refused([](auto& all) {
+          all.torch = "2.12.0";
+        }).find("exported with 2.12.0, and this program has 2.11.1") != std::string::npos);
+  CHECK(refused([](auto& all) { all.torch = "2"; }).find("exported with 2, and") !=
         std::string::npos);
-  CHECK(refused([](auto& all) { all.torch = "2"; }).find("exported with 2, and") != std::string::npos);
-  CHECK(refused([](auto& all) { all.architecture = "aarch64"; }).find("aarch64") != std::string::npos);
-  CHECK(refused([](auto& all) { all.instructions = {"avx512f", "fma", "vaes"}; }).find("it needs avx512f, vaes") !=
+  CHECK(refused([](auto& all) { all.architecture = "aarch64"; }).find("aarch64") !=
         std::string::npos);
+  CHECK(refused([](auto& all) {
+          all.instructions = {"avx512f", "fma", "vaes"};
+        }).find("it needs avx512f, vaes") != std::string::npos);
 }
 
 TEST_CASE("this machine is one") {

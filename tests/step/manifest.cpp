@@ -58,7 +58,9 @@ TEST_CASE("a manifest is read whole") {
 }
 
 TEST_CASE("its identity is that of what it computes, not of the machine code") {
-  auto const identity = [](auto&& change) { return fr::StepManifest::open(Folder(change).path()).identity(); };
+  auto const identity = [](auto&& change) {
+    return fr::StepManifest::open(Folder(change).path()).identity();
+  };
   auto const plain = identity([](Json&) {});
   CHECK(plain == identity([](Json& all) { all["instructions"] = Json::array({"sse2", "avx"}); }));
   CHECK(plain != identity([](Json& all) { all["programs"][0]["graph"] = "other"; }));
@@ -69,26 +71,39 @@ TEST_CASE("what does not fit is refused with its reason") {
   CHECK(refused([](Json&) {}) == "nothing");
   CHECK(refused([](Json& all) { all.erase("torch"); }).find("torch") != std::string::npos);
   CHECK(refused([](Json& all) { all["more"] = 1; }).find("more") != std::string::npos);
-  CHECK(refused([](Json& all) { all["parameters"][1]["name"] = "weight"; }).find("two tensors") != std::string::npos);
-  CHECK(refused([](Json& all) { all["parameters"][0]["stride"] = {1}; }).find("one stride") != std::string::npos);
-  CHECK(refused([](Json& all) { all["parameters"][0]["shape"] = {-1, 3}; }).find("not a size") != std::string::npos);
-  CHECK(refused([](Json& all) { all["parameters"][0]["trained"] = false; }).find("is not first") != std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["outputs"][3] = "gradient:nobody"; }).find("nobody") !=
+  CHECK(refused([](Json& all) { all["parameters"][1]["name"] = "weight"; }).find("two tensors") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["outputs"][3] = "gradient:bias"; }).find("twice") !=
+  CHECK(refused([](Json& all) { all["parameters"][0]["stride"] = {1}; }).find("one stride") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["outputs"][0] = "weight"; }).find("not in its place") !=
+  CHECK(refused([](Json& all) { all["parameters"][0]["shape"] = {-1, 3}; }).find("not a size") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["kind"] = "evaluate"; }).find("of its kind") != std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"].erase(0); }).find("no training step") != std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["fields"][0]["shape"][0] = "length"; }).find("length") !=
+  CHECK(refused([](Json& all) { all["parameters"][0]["trained"] = false; }).find("is not first") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["dimensions"][0]["min"] = 2000; }).find("range") !=
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["outputs"][3] = "gradient:nobody";
+        }).find("nobody") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["outputs"][3] = "gradient:bias";
+        }).find("twice") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["outputs"][0] = "weight";
+        }).find("not in its place") != std::string::npos);
+  CHECK(refused([](Json& all) { all["programs"][0]["kind"] = "evaluate"; }).find("of its kind") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["programs"][0]["file"] = "../step-0.so"; }).find("invalid name") !=
+  CHECK(refused([](Json& all) { all["programs"].erase(0); }).find("no training step") !=
         std::string::npos);
-  CHECK(refused([](Json& all) { all["tied"] = Json::array({{{"name", "weight"}, {"of", "bias"}}}); }).find("ties") !=
-        std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["fields"][0]["shape"][0] = "length";
+        }).find("length") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["dimensions"][0]["min"] = 2000;
+        }).find("range") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["file"] = "../step-0.so";
+        }).find("invalid name") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["tied"] = Json::array({{{"name", "weight"}, {"of", "bias"}}});
+        }).find("ties") != std::string::npos);
 }
 
 TEST_CASE("a manifest from the future, an edited and a truncated one") {
@@ -114,23 +129,25 @@ TEST_CASE("files that are missing, cut or changed") {
     {
       Folder const package;
       std::filesystem::remove(package / name);
-      CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()), doctest::Contains("it is missing"), fr::FormatError);
+      CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()),
+                           doctest::Contains("it is missing"), fr::FormatError);
     }
     {
       Folder const package;
       std::filesystem::resize_file(package / name, std::filesystem::file_size(package / name) - 1);
-      CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()), doctest::Contains("bytes, and the manifest says"),
-                           fr::FormatError);
+      CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()),
+                           doctest::Contains("bytes, and the manifest says"), fr::FormatError);
     }
     Folder const package;
     std::fstream file(package / name, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(100);
     file.put('\x7f').put('\x01');
     file.close();
-    CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()), doctest::Contains("its bytes were changed"),
-                         fr::FormatError);
+    CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()),
+                         doctest::Contains("its bytes were changed"), fr::FormatError);
   }
-  CHECK_THROWS_WITH_AS(fr::StepManifest::open("nowhere"), doctest::Contains("there is no step package"), fr::FormatError);
+  CHECK_THROWS_WITH_AS(fr::StepManifest::open("nowhere"),
+                       doctest::Contains("there is no step package"), fr::FormatError);
 }
 
 }  // namespace frugal_test::step_manifest

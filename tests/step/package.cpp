@@ -55,7 +55,8 @@ bool same(std::vector<at::Tensor> const& one, std::vector<at::Tensor> const& oth
 }
 
 template <class... Ps>
-std::vector<at::Tensor> of_package(FakePackage const& from, fr::Settings const& settings, Ps const&... policies) {
+std::vector<at::Tensor> of_package(FakePackage const& from, fr::Settings const& settings,
+                                   Ps const&... policies) {
   fr::StepPackage const package(from.path());
   fr::Trainer trainer{package.module(), package.objective(), settings, policies...};
   auto train = data(), valid = data(10, 5, false);
@@ -64,7 +65,8 @@ std::vector<at::Tensor> of_package(FakePackage const& from, fr::Settings const& 
 }
 template <class... Ps>
 std::vector<at::Tensor> of_module(fr::Settings const& settings, Ps const&... policies) {
-  fr::Trainer trainer{std::make_shared<CountedLinear>(), fr::MeanSquaredError{}, settings, policies...};
+  fr::Trainer trainer{std::make_shared<CountedLinear>(), fr::MeanSquaredError{}, settings,
+                      policies...};
   auto train = data(), valid = data(10, 5, false);
   trainer.fit(train, valid);
   return tensors(*trainer.module());
@@ -77,8 +79,10 @@ TEST_CASE("trains as the module that it stands for, to the bit, the ragged last 
     CHECK(same(of_package(package, settings, policies...), of_module(settings, policies...)));
   };
   both(fr::Optimize<fr::SGD>{.lr = 0.01});
-  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Schedule<fr::Warmup<5>, fr::Cosine>{}, fr::ClipNorm<>{.max_norm = 0.5});
-  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Average<fr::Ema<0.9_r>>{}, fr::EarlyStop<fr::Patience<1>>{});
+  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Schedule<fr::Warmup<5>, fr::Cosine>{},
+       fr::ClipNorm<>{.max_norm = 0.5});
+  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Average<fr::Ema<0.9_r>>{},
+       fr::EarlyStop<fr::Patience<1>>{});
   both(fr::Optimize<fr::SGD>{.lr = 0.01}, fr::SkipNonFinite{});
   // Parts of a window: powers of two, so that the shares of the seeds round nothing.
   both(fr::Optimize<fr::SGD>{.lr = 0.01}, fr::Accumulate<2>{});
@@ -88,7 +92,8 @@ TEST_CASE("trains as the module that it stands for, to the bit, the ragged last 
 TEST_CASE("shares of a window that are no powers of two are the same to rounding") {
   FakePackage const package;
   fr::Settings const settings{.epochs = 2};
-  auto const one = of_package(package, settings, fr::Optimize<fr::SGD>{.lr = 0.01}, fr::Accumulate<3>{});
+  auto const one =
+      of_package(package, settings, fr::Optimize<fr::SGD>{.lr = 0.01}, fr::Accumulate<3>{});
   auto const other = of_module(settings, fr::Optimize<fr::SGD>{.lr = 0.01}, fr::Accumulate<3>{});
   for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::allclose(one[i], other[i], 1e-6, 1e-7));
 }
@@ -97,7 +102,8 @@ TEST_CASE("evaluation and prediction are the module's, and change nothing") {
   FakePackage const from;
   fr::StepPackage const package(from.path());
   fr::Trainer trainer{package.module(), package.objective(), fr::Optimize<fr::SGD>{}};
-  fr::Trainer eager{std::make_shared<CountedLinear>(), fr::MeanSquaredError{}, fr::Optimize<fr::SGD>{}};
+  fr::Trainer eager{std::make_shared<CountedLinear>(), fr::MeanSquaredError{},
+                    fr::Optimize<fr::SGD>{}};
   auto valid = data(10, 4, false);
   auto const before = tensors(*trainer.module());
   CHECK(trainer.evaluate(valid)["loss"] == eager.evaluate(valid)["loss"]);
@@ -114,12 +120,15 @@ TEST_CASE("evaluation and prediction are the module's, and change nothing") {
   CHECK(at::equal(trainer.module()->forward(torch::ones({2, 3})), torch::full({2, 1}, 0.75)));
 }
 
-TEST_CASE("a run that ends in its middle and goes on has the bits of one that does not, with random numbers") {
+TEST_CASE(
+    "a run that ends in its middle and goes on has the bits of one that does not, with random "
+    "numbers") {
   FakePackage const package = FakePackage::of("noisy-step.so");
   support::TemporaryFolder const folder;
   auto const run = [&](std::string const& name, std::uint64_t epochs) {
-    return of_package(package, {.run_dir = folder / name, .epochs = epochs}, fr::Optimize<fr::AdamW>{.lr = 0.01},
-                      fr::Accumulate<2>{}, fr::Checkpoint<fr::Every<1, fr::Epoch>>{});
+    return of_package(package, {.run_dir = folder / name, .epochs = epochs},
+                      fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Accumulate<2>{},
+                      fr::Checkpoint<fr::Every<1, fr::Epoch>>{});
   };
   auto const whole = run("whole", 4);
   run("parts", 1);
@@ -157,7 +166,8 @@ TEST_CASE("names with dots are submodules, and tied tensors are one") {
     all["tied"] = Json::array({{{"name", "again.weight"}, {"of", "weight"}}});
   });
   // The file of weights has Python's names as well.
-  auto const head = std::make_shared<torch::nn::Module>(), out = std::make_shared<torch::nn::Module>();
+  auto const head = std::make_shared<torch::nn::Module>(),
+             out = std::make_shared<torch::nn::Module>();
   out->register_parameter("bias", torch::ones({1}));
   head->register_module("out", out);
   torch::nn::Module root;
@@ -191,23 +201,29 @@ TEST_CASE("a batch of another shape, type or without a field is refused, and not
   fr::StepPackage const package(from.path());
   auto module = package.module();
   auto objective = package.objective();
-  auto const with = [&](at::Tensor x, at::Tensor y) { return objective(module, fr::Batch{std::move(x), std::move(y)}); };
-  CHECK(with(torch::ones({2, 3}), torch::ones({2, 1})).value.item<float>() == doctest::Approx(0.0625));
-  CHECK_THROWS_WITH_AS(with(torch::ones({2, 4}), torch::ones({2, 1})),
-                       doctest::Contains("'data' has the shape [2, 4] Float, and the package reads [batch >= 2, 3]"),
-                       fr::ShapeError);
+  auto const with = [&](at::Tensor x, at::Tensor y) {
+    return objective(module, fr::Batch{std::move(x), std::move(y)});
+  };
+  CHECK(with(torch::ones({2, 3}), torch::ones({2, 1})).value.item<float>() ==
+        doctest::Approx(0.0625));
+  CHECK_THROWS_WITH_AS(
+      with(torch::ones({2, 4}), torch::ones({2, 1})),
+      doctest::Contains("'data' has the shape [2, 4] Float, and the package reads [batch >= 2, 3]"),
+      fr::ShapeError);
   CHECK_THROWS_AS(with(torch::ones({1, 3}), torch::ones({1, 1})), fr::ShapeError);
   CHECK_THROWS_AS(with(torch::ones({2000, 3}), torch::ones({2000, 1})), fr::ShapeError);
   CHECK_THROWS_AS(with(torch::ones({2, 3}), torch::ones({3, 1})), fr::ShapeError);
   CHECK_THROWS_AS(with(torch::ones({2, 3, 1}), torch::ones({2, 1})), fr::ShapeError);
   CHECK_THROWS_WITH_AS(with(torch::ones({2, 3}, at::kDouble), torch::ones({2, 1})),
-                       doctest::Contains("'data' is Double, and the package reads Float"), fr::ShapeError);
+                       doctest::Contains("'data' is Double, and the package reads Float"),
+                       fr::ShapeError);
   CHECK_THROWS_AS(with(torch::ones({2, 3}, at::kMeta), torch::ones({2, 1})), fr::ShapeError);
   CHECK_THROWS_WITH_AS(objective(module, fr::FieldsBatch{.data = torch::ones({2, 3})}),
                        doctest::Contains("the batch has no tensor 'target'"), fr::DataError);
   // Not dense in memory: read as its values are.
   at::Tensor const turned = torch::arange(6, at::kFloat).view({3, 2}).t();
-  CHECK(with(turned, torch::ones({2, 1})).value.equal(with(turned.contiguous(), torch::ones({2, 1})).value));
+  CHECK(with(turned, torch::ones({2, 1}))
+            .value.equal(with(turned.contiguous(), torch::ones({2, 1})).value));
 }
 
 TEST_CASE("fields are found by their names in batches of every kind") {
@@ -219,11 +235,11 @@ TEST_CASE("fields are found by their names in batches of every kind") {
   float const expected = objective(module, fr::Batch{x, y}).value.item<float>();
   CHECK(objective(module, std::pair(x, y)).value.item<float>() == expected);
   CHECK(objective(module, std::vector<at::Tensor>{x, y}).value.item<float>() == expected);
-  CHECK(objective(module, std::map<std::string, at::Tensor>{{"data", x}, {"labels", y}}).value.item<float>() ==
-        expected);
+  CHECK(objective(module, std::map<std::string, at::Tensor>{{"data", x}, {"labels", y}})
+            .value.item<float>() == expected);
   // A field of that name is meant, not the data.
-  CHECK(objective(module, fr::FieldsBatch{.data = wrong, .target = y, .fields = {{"data", x}}}).value.item<float>() ==
-        expected);
+  CHECK(objective(module, fr::FieldsBatch{.data = wrong, .target = y, .fields = {{"data", x}}})
+            .value.item<float>() == expected);
 }
 
 TEST_CASE("a module whose tensors were changed, or of another class, is refused") {
@@ -233,10 +249,12 @@ TEST_CASE("a module whose tensors were changed, or of another class, is refused"
   fr::Batch const batch{torch::ones({2, 3}), torch::ones({2, 1})};
   auto module = package.module();
   module->to(at::kDouble);
-  CHECK_THROWS_WITH_AS(objective(module, batch), doctest::Contains("'weight' is not as the step package was exported"),
+  CHECK_THROWS_WITH_AS(objective(module, batch),
+                       doctest::Contains("'weight' is not as the step package was exported"),
                        fr::ModuleError);
   auto other = std::make_shared<CountedLinear>();
-  CHECK_THROWS_WITH_AS(objective(other, batch), doctest::Contains("got another module"), fr::ModuleError);
+  CHECK_THROWS_WITH_AS(objective(other, batch), doctest::Contains("got another module"),
+                       fr::ModuleError);
 }
 
 /// Doubles the loss, as a policy that adds a penalty would change it.
@@ -274,23 +292,28 @@ TEST_CASE("the recipe's precision must be that of the export") {
     trainer.fit(train);
   };
   CHECK_THROWS_WITH_AS(fit(single, fr::Precision<fr::BF16>{}),
-                       doctest::Contains("was exported for FP32, and the recipe computes in BF16"), fr::SettingsError);
-  CHECK_THROWS_WITH_AS(fit(half, fr::Precision<fr::FP32>{}), doctest::Contains("Write Precision<BF16>"),
+                       doctest::Contains("was exported for FP32, and the recipe computes in BF16"),
                        fr::SettingsError);
+  CHECK_THROWS_WITH_AS(fit(half, fr::Precision<fr::FP32>{}),
+                       doctest::Contains("Write Precision<BF16>"), fr::SettingsError);
   CHECK_NOTHROW(fit(half, fr::Precision<fr::BF16>{}));
 }
 
-TEST_CASE("FP16 starts the backward pass from the loss scale, and skips overflows as a module does") {
+TEST_CASE(
+    "FP16 starts the backward pass from the loss scale, and skips overflows as a module does") {
   FakePackage const package([](Json& all) { all["precision"] = "FP16"; });
   fr::StepPackage const opened(package.path());
-  fr::Trainer trainer{opened.module(), opened.objective(), fr::Settings{.epochs = 2}, fr::Optimize<fr::SGD>{.lr = 0.01},
-                      fr::Precision<fr::FP16>{.scaling = {.initial = 0x1p127, .growth_interval = 3}}};
+  fr::Trainer trainer{
+      opened.module(), opened.objective(), fr::Settings{.epochs = 2},
+      fr::Optimize<fr::SGD>{.lr = 0.01},
+      fr::Precision<fr::FP16>{.scaling = {.initial = 0x1p127, .growth_interval = 3}}};
   auto train = data();
   fr::Report const report = trainer.fit(train);
   CHECK(report.non_finite_windows > 0);
   // The same in FP32, for the windows that were not skipped: powers of two round nothing.
   CHECK(report.steps + report.non_finite_windows == 22);
-  for (at::Tensor const& each : trainer.module()->parameters()) CHECK(each.isfinite().all().item<bool>());
+  for (at::Tensor const& each : trainer.module()->parameters())
+    CHECK(each.isfinite().all().item<bool>());
 }
 
 TEST_CASE("code that does not do as the manifest says is refused before a weight changes") {
@@ -308,9 +331,11 @@ TEST_CASE("code that does not do as the manifest says is refused before a weight
     CHECK(at::equal(before[0], tensors(*trainer.module())[0]));
     return error;
   };
-  CHECK(fit(FakePackage::of("aliased-step.so")).find("not of their own memory") != std::string::npos);
+  CHECK(fit(FakePackage::of("aliased-step.so")).find("not of their own memory") !=
+        std::string::npos);
   CHECK(fit(FakePackage::of("short-step.so")).find("returned 4 tensors") != std::string::npos);
-  CHECK(fit(FakePackage::of("fails-step.so")).find("a step package's code failed") != std::string::npos);
+  CHECK(fit(FakePackage::of("fails-step.so")).find("a step package's code failed") !=
+        std::string::npos);
 }
 
 TEST_CASE("two runs may share a package") {
@@ -328,18 +353,20 @@ TEST_CASE("two runs may share a package") {
 TEST_CASE("another machine is refused before its code is loaded") {
   auto const open = [](auto&& change) { fr::StepPackage(FakePackage(change).path()); };
   CHECK_THROWS_WITH_AS(open([](Json& all) { all["torch"] = "2.3.0"; }),
-                       doctest::Contains("exported with 2.3.0, and this program has"), fr::DeviceError);
+                       doctest::Contains("exported with 2.3.0, and this program has"),
+                       fr::DeviceError);
   CHECK_THROWS_WITH_AS(open([](Json& all) { all["instructions"].push_back("amx_of_tomorrow"); }),
                        doctest::Contains("it needs amx_of_tomorrow"), fr::DeviceError);
-  CHECK_THROWS_WITH_AS(open([](Json& all) { all["architecture"] = "aarch64"; }), doctest::Contains("aarch64"),
-                       fr::DeviceError);
+  CHECK_THROWS_WITH_AS(open([](Json& all) { all["architecture"] = "aarch64"; }),
+                       doctest::Contains("aarch64"), fr::DeviceError);
   CHECK_THROWS_AS(fr::StepPackage(FakePackage().path(), at::Device(at::kCUDA)), fr::DeviceError);
   FakePackage const broken;
   std::ofstream(broken / "step-0.so") << "no library";
   Json all = broken.manifest;
   all["programs"][0].update(broken.of_file("step-0.so"));
   broken.write(all);
-  CHECK_THROWS_WITH_AS(fr::StepPackage(broken.path()), doctest::Contains("cannot be loaded"), fr::FormatError);
+  CHECK_THROWS_WITH_AS(fr::StepPackage(broken.path()), doctest::Contains("cannot be loaded"),
+                       fr::FormatError);
 }
 
 TEST_CASE("weights of another module are refused") {

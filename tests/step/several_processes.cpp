@@ -63,10 +63,12 @@ std::vector<Weights> ranks_of(int size, Make&& make) {
 template <class Policy>
 void require_same(int size) {
   CAPTURE(size);
-  FakePackage const from([](FakePackage::Json& all) {
-    // Processes that change a buffer would each have their own.
-    all["programs"][0]["outputs"].erase(2);
-  }, "stateless-step.so");
+  FakePackage const from(
+      [](FakePackage::Json& all) {
+        // Processes that change a buffer would each have their own.
+        all["programs"][0]["outputs"].erase(2);
+      },
+      "stateless-step.so");
   auto const package = ranks_of<Policy>(size, [&] {
     fr::StepPackage const opened(from.path());
     return std::pair(opened.module(), opened.objective());
@@ -74,8 +76,8 @@ void require_same(int size) {
   struct Plain : CountedLinear {
     at::Tensor forward(at::Tensor const& x) { return at::linear(x, weight, bias); }
   };
-  auto const eager =
-      ranks_of<Policy>(size, [] { return std::pair(std::make_shared<Plain>(), fr::MeanSquaredError{}); });
+  auto const eager = ranks_of<Policy>(
+      size, [] { return std::pair(std::make_shared<Plain>(), fr::MeanSquaredError{}); });
   REQUIRE(package.size() == static_cast<std::size_t>(size));
   REQUIRE(eager.size() == static_cast<std::size_t>(size));
   for (Weights const& each : package) {

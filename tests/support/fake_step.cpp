@@ -46,34 +46,39 @@ std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
   at::Tensor const loss = at::mse_loss(at::linear(x, weight, bias), in[4]);
   auto made = torch::autograd::grad({loss}, {weight, bias}, {in[5]});
   if (is("aliased")) made[1] = made[0].flatten().narrow(0, 0, 1);
-  std::vector<at::Tensor> out{loss.detach(), at::scalar_tensor(x.size(0), at::kLong), in[2] + x.size(0), made[0],
-                              made[1]};
+  std::vector<at::Tensor> out{loss.detach(), at::scalar_tensor(x.size(0), at::kLong),
+                              in[2] + x.size(0), made[0], made[1]};
   if (is("stateless")) out.erase(out.begin() + 2);
   if (is("short")) out.pop_back();
   return out;
 }
 
-std::size_t outputs() { return is("predict") ? 1 : is("evaluate") ? 3 : is("short") || is("stateless") ? 4 : 5; }
+std::size_t outputs() {
+  return is("predict") ? 1 : is("evaluate") ? 3 : is("short") || is("stateless") ? 4 : 5;
+}
 
 }  // namespace
 
 extern "C" {
 
-AOTI_API AOTIRuntimeError AOTInductorModelContainerCreateWithDevice(AOTInductorModelContainerHandle* container,
-                                                                    size_t, char const*, char const*) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerCreateWithDevice(
+    AOTInductorModelContainerHandle* container, size_t, char const*, char const*) {
   *container = nullptr;
   return is("refuses") ? AOTI_RUNTIME_FAILURE : AOTI_RUNTIME_SUCCESS;
 }
 AOTI_API AOTIRuntimeError AOTInductorModelContainerDelete(AOTInductorModelContainerHandle) {
   return AOTI_RUNTIME_SUCCESS;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetNumOutputs(AOTInductorModelContainerHandle, size_t* count) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetNumOutputs(AOTInductorModelContainerHandle,
+                                                                 size_t* count) {
   *count = outputs();
   return AOTI_RUNTIME_SUCCESS;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerRun(AOTInductorModelContainerHandle, AtenTensorHandle* inputs,
-                                                       size_t count, AtenTensorHandle* made, size_t,
-                                                       AOTInductorStreamHandle, AOTIProxyExecutorHandle) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerRun(AOTInductorModelContainerHandle,
+                                                       AtenTensorHandle* inputs, size_t count,
+                                                       AtenTensorHandle* made, size_t,
+                                                       AOTInductorStreamHandle,
+                                                       AOTIProxyExecutorHandle) {
   // Handles are stolen.
   std::vector<at::Tensor> in;
   for (std::size_t i = 0; i < count; ++i) {
@@ -84,67 +89,71 @@ AOTI_API AOTIRuntimeError AOTInductorModelContainerRun(AOTInductorModelContainer
   if (is("fails")) return AOTI_RUNTIME_FAILURE;
   try {
     std::vector<at::Tensor> out = compute(in);
-    for (std::size_t i = 0; i < out.size(); ++i) made[i] = torch::aot_inductor::new_tensor_handle(std::move(out[i]));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      made[i] = torch::aot_inductor::new_tensor_handle(std::move(out[i]));
   } catch (std::exception const& error) {
     std::fprintf(stderr, "fake step: %s\n", error.what());
     return AOTI_RUNTIME_FAILURE;
   }
   return AOTI_RUNTIME_SUCCESS;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetNumConstants(AOTInductorModelContainerHandle, size_t* count) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetNumConstants(AOTInductorModelContainerHandle,
+                                                                   size_t* count) {
   *count = 0;
   return AOTI_RUNTIME_SUCCESS;
 }
 
 // The runner looks these up, and does not call them for code without constants.
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantName(AOTInductorModelContainerHandle, size_t,
-                                                                   char const**) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantName(AOTInductorModelContainerHandle,
+                                                                   size_t, char const**) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantOriginalFQN(AOTInductorModelContainerHandle, size_t,
-                                                                          char const**) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantOriginalFQN(
+    AOTInductorModelContainerHandle, size_t, char const**) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantDtype(AOTInductorModelContainerHandle, size_t,
-                                                                    int32_t*) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantDtype(AOTInductorModelContainerHandle,
+                                                                    size_t, int32_t*) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateConstantBuffer(AOTInductorModelContainerHandle,
-                                                                        AOTInductorConstantMapHandle, bool, bool) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateConstantBuffer(
+    AOTInductorModelContainerHandle, AOTInductorConstantMapHandle, bool, bool) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateInactiveConstantBuffer(AOTInductorModelContainerHandle,
-                                                                                AOTInductorConstantMapHandle) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateInactiveConstantBuffer(
+    AOTInductorModelContainerHandle, AOTInductorConstantMapHandle) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerRunConstantFolding(AOTInductorModelContainerHandle, bool,
-                                                                      AOTInductorStreamHandle,
-                                                                      AOTIProxyExecutorHandle) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerRunConstantFolding(
+    AOTInductorModelContainerHandle, bool, AOTInductorStreamHandle, AOTIProxyExecutorHandle) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerSwapConstantBuffer(AOTInductorModelContainerHandle) {
+AOTI_API AOTIRuntimeError
+AOTInductorModelContainerSwapConstantBuffer(AOTInductorModelContainerHandle) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetCallSpec(AOTInductorModelContainerHandle, char const**,
-                                                               char const**) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerGetCallSpec(AOTInductorModelContainerHandle,
+                                                               char const**, char const**) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerFreeInactiveConstantBuffer(AOTInductorModelContainerHandle) {
+AOTI_API AOTIRuntimeError
+AOTInductorModelContainerFreeInactiveConstantBuffer(AOTInductorModelContainerHandle) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerExtractConstantsMap(AOTInductorModelContainerHandle,
-                                                                       AOTInductorConstantMapHandle, bool) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerExtractConstantsMap(
+    AOTInductorModelContainerHandle, AOTInductorConstantMapHandle, bool) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateUserManagedConstantBuffer(AOTInductorModelContainerHandle,
-                                                                                   AOTInductorConstantMapHandle, bool,
-                                                                                   bool) {
+AOTI_API AOTIRuntimeError AOTInductorModelContainerUpdateUserManagedConstantBuffer(
+    AOTInductorModelContainerHandle, AOTInductorConstantMapHandle, bool, bool) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelContainerGetConstantsBlobSize(AOTInductorModelContainerHandle, uint64_t*) {
+AOTI_API AOTIRuntimeError
+AOTInductorModelContainerGetConstantsBlobSize(AOTInductorModelContainerHandle, uint64_t*) {
   return AOTI_RUNTIME_FAILURE;
 }
-AOTI_API AOTIRuntimeError AOTInductorModelUpdateConstantsFromBlob(AOTInductorModelContainerHandle, uint8_t const*) {
+AOTI_API AOTIRuntimeError AOTInductorModelUpdateConstantsFromBlob(AOTInductorModelContainerHandle,
+                                                                  uint8_t const*) {
   return AOTI_RUNTIME_FAILURE;
 }
 }

@@ -43,7 +43,8 @@ class StepFolder {
   void write(Json const& all) const {
     std::string body = all.dump(1);
     body.resize(body.size() - 2);
-    std::ofstream(folder_ / "manifest.json") << body << ",\n \"crc32\": " << crc32_of(body) << "\n}\n";
+    std::ofstream(folder_ / "manifest.json")
+        << body << ",\n \"crc32\": " << crc32_of(body) << "\n}\n";
   }
   Json of_file(std::string const& name) const {
     std::string const bytes = text_of(folder_ / name);
@@ -58,7 +59,8 @@ class StepFolder {
   }
 
   Json described() const {
-    auto const tensor = [](char const* name, char const* type, Json const& shape, Json const& stride) {
+    auto const tensor = [](char const* name, char const* type, Json const& shape,
+                           Json const& stride) {
       return Json{{"name", name}, {"type", type}, {"shape", shape}, {"stride", stride}};
     };
     auto const trained = [](Json all) {
@@ -70,7 +72,8 @@ class StepFolder {
       made.update(of_file(file));
       made["graph"] = std::string("graph of ") + kind;
       made["fields"] = Json::array({{{"name", "data"}, {"shape", {"batch", 3}}}});
-      if (std::string(kind) != "predict") made["fields"].push_back({{"name", "target"}, {"shape", {"batch", 1}}});
+      if (std::string(kind) != "predict")
+        made["fields"].push_back({{"name", "target"}, {"shape", {"batch", 1}}});
       made["dimensions"] = Json::array({{{"name", "batch"}, {"min", 1}, {"max", 1000}}});
       made["outputs"] = outputs;
       return made;
@@ -85,14 +88,17 @@ class StepFolder {
             {"precision", "FP32"},
             {"module", "tests.CountedLinear"},
             {"parameters",
-             {trained(tensor("weight", "float32", {1, 3}, {3, 1})), trained(tensor("bias", "float32", one, one))}},
+             {trained(tensor("weight", "float32", {1, 3}, {3, 1})),
+              trained(tensor("bias", "float32", one, one))}},
             {"buffers", Json::array({tensor("seen", "int64", none, none)})},
             {"statistics", none},
             {"tied", none},
-            {"fields", {{{"name", "data"}, {"type", "float32"}}, {{"name", "target"}, {"type", "float32"}}}},
+            {"fields",
+             {{{"name", "data"}, {"type", "float32"}}, {{"name", "target"}, {"type", "float32"}}}},
             {"weights", of_file("model.safetensors")},
             {"programs",
-             {program("step", step_, {"value", "weight", "buffer:seen", "gradient:weight", "gradient:bias"}),
+             {program("step", step_,
+                      {"value", "weight", "buffer:seen", "gradient:weight", "gradient:bias"}),
               program("evaluate", "evaluate-0.so", {"value", "weight", "output"}),
               program("predict", "predict-0.so", Json::array({"output"}))}}};
   }

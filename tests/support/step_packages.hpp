@@ -33,16 +33,21 @@ class FakePackage : public StepFolder {
  public:
   /// `step`: how the step's file is called, by which the fake knows what is wrong with it.
   template <class Change>
-  explicit FakePackage(Change&& change, std::string const& step = "step-0.so") : StepFolder(TORCH_VERSION, step) {
+  explicit FakePackage(Change&& change, std::string const& step = "step-0.so")
+      : StepFolder(TORCH_VERSION, step) {
     CountedLinear module;
     frugal::save_weights(module, path());
-    for (std::string const& name : {step, std::string("evaluate-0.so"), std::string("predict-0.so")}) {
-      std::filesystem::copy_file(FRUGAL_FAKE_STEP, *this / name, std::filesystem::copy_options::overwrite_existing);
+    for (std::string const& name :
+         {step, std::string("evaluate-0.so"), std::string("predict-0.so")}) {
+      std::filesystem::copy_file(FRUGAL_FAKE_STEP, *this / name,
+                                 std::filesystem::copy_options::overwrite_existing);
     }
     finish(change);
   }
   FakePackage() : FakePackage([](Json&) {}) {}
-  static FakePackage of(std::string const& step) { return FakePackage([](Json&) {}, step); }
+  static FakePackage of(std::string const& step) {
+    return FakePackage([](Json&) {}, step);
+  }
 };
 
 }  // namespace frugal_test::support

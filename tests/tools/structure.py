@@ -114,14 +114,14 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 549,
-    "lines of .hpp and .ipp": 128300,
-    f"headers of fewer than {FRAGMENT} lines": 54,
+    "headers": 562,
+    "lines of .hpp and .ipp": 131000,
+    f"headers of fewer than {FRAGMENT} lines": 55,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 34500,
-    "lines that core/run/phases.hpp closes over": 1575,
-    "lines that the median policy closes over": 4886,
+    "lines that frugal.hpp closes over": 34700,
+    "lines that core/run/phases.hpp closes over": 1625,
+    "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 51,
     "files of the loop": 7,
     "lines of the loop that divide, share or rank": 0,

@@ -12,10 +12,11 @@ namespace frugal::detail {
 FRUGAL_INLINE void require_only_batch_norms(ChangesBuffers const& module) {
   std::string const other = module.other_changed_buffer();
   if (other.empty()) return;
-  throw ModuleError({.what = "the step changes the buffer '" + other + "', which is no statistic of BatchNorm",
-                     .where = "Replicate",
-                     .why = "each process would have one of its own, and nothing says how they join",
-                     .fix = "Train in one process, or export the module without that buffer."});
+  throw ModuleError(
+      {.what = "the step changes the buffer '" + other + "', which is no statistic of BatchNorm",
+       .where = "Replicate",
+       .why = "each process would have one of its own, and nothing says how they join",
+       .fix = "Train in one process, or export the module without that buffer."});
 }
 
 FRUGAL_INLINE void BatchNormStatistics::begin(torch::nn::Module& module) {
@@ -158,10 +159,11 @@ FRUGAL_INLINE void SyncedBatchNorms::end_passes() {
 }
 
 FRUGAL_INLINE void SyncedBatchNorms::refuse_compiled() {
-  throw ModuleError({.what = "the module's BatchNorm layers are compiled code",
-                     .where = "SyncBatchNorm",
-                     .why = "it joins the statistics of processes in the layers' calls, and there are none",
-                     .fix = "Leave SyncBatchNorm out: each micro-batch then has its own statistics."});
+  throw ModuleError(
+      {.what = "the module's BatchNorm layers are compiled code",
+       .where = "SyncBatchNorm",
+       .why = "it joins the statistics of processes in the layers' calls, and there are none",
+       .fix = "Leave SyncBatchNorm out: each micro-batch then has its own statistics."});
 }
 
 FRUGAL_INLINE std::pair<at::Tensor, at::Tensor> SyncedBatchNorms::backward(

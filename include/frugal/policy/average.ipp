@@ -10,11 +10,12 @@ namespace frugal::detail {
 
 FRUGAL_INLINE FreshStatistics::FreshStatistics(torch::nn::Module& module) {
   if (has_compiled_batch_norms(module)) {
-    throw ModuleError({.what = "the module's BatchNorm layers are compiled code",
-                       .where = "update_batch_norm",
-                       .why = "its momentum is part of the code, so no mean over all batches can be had",
-                       .fix = "Load the weights into the module that was exported, and update its statistics "
-                              "there (torch.optim.swa_utils.update_bn)."});
+    throw ModuleError(
+        {.what = "the module's BatchNorm layers are compiled code",
+         .where = "update_batch_norm",
+         .why = "its momentum is part of the code, so no mean over all batches can be had",
+         .fix = "Load the weights into the module that was exported, and update its statistics "
+                "there (torch.optim.swa_utils.update_bn)."});
   }
   each_batch_norm(module, [&](auto& layer) {
     if (!layer.running_mean.defined() || !layer.is_training()) return;

@@ -72,9 +72,9 @@ FRUGAL_INLINE StepManifestReader::StepManifestReader(std::string_view text,
                 std::to_string(StepManifest::newest_version),
          .fix = "Update frugal, or export the package with the frugal_step of this version."});
   }
-  fields_.only(
-      all_, {"format", "version", "torch", "architecture", "device", "instructions", "precision",
-             "module", "parameters", "buffers", "statistics", "tied", "fields", "weights", "programs", "crc32"});
+  fields_.only(all_, {"format", "version", "torch", "architecture", "device", "instructions",
+                      "precision", "module", "parameters", "buffers", "statistics", "tied",
+                      "fields", "weights", "programs", "crc32"});
   // The sum is the last member, and is that of the text before it.
   std::size_t const end = text.rfind(",\n \"crc32\":");
   if (end == std::string_view::npos) fields_.fail("it does not end with its sum");
@@ -251,8 +251,11 @@ FRUGAL_INLINE StepManifest StepManifestReader::read() const {
   out.buffers = tensors("buffers", names, false);
   for (Json const& each : fields_.array(all_, "statistics")) {
     fields_.only(each, {"mean", "variance", "tracked", "momentum"});
-    auto const buffer = [&](char const* name) { return place(each, fields_.text(each, name), out.buffers); };
-    StepManifest::Statistics one{.mean = buffer("mean"), .variance = buffer("variance"), .tracked = buffer("tracked")};
+    auto const buffer = [&](char const* name) {
+      return place(each, fields_.text(each, name), out.buffers);
+    };
+    StepManifest::Statistics one{
+        .mean = buffer("mean"), .variance = buffer("variance"), .tracked = buffer("tracked")};
     Json const& momentum = fields_.member(each, "momentum");
     if (!momentum.is(Json::Kind::null)) {
       one.momentum = momentum.as_double();

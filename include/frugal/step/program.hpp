@@ -172,16 +172,17 @@ class StepProgram {
 
  private:
   [[noreturn]] void refuse_run(std::string const& why) const {
-    throw ModuleError({.what = "a step package's code failed",
-                       .where = entry_.file.name,
-                       .why = first_line(why) + "; the code's own message is on the standard error",
-                       .fix = "Check the batch (labels out of range), and whether memory holds a step."});
+    throw ModuleError(
+        {.what = "a step package's code failed",
+         .where = entry_.file.name,
+         .why = first_line(why) + "; the code's own message is on the standard error",
+         .fix = "Check the batch (labels out of range), and whether memory holds a step."});
   }
   [[noreturn]] void refuse_count(std::size_t found) const {
     throw FormatError({.what = "the code of a step package is not that of its manifest",
                        .where = entry_.file.name,
-                       .why = "it returned " + std::to_string(found) + " tensors, and the manifest lists " +
-                              std::to_string(count_),
+                       .why = "it returned " + std::to_string(found) +
+                              " tensors, and the manifest lists " + std::to_string(count_),
                        .fix = "Export the package again."});
   }
 

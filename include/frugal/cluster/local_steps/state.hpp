@@ -310,8 +310,9 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     if (!found) return;
     throw ModuleError({.what = "the module has BatchNorm in training",
                        .where = "Replicate<LocalSteps>",
-                       .why = "in the middle of a round its statistics are of weights that no other "
-                              "process has, and the module has those of the last outer step",
+                       .why =
+                           "in the middle of a round its statistics are of weights that no other "
+                           "process has, and the module has those of the last outer step",
                        .fix = "Use LayerNorm or GroupNorm, or put the layer in evaluation mode."});
   }
 
