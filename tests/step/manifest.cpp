@@ -69,6 +69,7 @@ TEST_CASE("its identity is that of what it computes, not of the machine code") {
 
 TEST_CASE("what does not fit is refused with its reason") {
   CHECK(refused([](Json&) {}) == "nothing");
+  CHECK(refused([](Json& all) { all["device"] = "mps"; }).find("no device") != std::string::npos);
   CHECK(refused([](Json& all) { all.erase("torch"); }).find("torch") != std::string::npos);
   CHECK(refused([](Json& all) { all["more"] = 1; }).find("more") != std::string::npos);
   CHECK(refused([](Json& all) { all["parameters"][1]["name"] = "weight"; }).find("two tensors") !=
@@ -121,6 +122,20 @@ TEST_CASE("a manifest from the future, an edited and a truncated one") {
   for (std::size_t size = 0; size < text.size(); size += 37) with(text.substr(0, size));
   with("[]");
   with("{}");
+}
+
+TEST_CASE("a table of operators beside the code is one of the manifest") {
+  Folder const package;
+  std::ofstream(package / "step-0.json") << "{}";
+  CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()),
+                       doctest::Contains("not in its manifest"), fr::FormatError);
+  Json all = package.manifest;
+  all["programs"][0]["table"] = package.of_file("step-0.json");
+  package.write(all);
+  CHECK(fr::StepManifest::open(package.path()).programs[0].table->bytes == 2);
+  std::ofstream(package / "step-0.json") << "[]";
+  CHECK_THROWS_WITH_AS(fr::StepManifest::open(package.path()),
+                       doctest::Contains("its bytes were changed"), fr::FormatError);
 }
 
 TEST_CASE("files that are missing, cut or changed") {

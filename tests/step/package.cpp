@@ -379,4 +379,84 @@ TEST_CASE("weights of another module are refused") {
   CHECK_THROWS_AS(fr::StepPackage(package.path()).module(), fr::StateError);
 }
 
+TEST_CASE("the module of another package is refused, that of a second opening is not") {
+  FakePackage const from, same, other([](Json& all) { all["programs"][0]["graph"] = "another"; });
+  fr::Batch const batch{torch::ones({2, 3}), torch::ones({2, 1})};
+  auto objective = fr::StepPackage(from.path()).objective();
+  auto module = fr::StepPackage(same.path()).module();
+  CHECK_NOTHROW(objective(module, batch));
+  module = fr::StepPackage(other.path()).module();
+  CHECK_THROWS_WITH_AS(objective(module, batch), doctest::Contains("the module of another package"),
+                       fr::ModuleError);
+}
+
+TEST_CASE("a parameter that was frozen in Python cannot be trained from C++") {
+  FakePackage const from(
+      [](Json& all) {
+        all["parameters"][1]["trained"] = false;
+        all["programs"][0]["outputs"].erase(4);
+      },
+      "short-step.so");
+  fr::StepPackage const package(from.path());
+  auto objective = package.objective();
+  auto module = package.module();
+  fr::Batch const batch{torch::ones({2, 3}), torch::ones({2, 1})};
+  CHECK_NOTHROW(objective(module, batch));
+  module->named_parameters()["bias"].set_requires_grad(true);
+  CHECK_THROWS_WITH_AS(objective(module, batch), doctest::Contains("'bias' is to be trained"),
+                       fr::ModuleError);
+}
+
+TEST_CASE("a layer whose statistics the code changes cannot be frozen from C++") {
+  FakePackage const from([](Json& all) {
+    all["buffers"][0]["name"] = "norm.seen";
+    all["programs"][0]["outputs"][2] = "buffer:norm.seen";
+  });
+  auto const norm = std::make_shared<torch::nn::Module>();
+  norm->register_buffer("seen", torch::zeros({}, torch::kLong));
+  torch::nn::Module root;
+  root.register_parameter("weight", torch::ones({1, 3}));
+  root.register_parameter("bias", torch::zeros({1}));
+  root.register_module("norm", norm);
+  fr::save_weights(root, from.path());
+  Json all = from.manifest;
+  all["weights"] = from.of_file("model.safetensors");
+  from.write(all);
+  fr::StepPackage const package(from.path());
+  auto objective = package.objective();
+  auto module = package.module();
+  fr::Batch const batch{torch::ones({2, 3}), torch::ones({2, 1})};
+  CHECK_NOTHROW(objective(module, batch));
+  module->named_modules()["norm"]->eval();
+  CHECK_THROWS_WITH_AS(objective(module, batch),
+                       doctest::Contains("'norm.seen' is frozen, or in evaluation mode"),
+                       fr::ModuleError);
+  module->eval();
+  CHECK_NOTHROW(objective(module, batch));
+}
+
+TEST_CASE(
+    "a package that was replaced in its place is refused by a process that has the old code") {
+  FakePackage const from;
+  fr::StepPackage const first(from.path());
+  std::ofstream(from / "step-0.so", std::ios::app) << "another export";
+  Json all = from.manifest;
+  all["programs"][0].update(from.of_file("step-0.so"));
+  from.write(all);
+  CHECK_THROWS_WITH_AS(fr::StepPackage(from.path()),
+                       doctest::Contains("was replaced after this process"), fr::FormatError);
+}
+
+TEST_CASE("statistics of compiled BatchNorm cannot be computed anew") {
+  FakePackage const from([](Json& all) {
+    all["statistics"] = Json::array(
+        {{{"mean", "seen"}, {"variance", "seen"}, {"tracked", "seen"}, {"momentum", 0.1}}});
+  });
+  fr::StepPackage const package(from.path());
+  auto module = package.module();
+  auto source = data();
+  CHECK_THROWS_WITH_AS(fr::update_batch_norm(module, source),
+                       doctest::Contains("BatchNorm layers are compiled code"), fr::ModuleError);
+}
+
 }  // namespace frugal_test::step_package

@@ -94,4 +94,16 @@ TEST_CASE("processes train a package as they train the module that it stands for
   }
 }
 
+TEST_CASE("a buffer that each process would have of its own is refused before the first step") {
+  FakePackage const package;
+  auto const errors = support::ranks::run(2, [&](auto const& with) {
+    fr::StepPackage const opened(package.path());
+    train(opened.module(), opened.objective(), fr::Replicate<fr::Ring>{.with = with});
+  });
+  for (std::string const& error : errors) {
+    CHECK(error.find("the step changes the buffer 'seen', which is no statistic of BatchNorm") !=
+          std::string::npos);
+  }
+}
+
 }  // namespace frugal_test::step_processes

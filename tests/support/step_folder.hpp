@@ -70,6 +70,7 @@ class StepFolder {
     auto const program = [&](char const* kind, std::string const& file, Json const& outputs) {
       Json made{{"kind", kind}};
       made.update(of_file(file));
+      made["table"] = nullptr;
       made["graph"] = std::string("graph of ") + kind;
       made["fields"] = Json::array({{{"name", "data"}, {"shape", {"batch", 3}}}});
       if (std::string(kind) != "predict")

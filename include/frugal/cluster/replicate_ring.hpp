@@ -86,7 +86,9 @@ struct Replicate<Ring, Options...> {
   using conflicts = typename options::conflicts;
   using canonical = Replicate<Ring>;  // a run may go on with other options
 
-  using properties = list<property::has_ranks>;
+  using properties =
+      std::conditional_t<options::gathers, list<property::has_ranks, property::works_in_layers>,
+                         list<property::has_ranks>>;
   static constexpr About about{Term::hours_per_run,
                                "the part of the sums that backward does not hide"};
 

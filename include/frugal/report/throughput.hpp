@@ -292,7 +292,8 @@ class Throughput<Options...>::State {
     // A replayed step runs no operators on the host: keep the count of an earlier, eager step.
     if (captures_steps<typename Context::policies> && flops == 0) return;
     wants_count_ = false;
-    if (now.window_samples == 0) return;
+    // Compiled code (StepPackage) calls kernels and not operators, so that nothing is known of it.
+    if (now.window_samples == 0 || flops == 0) return;
     flops_per_sample_ = flops / static_cast<double>(now.window_samples);
   }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <frugal/error.hpp>
+#include <frugal/policy/precision/hardware.hpp>
 #include <frugal/step/machine.hpp>
 #include <frugal/step/manifest.hpp>
 #include <frugal/step/program.hpp>
@@ -80,13 +81,28 @@ class StepCode {
   at::Device device_of(std::optional<at::Device> wanted) const {
     std::string const& made_for = manifest_.device;
     at::Device const device = made_for == "cpu" ? at::Device(at::kCPU) : at::Device(at::kCUDA, 0);
-    if (!wanted) return device;
-    if (wanted->type() == device.type()) return device.is_cpu() ? device : *wanted;
+    if (!wanted) return device.is_cpu() ? device : require_capability(device);
+    if (wanted->type() == device.type()) {
+      if (device.is_cpu()) return device;
+      return require_capability(wanted->has_index() ? *wanted : device);
+    }
     throw DeviceError(
         {.what = "the step package is of another device",
          .where = folder_.string(),
          .why = "it was exported for " + made_for + ", and is to run on " + wanted->str(),
          .fix = "Export it with the module on that kind of device."});
+  }
+
+  /// DeviceError for a GPU of another generation than that of the export, if this build knows GPUs.
+  at::Device require_capability(at::Device device) const {
+    auto const gpu = capability_of(device);
+    if (!gpu) return device;
+    std::string const found = "cuda:sm_" + std::to_string(gpu->major) + std::to_string(gpu->minor);
+    if (found == manifest_.device) return device;
+    throw DeviceError({.what = "the step package is of another generation of GPUs",
+                       .where = folder_.string(),
+                       .why = "it was exported for " + manifest_.device + ", and this is " + found,
+                       .fix = "Export it on a GPU of this kind."});
   }
 
   /// Compiled code reads dense tensors, on a GPU from multiples of 16 bytes.

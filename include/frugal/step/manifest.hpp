@@ -61,7 +61,8 @@ struct StepManifest {
   struct Program {
     Kind kind = Kind::step;
     File file;
-    std::string graph;  ///< a hash of what it computes, whatever the machine
+    std::optional<File> table{};  ///< of operators that LibTorch looks up for the code
+    std::string graph;            ///< a hash of what it computes, whatever the machine
     std::vector<Input> fields;
     std::vector<Dimension> dimensions;
     bool weight = false, output = false;  ///< besides the loss's value
@@ -91,7 +92,8 @@ struct StepManifest {
   /// cannot be read; FormatError for one that is missing or was changed.
   static StepManifest open(std::filesystem::path const& folder);
 
-  /// A hash of what the package computes: of its graphs, shapes and precision, and not of the machine code.
+  /// A hash of what the package computes: of its graphs, tensors, shapes and precision, and not of the machine
+  /// code.
   std::uint64_t identity() const;
 };
 

@@ -204,8 +204,8 @@ FRUGAL_INLINE void StepManifestReader::outputs(Json const& from, StepManifest co
 
 FRUGAL_INLINE StepManifest::Program StepManifestReader::program(Json const& from,
                                                                 StepManifest const& all) const {
-  fields_.only(from,
-               {"kind", "file", "bytes", "crc32", "graph", "fields", "dimensions", "outputs"});
+  fields_.only(from, {"kind", "file", "bytes", "crc32", "table", "graph", "fields", "dimensions",
+                      "outputs"});
   Program out;
   std::string const kind = fields_.text(from, "kind");
   if (kind == "step") {
@@ -218,6 +218,14 @@ FRUGAL_INLINE StepManifest::Program StepManifestReader::program(Json const& from
     fields_.fail(from, "there is no kind of programs \"" + kind + "\"");
   }
   out.file = file(from);
+  Json const& table = fields_.member(from, "table");
+  if (!table.is(Json::Kind::null)) {
+    fields_.only(table, {"file", "bytes", "crc32"});
+    out.table = file(table);
+    if (out.table->name != out.file.name.substr(0, out.file.name.rfind('.')) + ".json") {
+      fields_.fail(table, "the table of operators is not beside its code");
+    }
+  }
   out.graph = fields_.text(from, "graph");
   for (Json const& each : fields_.array(from, "dimensions")) {
     fields_.only(each, {"name", "min", "max"});
@@ -242,6 +250,13 @@ FRUGAL_INLINE StepManifest StepManifestReader::read() const {
   out.torch = fields_.text(all_, "torch");
   out.architecture = fields_.text(all_, "architecture");
   out.device = fields_.text(all_, "device");
+  constexpr std::string_view gpu = "cuda:sm_";
+  bool const is_gpu = out.device.starts_with(gpu) && out.device.size() > gpu.size() + 1 &&
+                      std::ranges::all_of(out.device.substr(gpu.size()),
+                                          [](char c) { return c >= '0' && c <= '9'; });
+  if (out.device != "cpu" && !is_gpu) {
+    fields_.fail(fields_.member(all_, "device"), "there is no device \"" + out.device + "\"");
+  }
   for (Json const& each : fields_.array(all_, "instructions"))
     out.instructions.push_back(each.text());
   out.precision = fields_.text(all_, "precision");
@@ -310,6 +325,17 @@ FRUGAL_INLINE void require_step_file(std::filesystem::path const& folder,
   }
 }
 
+/// LibTorch reads a table that lies beside the code, whether the exporter has written it or not.
+FRUGAL_INLINE void require_no_table(std::filesystem::path path) {
+  path.replace_extension(".json");
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return;
+  throw FormatError({.what = "a step package has a file that is not in its manifest",
+                     .where = path.string(),
+                     .why = "its code would read it as a table of operators",
+                     .fix = "Remove it, or export the package again."});
+}
+
 }  // namespace frugal::detail
 
 namespace frugal {
@@ -334,14 +360,35 @@ FRUGAL_INLINE StepManifest StepManifest::open(std::filesystem::path const& folde
     return parse({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, path);
   }();
   detail::require_step_file(folder, out.weights);
-  for (Program const& program : out.programs) detail::require_step_file(folder, program.file);
+  for (Program const& program : out.programs) {
+    detail::require_step_file(folder, program.file);
+    if (program.table) {
+      detail::require_step_file(folder, *program.table);
+    } else {
+      detail::require_no_table(folder / program.file.name);
+    }
+  }
   return out;
 }
 
 FRUGAL_INLINE std::uint64_t StepManifest::identity() const {
   std::string text = precision;
-  for (Program const& each : programs) text += '\n' + each.graph;
-  for (Tensor const& each : parameters) text += '\n' + each.name + (each.trained ? "+" : "-");
+  auto const add = [&](std::int64_t number) { text += ' ' + std::to_string(number); };
+  for (Program const& each : programs) {
+    text += '\n' + each.graph;
+    for (Dimension const& dimension : each.dimensions) add(dimension.least), add(dimension.most);
+    for (Input const& input : each.fields) {
+      text += '\n' + fields[input.field].name + ' ' + fields[input.field].type;
+      for (Extent const& extent : input.shape) add(extent.size), add(extent.dimension);
+    }
+  }
+  for (std::vector<Tensor> const* tensors : {&parameters, &buffers}) {
+    for (Tensor const& each : *tensors) {
+      text += '\n' + each.name + ' ' + each.type + (each.trained ? '+' : '-');
+      for (std::int64_t const size : each.sizes) add(size);
+      for (std::int64_t const stride : each.strides) add(stride);
+    }
+  }
   return Hash::of(std::as_bytes(std::span(text)));
 }
 

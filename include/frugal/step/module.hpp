@@ -37,7 +37,8 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
                                             at::TensorOptions(layouts[i].type))
                               .zero_();
       if (is_parameter) tensor.set_requires_grad(manifest.parameters[i].trained);
-      add(layouts[i].name, tensor, is_parameter);
+      torch::nn::Module const& part = add(layouts[i].name, tensor, is_parameter);
+      if (!is_parameter) parts_of_buffers_.push_back(&part);
       tensors_.push_back(std::move(tensor));
     }
     for (StepManifest::Tied const& tied : manifest.tied) {
@@ -81,6 +82,20 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
     return tensors_;
   }
 
+  /// ModuleError if a training step of a program would do something else than the modes and flags say: they were
+  /// other ones when it was exported.
+  void require_trainable(StepManifest::Program const& program) const {
+    std::vector<StepManifest::Tensor> const& parameters = code_->manifest().parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].trained && tensors_[i].requires_grad()) [[unlikely]]
+        refuse_training(parameters[i].name);
+    }
+    for (std::size_t const at : program.buffers) {
+      if (!parts_of_buffers_[at]->is_training()) [[unlikely]]
+        refuse_mode(code_->manifest().buffers[at].name);
+    }
+  }
+
   std::vector<detail::BatchNormBuffers> changed_batch_norms() const override {
     StepManifest const& manifest = code_->manifest();
     auto const buffer = [&](std::size_t at) { return tensors_[manifest.parameters.size() + at]; };
@@ -108,7 +123,9 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   }
 
  private:
-  void add(std::string const& name, at::Tensor const& tensor, bool is_parameter) {
+  /// Registers a tensor, and returns the submodule that has it.
+  torch::nn::Module const& add(std::string const& name, at::Tensor const& tensor,
+                               bool is_parameter) {
     torch::nn::Module* part = this;
     std::string_view rest = name;
     for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
@@ -125,6 +142,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
     } else {
       part->register_buffer(std::string(rest), tensor);
     }
+    return *part;
   }
 
   void require_evaluation() const {
@@ -148,6 +166,25 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
     return false;
   }
 
+  [[noreturn]] void refuse_training(std::string const& name) const {
+    throw ModuleError(
+        {.what = "the parameter '" + name + "' is to be trained",
+         .where = code_->folder().string(),
+         .why =
+             "it required no gradient when the package was exported, so the code has none for it",
+         .fix = "Export the package with requires_grad_() on it; Freeze holds it still from C++."});
+  }
+  [[noreturn]] void refuse_mode(std::string const& name) const {
+    throw ModuleError(
+        {.what = "the layer of the buffer '" + name + "' is frozen, or in evaluation mode",
+         .where = code_->folder().string(),
+         .why =
+             "it was in training mode when the package was exported, and compiled code updates its "
+             "statistics",
+         .fix = "Call eval() on the layer in Python, and train() on nothing above it, before the "
+                "export."});
+  }
+
   [[noreturn]] void refuse(detail::StepLayout const& layout, at::Tensor const& tensor) const {
     std::string const found = detail::shape_text(tensor) + " on " + tensor.device().str();
     throw ModuleError(
@@ -163,6 +200,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   std::shared_ptr<detail::StepCode const> code_;
   detail::StepFields fields_;
   std::vector<at::Tensor> tensors_;
+  std::vector<torch::nn::Module const*> parts_of_buffers_;
 };
 
 }  // namespace frugal

@@ -144,6 +144,8 @@ class StepObjective {
   template <class Module, class B>
   Loss operator()(Module& module, B const& batch) {
     StepModule& own = step_module(base_module(module));
+    if (&own.code() != accepted_) [[unlikely]]
+      accept(own.code());
     require_precision();
     bool const trains = own.is_training() && at::GradMode::is_enabled();
     std::vector<at::Tensor> const& tensors = own.checked_tensors();
@@ -152,7 +154,7 @@ class StepObjective {
     using Kind = StepManifest::Kind;
     detail::StepProgram const& program =
         code_->choose(trains ? Kind::step : Kind::evaluate, field, inputs_);
-    Loss loss = trains ? train(program) : loss_of(program.entry(), program.run(inputs_));
+    Loss loss = trains ? train(own, program) : loss_of(program.entry(), program.run(inputs_));
     // They hold the batch.
     inputs_.clear();
     return loss;
@@ -162,8 +164,11 @@ class StepObjective {
   using Program = StepManifest::Program;
 
   static StepModule& step_module(torch::nn::Module& module);
+  /// Notes that a module's package is this one, or another copy of it; ModuleError if it is neither.
+  void accept(detail::StepCode const& of_module);
 
-  Loss train(detail::StepProgram const& program) {
+  Loss train(StepModule const& own, detail::StepProgram const& program) {
+    own.require_trainable(program.entry());
     at::Tensor const* const scale = detail::SeedScale::current();
     inputs_.push_back(scale != nullptr ? *scale : one());
     std::vector<at::Tensor> outputs = program.run(inputs_);
@@ -215,6 +220,7 @@ class StepObjective {
   detail::StepFields fields_;
   std::unique_ptr<detail::StepGradients> gradients_ = std::make_unique<detail::StepGradients>();
   std::vector<at::Tensor> inputs_;
+  detail::StepCode const* accepted_ = nullptr;
   std::vector<detail::StepProgram const*> checked_;
   at::Tensor one_;
 };
@@ -226,6 +232,18 @@ inline StepModule& StepObjective::step_module(torch::nn::Module& module) {
                      .where = "StepPackage::objective()",
                      .why = "it computes the step of the exported module alone",
                      .fix = "Give the trainer StepPackage::module() of the same package."});
+}
+
+inline void StepObjective::accept(detail::StepCode const& of_module) {
+  if (&of_module != code_.get() &&
+      of_module.manifest().identity() != code_->manifest().identity()) {
+    throw ModuleError({.what = "the objective of a step package got the module of another package",
+                       .where = code_->folder().string(),
+                       .why = "the module is of " + of_module.folder().string() +
+                              ", which computes something else",
+                       .fix = "Give the trainer StepPackage::module() of the same package."});
+  }
+  accepted_ = &of_module;
 }
 
 inline void StepObjective::refuse_precision(std::string_view recipe) const {

@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +71,7 @@ class StepProgram {
                          .fix = "Link the LibTorch of PyTorch's own packages."});
     }
     std::filesystem::path const path = std::filesystem::absolute(folder / entry.file.name);
+    require_first(path, entry.file.crc32);
     try {
       runner_ = found->second(path.string(), 1, device.str(), "", /*run_single_threaded=*/false);
     } catch (std::exception const& error) {
@@ -161,6 +164,8 @@ class StepProgram {
     // On a GPU: on the current stream.
     std::vector<at::Tensor> outputs = [&] {
       try {
+        // One run at a time: LibTorch's container of one model may wait for ever for two.
+        std::scoped_lock const lock(running_);
         return runner_->run(inputs);
       } catch (std::exception const& error) {
         refuse_run(error.what());
@@ -171,6 +176,20 @@ class StepProgram {
   }
 
  private:
+  /// The dynamic linker knows a library by its path: of a file that was replaced it has the old code.
+  static void require_first(std::filesystem::path const& path, std::uint32_t crc32) {
+    static std::mutex mutex;
+    static std::map<std::string, std::uint32_t> loaded;
+    std::scoped_lock const lock(mutex);
+    auto const [known, is_first] = loaded.try_emplace(path.string(), crc32);
+    if (is_first || known->second == crc32) return;
+    throw FormatError(
+        {.what = "a step package was replaced after this process has opened it",
+         .where = path.string(),
+         .why = "the process has the code of the older one, and cannot load another from this path",
+         .fix = "Start the program again, or export into another folder."});
+  }
+
   [[noreturn]] void refuse_run(std::string const& why) const {
     throw ModuleError(
         {.what = "a step package's code failed",
@@ -217,6 +236,7 @@ class StepProgram {
   std::size_t count_;  // of its outputs
   std::vector<at::ScalarType> types_;
   std::unique_ptr<torch::inductor::AOTIModelContainerRunner> runner_;
+  mutable std::mutex running_;
 };
 
 }  // namespace frugal::detail

@@ -23,6 +23,13 @@ class Loss:
     weight: torch.Tensor | float | None = None
     output: torch.Tensor | None = None
 
+    def weight_tensor(self) -> torch.Tensor:
+        """The weight as a scalar tensor. A number may be a size of the batch, which varies."""
+        if isinstance(self.weight, torch.Tensor):
+            return self.weight.detach().reshape(())
+        kind = torch.int64 if isinstance(self.weight, (int, torch.SymInt)) else torch.float64
+        return torch.full((), self.weight, dtype=kind, device=self.value.device)
+
 
 def as_loss(returned) -> Loss:
     """A Loss of what a loss function returned."""
@@ -50,6 +57,13 @@ def as_loss(returned) -> Loss:
             why="only floating-point numbers have gradients",
             fix="Return a floating-point tensor.",
         )
+    if returned.weight is not None and not _is_number(returned.weight):
+        raise ExportError(
+            f"Loss.weight is {_words(returned.weight)}",
+            where="loss(module, batch)",
+            why="it says how many samples, tokens or labels the loss is the mean of",
+            fix="Give a number or a scalar tensor.",
+        )
     if returned.output is not None and not isinstance(returned.output, torch.Tensor):
         raise ExportError(
             f"Loss.output is a {type(returned.output).__name__}",
@@ -58,3 +72,13 @@ def as_loss(returned) -> Loss:
             fix="Give the tensor of it, such as `output.logits`.",
         )
     return returned
+
+
+def _is_number(value) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 1 and not value.is_complex()
+    return isinstance(value, (int, float, torch.SymInt, torch.SymFloat)) and not isinstance(value, bool)
+
+
+def _words(value) -> str:
+    return f"of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 
 import torch
+from torch._inductor.runtime.cache_dir_utils import cache_dir
 
 from .errors import ExportError
 
@@ -28,7 +30,17 @@ _FLAGS = {
     "AMX_TILE": "amx_tile", "AMX_BF16": "amx_bf16", "AMX_INT8": "amx_int8", "AMX_FP16": "amx_fp16",
     "MOVDIRI": "movdiri", "MOVDIR64B": "movdir64b", "SERIALIZE": "serialize",
 }
+DEFAULT = "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "native"
 _WIDTHS = {"x86-64-v3": 256, "x86-64-v4": 512, "native": None}
+
+_SCRIPT = """\
+#!/bin/sh
+for argument; do
+  shift
+  case $argument in -m*) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec {compiler} "$@" -march={march}
+"""
 
 
 def instructions_of(march: str, compiler: str) -> list[str]:
@@ -52,11 +64,10 @@ def compiler() -> str:
     return found
 
 
-@contextlib.contextmanager
-def compiler_for(march: str):
-    """A compiler that writes code for `march`, and inductor's setting for the width of its vectors.
+def compiler_for(march: str) -> dict:
+    """Inductor's settings of the compiler and of the width of vectors for `march`.
 
-    Inductor itself compiles for the machine that it runs on. The last -march of a command counts.
+    Inductor itself compiles for the machine that it runs on.
     """
     if march not in _WIDTHS:
         raise ExportError(
@@ -64,6 +75,13 @@ def compiler_for(march: str):
             where="march",
             why=f"packages are made for {', '.join(_WIDTHS)}",
             fix="Name one of these.",
+        )
+    if platform.machine() not in ("x86_64", "AMD64") and march != "native":
+        raise ExportError(
+            f"this machine is {platform.machine()}",
+            where=f"march='{march}'",
+            why="that instruction set is one of x86-64",
+            fix="Give march='native': the package then runs on machines as this one.",
         )
     real = compiler()
     if march == "x86-64-v4" and "avx512f" not in _flags_here():
@@ -73,15 +91,38 @@ def compiler_for(march: str):
             why="torch tries the instructions that it compiles for",
             fix="Export on a machine with AVX-512, or use x86-64-v3.",
         )
-    with tempfile.TemporaryDirectory() as folder:
-        wrapper = os.path.join(folder, os.path.basename(real))
-        with open(wrapper, "w") as file:
-            file.write(f'#!/bin/sh\nexec {shlex.quote(shutil.which(real))} "$@" -march={march}\n')
-        os.chmod(wrapper, 0o755)
-        settings = {"cpp.cxx": (wrapper,)} if march != "native" else {}
-        if _WIDTHS[march] is not None:
-            settings["cpp.simdlen"] = _WIDTHS[march]
-        yield settings
+    # Inductor would start Python six times to see whether it can load code for this processor.
+    settings = {"cpp.cxx": (real if march == "native" else _wrapper(real, march),), "cpp.vec_isa_ok": True}
+    if _WIDTHS[march] is not None:
+        settings["cpp.simdlen"] = _WIDTHS[march]
+    return settings
+
+
+def _wrapper(real: str, march: str) -> str:
+    """A script that calls the compiler with -march alone of all the flags that choose instructions.
+
+    It stays where it is: inductor's precompiled headers, which take half a minute, are those of its path.
+    """
+    text = _SCRIPT.format(compiler=shlex.quote(os.path.abspath(shutil.which(real))), march=march)
+    folder = os.path.join(cache_dir(), "frugal_step", hashlib.sha256(text.encode()).hexdigest()[:16])
+    path = os.path.join(folder, os.path.basename(real))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not _is_own(path, text):
+        # Written aside and renamed: another export may run it at the same time.
+        handle, aside = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(aside, 0o700)
+        os.replace(aside, path)
+    return path
+
+
+def _is_own(path: str, text: str) -> bool:
+    try:
+        with open(path) as file:
+            return file.read() == text and os.access(path, os.X_OK)
+    except OSError:
+        return False
 
 
 def _flags_here() -> set[str]:

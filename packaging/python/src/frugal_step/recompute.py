@@ -6,13 +6,14 @@ from __future__ import annotations
 import torch
 from torch._functorch import config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.utils.checkpoint import CheckpointPolicy
 
 
 def with_recomputation(graph: torch.fx.GraphModule, forward_outputs: int, budget: float):
     """A function as `graph`, whose backward pass computes activations again that it would have to keep.
 
-    graph            a step: its last input is the gradient of the loss, its first `forward_outputs` outputs
-                     are of the forward pass
+    graph            a step without operators in place: its last input is the gradient of the loss, its first
+                     `forward_outputs` outputs are of the forward pass
     budget           0 to 1: the part of the activations that may be kept
     """
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
@@ -20,6 +21,9 @@ def with_recomputation(graph: torch.fx.GraphModule, forward_outputs: int, budget
     for number, node in enumerate(placeholders[:-1]):
         node.target = node.name = f"primals_{number + 1}"
     placeholders[-1].target = placeholders[-1].name = "tangents_1"
+    for node in graph.graph.nodes:
+        if is_random(node):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     graph.recompile()
     with config.patch(activation_memory_budget=budget):
         forward, backward = min_cut_rematerialization_partition(graph, None, num_fwd_outputs=forward_outputs)
@@ -35,3 +39,7 @@ def with_recomputation(graph: torch.fx.GraphModule, forward_outputs: int, budget
         return [*made[:forward_outputs], *backward(*[given[name] for name in wanted])]
 
     return step
+
+
+def is_random(node: torch.fx.Node) -> bool:
+    return node.op == "call_function" and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import torch
@@ -30,6 +31,7 @@ class Sizes:
     def __init__(self):
         # Without duck shapes: a batch of 10 for 10 classes must not make one size of the two.
         self._environment = ShapeEnv(duck_shape=False, specialize_zero_one=False)
+        self._environment._get_user_frame = _users_frame
         # Tensors with numbers are refused: what is neither of the module nor of the batch would be a constant.
         self._mode = FakeTensorMode(shape_env=self._environment, allow_non_fake_inputs=False)
         self._named: dict[str, torch.SymInt] = {}
@@ -62,20 +64,33 @@ class Sizes:
             if not symbol.is_Symbol:
                 self._refuse(name, f"it can only be {symbol}", self._where(self._named[name].node.expr))
         found = {symbol: [1, MOST] for symbol in examples}
+        several = []
         for guard in self._environment.guards:
             condition = self._resolved(guard.expr)
-            asked = [symbol for symbol in condition.free_symbols if symbol in examples]
-            if len(asked) == 1:
+            asked = [symbol for symbol in examples if symbol in condition.free_symbols]
+            if len(asked) > 1:
+                several.append((guard, condition, asked))
+            elif asked:
                 lower, upper = _range(condition, asked[0], examples[asked[0]])
                 if lower == upper:
-                    name = next(name for name, symbol in symbols.items() if symbol is asked[0])
-                    self._refuse(name, f"it decides by {_words(condition, symbols)}", _line(guard))
+                    self._refuse_condition(asked, condition, symbols, guard)
                 both = found[asked[0]]
                 both[:] = [max(both[0], lower), min(both[1], upper)]
-            elif len(asked) > 1 and not _always(condition, asked):
-                self._refuse(" and ".join(name for name, symbol in symbols.items() if symbol in asked),
-                             f"it decides by {_words(condition, symbols)}", _line(guard))
+        for guard, condition, asked in several:
+            # Sizes of 1 are what such conditions are about: is there an element, is it broadcast?
+            for raised in itertools.chain([()], itertools.combinations(asked, 1), [tuple(asked)]):
+                lowest = {symbol: max(found[symbol][0], 2 if symbol in raised else 1) for symbol in asked}
+                if _always(condition, lowest, found):
+                    for symbol in asked:
+                        found[symbol][0] = lowest[symbol]
+                    break
+            else:
+                self._refuse_condition(asked, condition, symbols, guard)
         return {name: found[symbol] for name, symbol in symbols.items()}
+
+    def _refuse_condition(self, asked, condition, symbols, guard):
+        self._refuse(" and ".join(name for name, symbol in symbols.items() if symbol in asked),
+                     f"it decides by {_words(condition, symbols)}", _line(guard))
 
     def _resolved(self, expression):
         for _ in range(8):
@@ -102,7 +117,17 @@ class Sizes:
         )
 
 
-_UNKNOWN = "in an operator of torch"
+_UNKNOWN = "an operator of torch"
+
+
+def _users_frame():
+    """The frame of the module or of the loss that asks about a size, which torch notes with the question."""
+    frame = first = inspect.currentframe().f_back
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return first
 
 
 def _line(guard) -> str:
@@ -148,9 +173,11 @@ def _range(condition, symbol, example: int) -> tuple[int, int]:
     return lower, min(good, MOST)
 
 
-def _always(condition, symbols) -> bool:
+def _always(condition, lowest, found) -> bool:
+    """Whether a condition on several sizes holds for all that are tried."""
+    tried = [[size for size in _TRIED if low <= size <= found[symbol][1]] for symbol, low in lowest.items()]
     try:
-        return all(bool(condition.xreplace({symbol: size * symbol**0 for symbol, size in zip(symbols, sizes)}).doit())
-                   for sizes in itertools.product(_TRIED, repeat=len(symbols)))
+        return all(bool(condition.xreplace({symbol: size * symbol**0 for symbol, size in zip(lowest, sizes)}).doit())
+                   for sizes in itertools.product(*tried))
     except TypeError:
         return False

@@ -11,6 +11,8 @@ from torch import nn
 
 from .errors import ExportError
 
+_TABLES = ("_parameters", "_buffers", "_modules")
+
 
 @dataclasses.dataclass
 class State:
@@ -66,7 +68,7 @@ def _attributes(part: nn.Module):
         if part._buffers.get(name) is not None:
             yield name, part._buffers[name]
     for name, value in part.__dict__.items():
-        if not name.startswith("_") or name == "_flat_weights" or isinstance(value, torch.Tensor):
+        if name not in _TABLES:
             yield from _inside(name, value)
 
 
@@ -105,6 +107,7 @@ class Replaced:
         own = [*state.tensors(), *state.constants.values()]
         self._others = {id(tensor): other for tensor, other in zip(own, [*tensors, *constants])}
         self._back = {id(other): tensor for tensor, other in zip(own, [*tensors, *constants])}
+        self._kept = {id(tensor) for tensor in state.tensors()}
         self._given = dict(zip(state.names(), tensors))
 
     def __enter__(self):
@@ -115,7 +118,7 @@ class Replaced:
             values[name] = self._others.get(id(value), value)
         for part in self._module.modules():
             for name, value in list(part.__dict__.items()):
-                if name not in ("_parameters", "_buffers", "_modules"):
+                if name not in _TABLES:
                     other = _replaced(value, self._others)
                     if other is not value:
                         part.__dict__[name] = other
@@ -124,11 +127,12 @@ class Replaced:
     def __exit__(self, *_):
         """Puts the module's own tensors back. What it assigned to other attributes stays."""
         for values, name, value in self._slots:
-            if id(value) in self._others:
+            # A constant that was replaced is seen by the next call; parameters and buffers are the package's.
+            if id(value) in self._kept or values.get(name) is self._others.get(id(value)):
                 values[name] = value
         for part in self._module.modules():
             for name, value in list(part.__dict__.items()):
-                if name not in ("_parameters", "_buffers", "_modules"):
+                if name not in _TABLES:
                     part.__dict__[name] = _replaced(value, self._back)
 
     def buffers(self) -> list[torch.Tensor]:
@@ -149,23 +153,16 @@ class Replaced:
         return made
 
     def check_parameters(self) -> None:
-        now = dict(self._module.named_parameters(remove_duplicate=False))
+        """Refuses a module that has assigned another tensor to a parameter."""
         for name in [*self._state.trained, *self._state.frozen]:
-            slot = _slot(self._module, name)
-            if now.get(name, slot) is not self._given[name] and slot is not self._given[name]:
+            path, _, last = name.rpartition(".")
+            if self._module.get_submodule(path)._parameters.get(last) is not self._given[name]:
                 raise ExportError(
                     f"the module replaces its parameter '{name}' when it is called",
                     where=type(self._module).__name__,
                     why="the optimizer trains the parameter that was there before",
                     fix="Compute with the parameter, and assign the result to another attribute.",
                 )
-
-
-def _slot(module, name):
-    *path, last = name.split(".")
-    for part in path:
-        module = getattr(module, part)
-    return module._parameters.get(last)
 
 
 @contextlib.contextmanager

@@ -94,7 +94,8 @@ def untouched(module: nn.Module):
             (now.extend if isinstance(now, (list, collections.deque)) else now.update)(before)
         for tensor, gradient, wanted in gradients:
             tensor.grad = gradient
-            tensor.requires_grad_(wanted)
+            if tensor.requires_grad != wanted:
+                tensor.requires_grad_(wanted)
         random.setstate(generators[0])
         if generators[1] is not None:
             sys.modules["numpy"].random.set_state(generators[1])
