@@ -47,7 +47,7 @@ std::vector<Fields> batches_of(std::string const& path) {
 }
 
 struct Options {
-  std::string package, batches, out, optimizer = "sgd", run;
+  std::string package, batches, out, optimizer = "sgd", run{};
   double lr = 0.1;
   std::uint64_t epochs = 1;
   bool half = false, accumulates = false;
