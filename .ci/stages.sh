@@ -373,7 +373,7 @@ stage_interop() {
   pinned_torch 2.11.0
   configure asan "$root/build/asan"
   build "$root/build/asan" interop_programs
-  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
+  configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_INSTALL_PROGRAMS=OFF
   build "$root/build/tests" interop_programs
   # What train.py compiles against.
   cmake --install "$root/build/tests" --prefix "$state/interop" >"$state/log/interop-install.log" 2>&1 || failed=1
