@@ -274,7 +274,7 @@ struct Doubled {
   };
 };
 
-TEST_CASE("a loss that a policy changes has no gradient, and says so") {
+TEST_CASE("the package refuses a loss that a policy has changed") {
   FakePackage const from;
   fr::StepPackage const package(from.path());
   fr::Trainer trainer{package.module(), package.objective(), fr::Optimize<fr::SGD>{}, Doubled{}};
@@ -447,7 +447,7 @@ TEST_CASE(
                        doctest::Contains("was replaced after this process"), fr::FormatError);
 }
 
-TEST_CASE("statistics of compiled BatchNorm cannot be computed anew") {
+TEST_CASE("update_batch_norm refuses compiled BatchNorm") {
   FakePackage const from([](Json& all) {
     all["statistics"] = Json::array(
         {{{"mean", "seen"}, {"variance", "seen"}, {"tracked", "seen"}, {"momentum", 0.1}}});

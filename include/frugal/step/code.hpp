@@ -15,6 +15,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/policy/precision/hardware.hpp>
+#include <frugal/step/fields.hpp>
 #include <frugal/step/machine.hpp>
 #include <frugal/step/manifest.hpp>
 #include <frugal/step/program.hpp>
@@ -29,7 +30,8 @@ class StepCode {
   explicit StepCode(std::filesystem::path folder, std::optional<at::Device> device)
       : folder_(std::move(folder)),
         manifest_(StepManifest::open(folder_)),
-        device_(device_of(device)) {
+        device_(device_of(device)),
+        fields_(manifest_.fields) {
     require_machine(manifest_, StepMachine::here(TORCH_VERSION), folder_);
     auto const layouts = [](std::vector<StepManifest::Tensor> const& tensors,
                             std::vector<StepLayout>& out) {
@@ -53,28 +55,25 @@ class StepCode {
   /// The parameters, then the buffers: the first inputs of every program.
   std::vector<StepLayout> const& tensors() const { return tensors_; }
 
-  bool has(Kind kind) const {
-    for (auto const& each : programs_) {
-      if (each->entry().kind == kind) return true;
-    }
-    return false;
-  }
-
   /// The program of a kind that takes a batch, and the batch's tensors as its inputs, behind those that are there.
-  /// `field(i)` is the batch's tensor of field i. Throws ShapeError if no program takes it.
-  template <class FieldOf>
-  StepProgram const& choose(Kind kind, FieldOf&& field, std::vector<at::Tensor>& inputs) const {
+  /// Throws ShapeError if no program takes it, DataError if it lacks a field.
+  template <class B>
+  StepProgram const& choose(Kind kind, B const& batch, std::vector<at::Tensor>& inputs) const {
+    std::string misfits;
     for (auto const& each : programs_) {
+      auto const& fields = each->entry().fields;
       if (each->entry().kind != kind) continue;
-      auto const own = [&](std::size_t i) -> at::Tensor const& {
-        return field(each->entry().fields[i].field);
+      auto const tensor = [&](std::size_t i) -> at::Tensor const& {
+        return fields_.of(batch, fields[i].field);
       };
-      if (!each->takes(own)) continue;
-      for (StepManifest::Input const& input : each->entry().fields)
-        inputs.push_back(readable(field(input.field)));
-      return *each;
+      std::size_t const misfit = each->misfit(tensor);
+      if (misfit == fields.size()) [[likely]] {
+        for (std::size_t i = 0; i < fields.size(); ++i) inputs.push_back(readable(tensor(i)));
+        return *each;
+      }
+      misfits += (misfits.empty() ? "" : "; ") + each->misfit_text(misfit, tensor(misfit));
     }
-    refuse(kind, field);
+    refuse(std::move(misfits));
   }
 
  private:
@@ -116,15 +115,7 @@ class StepCode {
     return tensor;
   }
 
-  template <class FieldOf>
-  [[noreturn]] void refuse(Kind kind, FieldOf&& field) const {
-    std::string why;
-    for (auto const& each : programs_) {
-      if (each->entry().kind != kind) continue;
-      if (!why.empty()) why += "; ";
-      why += each->misfit(
-          [&](std::size_t i) -> at::Tensor const& { return field(each->entry().fields[i].field); });
-    }
+  [[noreturn]] void refuse(std::string why) const {
     if (why.empty()) {
       throw ModuleError(
           {.what = "the step package has no prediction",
@@ -136,7 +127,7 @@ class StepCode {
     throw ShapeError(
         {.what = "the step package was not exported for this batch",
          .where = folder_.string(),
-         .why = why,
+         .why = std::move(why),
          .fix =
              "Export it with `dynamic` for dimensions that vary, or with a batch of this shape in "
              "`shapes`."});
@@ -145,6 +136,7 @@ class StepCode {
   std::filesystem::path folder_;
   StepManifest manifest_;
   at::Device device_;
+  StepFields fields_;
   std::vector<StepLayout> tensors_;
   std::vector<std::unique_ptr<StepProgram>> programs_;
 };

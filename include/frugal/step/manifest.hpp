@@ -11,7 +11,7 @@
 
 namespace frugal {
 
-/// What the exporter has written of a step package: everything that must be known before its code is loaded.
+/// The manifest of a step package: everything that must be known before its code is loaded.
 /// Types have the names that Python gives them, such as "float32".
 struct StepManifest {
   static constexpr std::uint64_t newest_version = 1;

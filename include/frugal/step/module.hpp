@@ -15,7 +15,6 @@
 #include <frugal/error.hpp>
 #include <frugal/model/load_weights.hpp>
 #include <frugal/step/code.hpp>
-#include <frugal/step/fields.hpp>
 
 namespace frugal {
 
@@ -26,9 +25,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
  public:
   /// With the weights of the package, where its code runs.
   explicit StepModule(std::shared_ptr<detail::StepCode const> code)
-      : torch::nn::Module(code->manifest().module),
-        code_(std::move(code)),
-        fields_(code_->manifest().fields) {
+      : torch::nn::Module(code->manifest().module), code_(std::move(code)) {
     StepManifest const& manifest = code_->manifest();
     std::vector<detail::StepLayout> const& layouts = code_->tensors();
     for (std::size_t i = 0; i < layouts.size(); ++i) {
@@ -57,6 +54,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   }
 
   detail::StepCode const& code() const { return *code_; }
+  std::shared_ptr<detail::StepCode const> const& shared_code() const { return code_; }
   /// The parameters, then the buffers, in the package's order.
   std::vector<at::Tensor> const& tensors() const { return tensors_; }
 
@@ -66,8 +64,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   at::Tensor forward_batch(B const& batch) {
     require_evaluation();
     std::vector<at::Tensor> inputs = checked_tensors();
-    auto const field = [&](std::size_t at) -> at::Tensor const& { return fields_.of(batch, at); };
-    detail::StepProgram const& program = code_->choose(StepManifest::Kind::predict, field, inputs);
+    detail::StepProgram const& program = code_->choose(StepManifest::Kind::predict, batch, inputs);
     return std::move(program.run(inputs).front());
   }
   at::Tensor forward(at::Tensor const& data) { return forward_batch(data); }
@@ -146,10 +143,7 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   }
 
   void require_evaluation() const {
-    if (!is_training() || !at::GradMode::is_enabled()) {
-      bool const keeps = is_training() && has_statistics();
-      if (!keeps) return;
-    }
+    if (!is_training() || (!at::GradMode::is_enabled() && !has_statistics())) return;
     throw ModuleError(
         {.what = "the forward pass of a StepModule was called in training mode",
          .where = code_->folder().string(),
@@ -198,7 +192,6 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
   }
 
   std::shared_ptr<detail::StepCode const> code_;
-  detail::StepFields fields_;
   std::vector<at::Tensor> tensors_;
   std::vector<torch::nn::Module const*> parts_of_buffers_;
 };

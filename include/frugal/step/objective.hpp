@@ -26,7 +26,6 @@
 #include <frugal/core/run/seed_scale.hpp>
 #include <frugal/error.hpp>
 #include <frugal/step/code.hpp>
-#include <frugal/step/fields.hpp>
 #include <frugal/step/module.hpp>
 
 namespace frugal::detail {
@@ -130,8 +129,7 @@ class StepObjective {
   /// On every policy of a recipe.
   using demands = list<detail::LeavesLayersAlone>;
 
-  explicit StepObjective(std::shared_ptr<detail::StepCode const> code)
-      : code_(std::move(code)), fields_(code_->manifest().fields) {}
+  explicit StepObjective(std::shared_ptr<detail::StepCode const> code) : code_(std::move(code)) {}
   StepObjective(StepObjective const& other) : StepObjective(other.code_) {}
   StepObjective(StepObjective&&) noexcept = default;
   StepObjective& operator=(StepObjective const& other) { return *this = StepObjective(other); }
@@ -144,16 +142,15 @@ class StepObjective {
   template <class Module, class B>
   Loss operator()(Module& module, B const& batch) {
     StepModule& own = step_module(base_module(module));
-    if (&own.code() != accepted_) [[unlikely]]
-      accept(own.code());
+    if (own.shared_code() != accepted_) [[unlikely]]
+      accept(own.shared_code());
     require_precision();
     bool const trains = own.is_training() && at::GradMode::is_enabled();
     std::vector<at::Tensor> const& tensors = own.checked_tensors();
     inputs_.assign(tensors.begin(), tensors.end());
-    auto const field = [&](std::size_t at) -> at::Tensor const& { return fields_.of(batch, at); };
     using Kind = StepManifest::Kind;
     detail::StepProgram const& program =
-        code_->choose(trains ? Kind::step : Kind::evaluate, field, inputs_);
+        code_->choose(trains ? Kind::step : Kind::evaluate, batch, inputs_);
     Loss loss = trains ? train(own, program) : loss_of(program.entry(), program.run(inputs_));
     // They hold the batch.
     inputs_.clear();
@@ -165,7 +162,7 @@ class StepObjective {
 
   static StepModule& step_module(torch::nn::Module& module);
   /// Notes that a module's package is this one, or another copy of it; ModuleError if it is neither.
-  void accept(detail::StepCode const& of_module);
+  void accept(std::shared_ptr<detail::StepCode const> const& of_module);
 
   Loss train(StepModule const& own, detail::StepProgram const& program) {
     own.require_trainable(program.entry());
@@ -217,10 +214,10 @@ class StepObjective {
                           std::vector<at::Tensor> const& outputs);
 
   std::shared_ptr<detail::StepCode const> code_;
-  detail::StepFields fields_;
   std::unique_ptr<detail::StepGradients> gradients_ = std::make_unique<detail::StepGradients>();
   std::vector<at::Tensor> inputs_;
-  detail::StepCode const* accepted_ = nullptr;
+  std::shared_ptr<detail::StepCode const>
+      accepted_;  // of the module, which may be of another opening
   std::vector<detail::StepProgram const*> checked_;
   at::Tensor one_;
 };
@@ -234,16 +231,15 @@ inline StepModule& StepObjective::step_module(torch::nn::Module& module) {
                      .fix = "Give the trainer StepPackage::module() of the same package."});
 }
 
-inline void StepObjective::accept(detail::StepCode const& of_module) {
-  if (&of_module != code_.get() &&
-      of_module.manifest().identity() != code_->manifest().identity()) {
+inline void StepObjective::accept(std::shared_ptr<detail::StepCode const> const& of_module) {
+  if (of_module != code_ && of_module->manifest().identity() != code_->manifest().identity()) {
     throw ModuleError({.what = "the objective of a step package got the module of another package",
                        .where = code_->folder().string(),
-                       .why = "the module is of " + of_module.folder().string() +
+                       .why = "the module is of " + of_module->folder().string() +
                               ", which computes something else",
                        .fix = "Give the trainer StepPackage::module() of the same package."});
   }
-  accepted_ = &of_module;
+  accepted_ = of_module;
 }
 
 inline void StepObjective::refuse_precision(std::string_view recipe) const {

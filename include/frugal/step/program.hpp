@@ -6,10 +6,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -85,75 +84,50 @@ class StepProgram {
 
   StepManifest::Program const& entry() const { return entry_; }
 
-  /// Whether a batch is of types and shapes that it was compiled for. `field(i)`: what it has for input i.
+  /// The first input for which a batch has a tensor of a type, device or shape that it was not compiled for; the
+  /// number of inputs if there is none. `field(i)`: what the batch has for input i.
   template <class FieldOf>
-  bool takes(FieldOf&& field) const {
-    std::array<std::int64_t, most_dimensions> sizes;
-    std::size_t const dimensions = entry_.dimensions.size();
-    if (dimensions > most_dimensions) return misfit(field).empty();
-    std::fill_n(sizes.begin(), dimensions, -1);
+  std::size_t misfit(FieldOf&& field) const {
+    c10::SmallVector<std::int64_t, 8> sizes(entry_.dimensions.size(), -1);
     for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
       at::Tensor const& tensor = field(i);
       auto const& shape = entry_.fields[i].shape;
       if (tensor.scalar_type() != types_[entry_.fields[i].field] || tensor.device() != device_ ||
           static_cast<std::size_t>(tensor.dim()) != shape.size()) {
-        return false;
+        return i;
       }
       for (std::size_t d = 0; d < shape.size(); ++d) {
         std::int64_t const size = tensor.sizes()[d];
         if (shape[d].dimension < 0) {
-          if (size != shape[d].size) return false;
+          if (size != shape[d].size) return i;
           continue;
         }
         auto const at = static_cast<std::size_t>(shape[d].dimension);
-        if (sizes[at] < 0) {
-          if (size < entry_.dimensions[at].least || size > entry_.dimensions[at].most) return false;
-          sizes[at] = size;
-        } else if (sizes[at] != size) {
-          return false;
+        auto const& dimension = entry_.dimensions[at];
+        if (size < dimension.least || size > dimension.most ||
+            (sizes[at] >= 0 && sizes[at] != size)) {
+          return i;
         }
+        sizes[at] = size;
       }
     }
-    return true;
+    return entry_.fields.size();
   }
 
-  /// Why a batch does not fit; empty if it does.
-  template <class FieldOf>
-  std::string misfit(FieldOf&& field) const {
-    std::vector<std::int64_t> sizes(entry_.dimensions.size(), -1);
-    for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
-      at::Tensor const& tensor = field(i);
-      auto const& shape = entry_.fields[i].shape;
-      auto const type = types_[entry_.fields[i].field];
-      std::string const name = "'" + manifest_.fields[entry_.fields[i].field].name + "' ";
-      if (tensor.scalar_type() != type) {
-        return name + "is " + c10::toString(tensor.scalar_type()) + ", and the package reads " +
-               c10::toString(type);
-      }
-      if (tensor.device() != device_) {
-        return name + "is on " + tensor.device().str() + ", and the package runs on " +
-               device_.str();
-      }
-      if (static_cast<std::size_t>(tensor.dim()) != shape.size()) {
-        return name + "has the shape " + shape_text(tensor) + ", and the package reads " +
-               text_of(shape);
-      }
-      for (std::size_t d = 0; d < shape.size(); ++d) {
-        std::int64_t const size = tensor.sizes()[d];
-        std::int64_t const at = shape[d].dimension;
-        bool fits = at < 0 && size == shape[d].size;
-        if (at >= 0) {
-          auto const& dimension = entry_.dimensions[static_cast<std::size_t>(at)];
-          std::int64_t& known = sizes[static_cast<std::size_t>(at)];
-          fits = size >= dimension.least && size <= dimension.most && (known < 0 || known == size);
-          known = size;
-        }
-        if (!fits)
-          return name + "has the shape " + shape_text(tensor) + ", and the package reads " +
-                 text_of(shape);
-      }
+  /// Why the tensor that a batch has for input i is a misfit.
+  std::string misfit_text(std::size_t i, at::Tensor const& tensor) const {
+    StepManifest::Input const& input = entry_.fields[i];
+    at::ScalarType const type = types_[input.field];
+    std::string const name = "'" + manifest_.fields[input.field].name + "' ";
+    if (tensor.scalar_type() != type) {
+      return name + "is " + c10::toString(tensor.scalar_type()) + ", and the package reads " +
+             c10::toString(type);
     }
-    return {};
+    if (tensor.device() != device_) {
+      return name + "is on " + tensor.device().str() + ", and the package runs on " + device_.str();
+    }
+    return name + "has the shape " + shape_text(tensor) + ", and the package reads " +
+           text_of(input.shape);
   }
 
   /// Runs the code. The caller has checked every input.
@@ -204,8 +178,6 @@ class StepProgram {
                               " tensors, and the manifest lists " + std::to_string(count_),
                        .fix = "Export the package again."});
   }
-
-  static constexpr std::size_t most_dimensions = 8;
 
   static std::size_t count_of(StepManifest::Program const& entry) {
     std::size_t const of_loss = entry.kind == StepManifest::Kind::predict ? 0 : 1;

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from .errors import ExportError
-from .package import PRECISIONS, TYPES
+from .package import PRECISIONS
 from .state import State
+from .tensor_file import TYPES
 
 
 def _refuse(what, where, why, fix):

@@ -15,20 +15,15 @@ from . import machine
 from .errors import ExportError
 from .program import Program
 from .state import State
+from .tensor_file import write_tensors
 
 VERSION = 1
 PRECISIONS = {None: "FP32", torch.bfloat16: "BF16", torch.float16: "FP16"}
 
-# Types of tensors, as safetensors names them.
-TYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
-         torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
-         torch.bool: "BOOL"}
-
-
 def write_package(made, module, state: State, layout, programs: list[tuple[Program, str]], device, march,
                   autocast) -> None:
     """Writes the manifest and the weights of compiled programs, which are files of the folder `made`."""
-    _write_weights(state, os.path.join(made, "model.safetensors"))
+    write_tensors(dict(zip(state.names(), state.tensors())), os.path.join(made, "model.safetensors"))
     fields = {name: _type_name(tensor) for name, tensor in zip(layout.names, layout.tensors(layout.example))}
     manifest = {
         "format": "frugal step package",
@@ -106,21 +101,6 @@ def _sealed(manifest) -> str:
     """A manifest's text, whose last member is the sum of what is before it."""
     body = json.dumps(manifest, indent=1).removesuffix("\n}")
     return f'{body},\n "crc32": {zlib.crc32(body.encode())}\n}}\n'
-
-
-def _write_weights(state: State, path: str) -> None:
-    """A safetensors file: its header is JSON, and torch knows the bytes of a tensor."""
-    header, at = {"__metadata__": {"format": "pt"}}, 0
-    for name, tensor in zip(state.names(), state.tensors()):
-        size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for tensor in state.detached():
-            file.write(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def check_folder(folder) -> None:
