@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch  # noqa: E402
 from frugal_step.tensor_file import read_tensors, write_tensors  # noqa: E402
-from frugal_train import TrainError  # noqa: E402
+from frugal_train import TrainError, train  # noqa: E402
 from frugal_train.program import source_of  # noqa: E402
 from frugal_train.recipe import check_names, policies_of, read_job  # noqa: E402
 
@@ -50,6 +50,11 @@ class Recipes(unittest.TestCase):
         self.assertIn("is no policy", self.refused(policies_of, {'f("x");': {}}))
         self.assertIn("is [1]", self.refused(policies_of, {"ClipNorm<>": {"max_norm": [1]}}))
         self.assertIn("by name", self.refused(policies_of, {"ClipNorm<>": 1}))
+
+    def test_a_training_whose_weights_nobody_would_have_is_refused(self):
+        error = self.refused(lambda: train("package", {"data": torch.rand(2, 1)}, {"Optimize<SGD>": {}},
+                                           frugal=SOURCES.parents[2], progress=False))
+        self.assertIn("the trained weights would be lost", error)
 
     def test_files_of_jobs(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ class Result:
     preempted: bool  # saved before its end: call train() again with the same run_dir to resume
     metrics: dict[str, float]  # of the last validation
     warnings: list[str]
-    weights: pathlib.Path  # model.safetensors, with Python's names
+    weights: pathlib.Path | None  # model.safetensors, with Python's names; None: only in the module
 
 
 def train(
@@ -63,7 +63,7 @@ def train(
     valid     as data, for Validate and what watches it
     batch     samples per micro-batch
     module    the weights are loaded into it when the training ends
-    weights   the folder for model.safetensors; default: weights/ in run_dir
+    weights   the folder for model.safetensors; default: weights/ in run_dir, or none
     frugal    where frugal is installed; default: the environment variable FRUGAL_PREFIX
     settings  run_dir, epochs, steps, seed: as frugal::Settings
     """
@@ -75,10 +75,15 @@ def train(
     if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
         raise TrainError(f"batch is {batch!r}", where="batch", why="a micro-batch has a sample or more",
                          fix="Give a whole number above 0.")
+    kept = weights or (os.path.join(settings["run_dir"], "weights") if settings.get("run_dir") else None)
+    if kept is None and module is None:
+        raise TrainError("the trained weights would be lost", where="train()",
+                         why="there is no module to load them into, and no folder",
+                         fix="Give module=, weights= or run_dir=.")
     program = compiled(recipe, valid is not None, prefix, say)
     with tempfile.TemporaryDirectory(prefix="frugal-train-") as held:
         folder = pathlib.Path(held)
-        out = pathlib.Path(weights or os.path.join(settings.get("run_dir") or held, "weights"))
+        out = pathlib.Path(kept or os.path.join(held, "weights")).absolute()
         options: dict[str, object] = {"package": os.path.abspath(package), "batch": batch, "weights": str(out),
                                       "result": str(folder / "result.json"), "data": _file(data, folder / "data")}
         options |= {name: value for name, value in settings.items() if value is not None}
@@ -94,7 +99,7 @@ def train(
         trained = read_tensors(out / "model.safetensors")
         if module is not None:
             module.load_state_dict(trained)
-    return Result(**result, weights=out / "model.safetensors")
+    return Result(**result, weights=None if kept is None else out / "model.safetensors")
 
 
 def _run(program: pathlib.Path, folder: pathlib.Path, progress: bool) -> dict:
@@ -111,7 +116,8 @@ def _run(program: pathlib.Path, folder: pathlib.Path, progress: bool) -> dict:
         # The terminal has sent it the same signal: it saves.
         process.wait()
         raise
-    if (folder / "result.json").exists():
+    # 75: preempted, and saved. 130: Ctrl-C, and saved. 74 has a result too, but its end is not on disk.
+    if process.returncode in (0, 75, 130) and (folder / "result.json").exists():
         return json.loads((folder / "result.json").read_text(encoding="utf-8"))
     sentence = next((line for line in reversed(said) if line.startswith("frugal: ")), "")
     raise TrainError(
