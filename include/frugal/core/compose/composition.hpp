@@ -203,17 +203,19 @@ constexpr bool require_source(list<Ps...>) {
   return all;
 }
 
+template <class Objective, class Demand, class... Ps>
+constexpr bool require_demand() {
+  return (true & ... &
+          Demand::sentence::template require<Demand::template met<Ps>, Objective, Ps>());
+}
+
 /// Refuses an objective which says, with `trained_with`, the kind of a policy that the recipe lacks, and one
 /// whose `demands` a policy does not meet.
 template <class Objective, class... Ps>
 constexpr bool require_objective(list<Ps...>) {
-  constexpr auto met = []<class... Ds>(list<Ds...>) {
-    constexpr auto all = []<class D>(std::type_identity<D>) {
-      return (true & ... & D::sentence::template require<D::template met<Ps>, Objective, Ps>());
-    };
-    return (true & ... & all(std::type_identity<Ds>{}));
-  };
-  bool const all = met(typename demands_of<Objective>::type{});
+  bool const all = []<class... Ds>(list<Ds...>) {
+    return (true & ... & require_demand<Objective, Ds, Ps...>());
+  }(typename demands_of<Objective>::type{});
   if constexpr (requires { typename Objective::trained_with; }) {
     constexpr bool has =
         (false || ... || std::same_as<typename Ps::kind, typename Objective::trained_with>);
