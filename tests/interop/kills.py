@@ -48,6 +48,14 @@ def port() -> int:
         return one.getsockname()[1]
 
 
+def threads(process: int) -> str:
+    """Where the threads of a process are, as far as the machine tells."""
+    if shutil.which("gdb"):
+        command = ["gdb", "-p", str(process), "-batch", "-ex", "thread apply all backtrace 12"]
+        return subprocess.run(command, text=True, capture_output=True).stdout
+    return "\n".join(f"{each.parent.name}: {each.read_text()}" for each in Path(f"/proc/{process}/task").glob("*/wchan"))
+
+
 class Ranks(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -65,11 +73,22 @@ class Ranks(unittest.TestCase):
     def end(self, ranks: list, patience: float = PATIENCE) -> list:
         """Exit code and output of each."""
         until = time.monotonic() + patience
-        found = []
-        for each in ranks:
-            said = each.communicate(timeout=max(1, until - time.monotonic()))[0]
-            found.append((each.returncode, said))
-        return found
+        with ThreadPoolExecutor(len(ranks)) as pool:
+            # All are read at once: one that waits to write would never end.
+            said = list(pool.map(lambda each: self.outcome(each, until), ranks))
+        hung = [rank for rank, (code, _) in enumerate(said) if code is None]
+        self.assertEqual(hung, [], "these ranks have not ended:\n" + "\n".join(f"{code}: {text}" for code, text in said))
+        return said
+
+    def outcome(self, rank: subprocess.Popen, until: float) -> tuple:
+        """Exit code, None if it has not ended by then, and output."""
+        try:
+            said = rank.communicate(timeout=max(1, until - time.monotonic()))[0]
+            return rank.returncode, said
+        except subprocess.TimeoutExpired:
+            stacks = threads(rank.pid)
+            rank.kill()
+            return None, rank.communicate()[0] + stacks
 
     def events(self, run: Path) -> list:
         log = run / "metrics.jsonl"

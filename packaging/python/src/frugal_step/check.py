@@ -10,7 +10,8 @@ import torch
 from .errors import ExportError
 from .load import load
 from .program import Program
-from .state import modes
+from .refusal import describe
+from .state import Replaced, modes
 from .steady import untouched
 from .trace import Job
 
@@ -75,7 +76,7 @@ def _compare_one(job: Job, program: Program, run, fields, expected=None) -> None
     if program.kind == "step":
         inputs.append(torch.ones((), dtype=torch.float32, device=fields[0].device))
     kept = [tensor.clone() for tensor in inputs]
-    made = [_run(run, inputs) for _ in range(2)][0]
+    made = _run(run, inputs, program, fields)
     for name, tensor in zip(program.outputs, made):
         if name not in expected:
             _fail(program, fields, name, "eager PyTorch has no such number")
@@ -88,7 +89,7 @@ def _compare_one(job: Job, program: Program, run, fields, expected=None) -> None
     # C++ changes gradients in place: the next step must not see it.
     for tensor in made:
         tensor.fill_(7)
-    again = _run(run, inputs)
+    again = _run(run, inputs, program, fields)
     for name, tensor in zip(program.outputs, again):
         _require_close(name, tensor, expected, program, fields)
     for before, now in zip(kept, inputs):
@@ -96,10 +97,18 @@ def _compare_one(job: Job, program: Program, run, fields, expected=None) -> None
             _fail(program, fields, "an input", "the program changes it")
 
 
-def _run(run, inputs):
+def _run(run, inputs, program: Program, fields):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return run(*inputs)
+        try:
+            return run(*inputs)
+        except RuntimeError as error:
+            raise ExportError(
+                "the compiled program fails",
+                where=_where(program, fields),
+                why=f"{describe(error)}; its own message is on the standard error",
+                fix="Report this with the module, and compute the same with other operators.",
+            ) from error
 
 
 def _eager(job: Job, program: Program, fields) -> dict[str, torch.Tensor]:
@@ -112,14 +121,16 @@ def _eager(job: Job, program: Program, fields) -> dict[str, torch.Tensor]:
     fields = [tensor.clone() for tensor in fields]
     with untouched(job.module), modes(job.module, training), torch.set_grad_enabled(training):
         torch.manual_seed(0)
-        loss, buffers = job.called([*leaves, *fixed, *own], constants, fields)
+        with Replaced(job.module, state, [*leaves, *fixed, *own], constants) as replaced:
+            loss = job.loss_of(fields)
+            gradients = torch.autograd.grad(loss.value.reshape(()), leaves, allow_unused=True) if training else ()
+            buffers = replaced.buffers()
         made = {"value": loss.value.detach().float().reshape(())}
         if loss.weight is not None:
             made["weight"] = loss.weight_tensor()
         if loss.output is not None:
             made["output"] = loss.output.detach()
         if training:
-            gradients = torch.autograd.grad(loss.value.reshape(()), leaves, allow_unused=True)
             made |= {f"gradient:{name}": gradient for name, gradient in zip(state.trained, gradients)
                      if gradient is not None}
             made |= {f"buffer:{name}": now for name, now in zip(state.buffers, buffers)}
@@ -191,7 +202,11 @@ def _require_layouts(job: Job, program: Program, fields, made) -> None:
 def _fail(program: Program, fields, name, why):
     raise ExportError(
         f"the compiled program computes something else than PyTorch for '{name}'",
-        where=f"the program '{program.kind}', a batch of {', '.join(str(tuple(f.shape)) for f in fields)}",
+        where=_where(program, fields),
         why=why,
         fix="Report this with the module; export_step(..., compare=False) writes the package all the same.",
     )
+
+
+def _where(program: Program, fields) -> str:
+    return f"the program '{program.kind}', a batch of {', '.join(str(tuple(field.shape)) for field in fields)}"

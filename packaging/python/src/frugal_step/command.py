@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import inspect
 import os
 import sys
+import traceback
 
 import torch
 
 from .errors import ExportError
 from .export import export_step
+from .refusal import describe
 
 _TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -20,27 +24,43 @@ def _job(source: str) -> dict:
     """The arguments of export_step() that FILE.py[:FUNCTION] returns."""
     path, _, name = source.partition(":")
     name = name or "job"
-    if not os.path.isfile(path):
-        raise ExportError("there is no such file", where=path, why="the command calls a function of a Python file",
+    if not os.path.isfile(path) or not path.endswith(".py"):
+        raise ExportError("there is no such file of Python", where=path, why="the command calls a function of a Python file",
                           fix="Name one, as in model.py or model.py:job.")
     # As `python model.py` would find what lies beside it.
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("frugal_step_job", path)
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = loaded
-    spec.loader.exec_module(loaded)
+    with _reporting(path):
+        spec.loader.exec_module(loaded)
     function = getattr(loaded, name, None)
     if not callable(function):
         raise ExportError(f"the file has no function '{name}'", where=path,
                           why="the command calls it for the module, the loss and the example batch",
                           fix=f"Write def {name}(): return dict(module=..., loss=..., example_batch=...).")
-    job = function()
+    with _reporting(f"{path}, in {name}()"):
+        job = function()
     missing = [key for key in ("module", "loss", "example_batch") if not isinstance(job, dict) or key not in job]
     if missing:
         raise ExportError(f"{name}() does not return {', '.join(missing)}", where=path,
                           why="it returns a dictionary of export_step's arguments",
                           fix="Return dict(module=..., loss=..., example_batch=...).")
     return job
+
+
+@contextlib.contextmanager
+def _reporting(where: str):
+    """Says in one sentence what failed in the user's file."""
+    try:
+        yield
+    except ExportError:
+        raise
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in where]
+        raise ExportError("the file cannot be run", where=where + (f", line {lines[-1]}" if lines else ""),
+                          why=f"{type(error).__name__}: {describe(error)}",
+                          fix="Run it with python to see the whole error.") from error
 
 
 def main() -> int:
@@ -59,10 +79,15 @@ def main() -> int:
     if given["autocast"]:
         given["autocast"] = _TYPES[given["autocast"]]
     try:
-        job = _job(source)
+        job = dict(_job(source))
+        unknown = sorted(set(job) - set(inspect.signature(export_step).parameters) | set(job) & {"folder"})
+        if unknown:
+            raise ExportError(f"the function returns {', '.join(unknown)}", where=source,
+                              why="export_step has no such argument, or the command line gives it",
+                              fix="Leave it out.")
         job |= {name: value for name, value in given.items() if value is not None}
         export_step(folder=folder, **job)
-    except ExportError as error:
+    except (ExportError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

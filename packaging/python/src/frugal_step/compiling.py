@@ -28,6 +28,9 @@ def compile_program(program: Program, path: str, settings: dict, threads: int | 
         options["cpp.dynamic_threads"] = True
     else:
         options["cpp.threads"] = threads
+    if program.recomputes:
+        # Inductor would compute again at once, next to the first time, and keep both.
+        options["reorder_for_locality"] = False
     if device.type == "cuda":
         options["aot_inductor.embed_kernel_binary"] = True
     if shutil.which("openssl") is None:

@@ -130,7 +130,7 @@ def _is_package(folder) -> bool:
     if os.path.islink(folder) or not os.path.isdir(folder):
         return False
     names = os.listdir(folder)
-    ours = all(name in ("manifest.json", "model.safetensors") or name.endswith((".so", ".json")) for name in names)
+    ours = all(name.endswith((".so", ".json", ".safetensors")) for name in names)
     return not names or ours and "manifest.json" in names
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import operator
 
 import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from .draws import Draws
 from .errors import ExportError
+from .memory import memory_of
 from .recompute import with_recomputation
 from .refusal import refusing
+from .repair import repair
 from .sizes import MOST, Sizes, any_size
 from .trace import Job, Traced
 
@@ -30,6 +32,7 @@ class Program:
     ones: set[str]  # dimensions whose size may be 1 if the numbers are right then
     outputs: list[str]  # value, weight, output, buffer:NAME, gradient:NAME
     graph: str  # a hash of what it computes
+    recomputes: bool = False  # the backward pass computes activations again
 
 
 class _Holder(nn.Module):
@@ -57,8 +60,11 @@ def program_of(job: Job, kind: str, traced: Traced, memory_budget: float | None 
     outputs = [outputs[number] for number in keep]
     if memory_budget is not None and kind == "step":
         forward = sum(not name.startswith("gradient:") for name in outputs)
-        graph = with_recomputation(graph, forward, memory_budget)
-    return _program(job, kind, graph, traced, list(job.layout.names), outputs)
+        smaller = with_recomputation(graph, forward, memory_budget)
+        with refusing(job.module), any_size():
+            graph = make_fx(smaller, tracing_mode="symbolic")(*_fakes(job, job.layout.names, traced.inputs[-1:]))
+    program = _program(job, kind, graph, traced, list(job.layout.names), outputs)
+    return dataclasses.replace(program, recomputes=memory_budget is not None)
 
 
 def prediction_of(job: Job, evaluation: Traced) -> Program:
@@ -88,34 +94,17 @@ def _functional(job: Job, kind: str, traced: Traced) -> torch.fx.GraphModule:
     the weights and the batch."""
     seed = traced.inputs[-1:] if kind == "step" else []
     with refusing(job.module), any_size():
-        graph = make_fx(torch.func.functionalize(traced.graph), tracing_mode="symbolic",
+        graph = make_fx(torch.func.functionalize(traced.graph), Draws().table, tracing_mode="symbolic",
                         _error_on_data_dependent_ops=True)(*_fakes(job, job.layout.names, seed))
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     for node in list(graph.graph.nodes):
         if node.op == "call_function" and node.target is torch.ops.aten.copy_.default and node.args[0] in placeholders:
             _refuse_change(job, placeholders.index(node.args[0]))
             graph.graph.erase_node(node)
-    _without_empty_parts(graph)
+    repair(graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return graph
-
-
-def _without_empty_parts(graph: torch.fx.GraphModule) -> None:
-    """Leaves empty tensors out of aten.cat, as key-value caches begin with them. Inductor takes such a cat for
-    its only other part, with the strides of that part, of which the operators after it are not told."""
-    for node in list(graph.graph.nodes):
-        if node.op == "call_function" and node.target is torch.ops.aten.cat.default:
-            parts = [part for part in node.args[0] if tuple(part.meta["val"].shape) != (0,)]
-            if len(parts) == len(node.args[0]) or not parts:
-                continue
-            node.args = (parts, *node.args[1:])
-            if len(parts) == 1:
-                with graph.graph.inserting_before(node):
-                    copy = graph.graph.call_function(torch.ops.aten.clone.default, (parts[0],),
-                                                     {"memory_format": torch.contiguous_format})
-                copy.meta = dict(node.meta)
-                node.replace_all_uses_with(copy)
 
 
 def _refuse_change(job: Job, number: int) -> None:
@@ -184,7 +173,7 @@ def _separate(graph: torch.fx.GraphModule) -> None:
     output = next(node for node in graph.graph.nodes if node.op == "output")
     seen, made = set(), []
     for node in output.args[0]:
-        base = _base(node)
+        base = memory_of(node)
         if base is None or base in seen:
             with graph.graph.inserting_before(output):
                 copy = graph.graph.call_function(torch.ops.aten.clone.default, (node,))
@@ -193,29 +182,6 @@ def _separate(graph: torch.fx.GraphModule) -> None:
         seen.add(base)
         made.append(node)
     output.args = (made,)
-
-
-def _base(node):
-    """The node that made the memory of another one; None for memory of the caller or of a constant."""
-    while True:
-        if node.op != "call_function":
-            return None
-        if node.target is operator.getitem:
-            several = node.args[0]
-            if not _is_view(several):
-                return node
-            node = several
-        elif not _is_view(node):
-            return node
-        node = node.args[0]
-
-
-def _is_view(node) -> bool:
-    """Whether an operator may return the memory of its first argument."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is None or any(value.alias_info is not None for value in schema.returns) or \
-        any(word in str(node.target) for word in ("_unsafe_view", "reshape", "contiguous", "aten.to.", "_to_copy",
-                                                  "lift_fresh", "expand", "flatten"))
 
 
 def _program(job, kind, graph, traced, names, outputs) -> Program:

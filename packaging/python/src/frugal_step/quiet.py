@@ -11,22 +11,25 @@ import warnings
 _WARNINGS = (
     (FutureWarning, r"`isinstance\(treespec, LeafSpec\)` is deprecated"),
 )
-_LINES = {"torch.utils.cpp_extension": ("No CUDA runtime is found",)}
+_LINES = {
+    "torch.utils.cpp_extension": "No CUDA runtime is found",
+    "torch._inductor.ir": "is missing a c-shim implementation",
+}
 
 
 class _Without(logging.Filter):
-    def __init__(self, beginnings):
+    def __init__(self, words):
         super().__init__()
-        self._beginnings = beginnings
+        self._words = words
 
     def filter(self, record) -> bool:
-        return not record.getMessage().startswith(self._beginnings)
+        return self._words not in record.getMessage()
 
 
 @contextlib.contextmanager
 def quiet():
     """Leaves out these warnings, and no others, as long as `with` lasts."""
-    filters = [(logging.getLogger(name), _Without(beginnings)) for name, beginnings in _LINES.items()]
+    filters = [(logging.getLogger(name), _Without(words)) for name, words in _LINES.items()]
     for logger, without in filters:
         logger.addFilter(without)
     try:

@@ -37,6 +37,10 @@ def is_users(filename: str) -> bool:
     return not filename.startswith((*torch.__path__, _HERE, "<")) and "contextlib" not in filename
 
 
+def is_ours(filename: str) -> bool:
+    return filename.startswith(_HERE)
+
+
 def place(error: BaseException | None, module: nn.Module) -> str:
     """The line of the module or of the loss in which an error arose."""
     while error is not None:

@@ -12,7 +12,7 @@ from torch.fx.experimental import _config as symbolic
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from .errors import ExportError
-from .refusal import is_users
+from .refusal import is_ours, is_users
 
 MOST = 1 << 40
 
@@ -35,6 +35,7 @@ class Sizes:
         # Tensors with numbers are refused: what is neither of the module nor of the batch would be a constant.
         self._mode = FakeTensorMode(shape_env=self._environment, allow_non_fake_inputs=False)
         self._named: dict[str, torch.SymInt] = {}
+        self._symbols: dict[str, list] = {}  # of each dimension that has the name
         self._examples: dict[str, int] = {}
 
     def fixed(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -50,6 +51,7 @@ class Sizes:
                 if name in self._named:
                     torch._check(made.shape[axis] == self._named[name])
                 self._named.setdefault(name, made.shape[axis])
+                self._symbols.setdefault(name, []).append(made.shape[axis].node._expr)
                 self._examples.setdefault(name, tensor.size(axis))
         return made
 
@@ -58,11 +60,11 @@ class Sizes:
 
         A trace notes each question about a size with its answer. It is right where the answers are the same.
         """
-        symbols = {name: self._resolved(size.node.expr) for name, size in self._named.items()}
+        symbols = {name: self._resolved(several[0]) for name, several in self._symbols.items()}
         examples = {symbol: self._examples[name] for name, symbol in symbols.items()}
         for name, symbol in symbols.items():
             if not symbol.is_Symbol:
-                self._refuse(name, f"it can only be {symbol}", self._where(self._named[name].node.expr))
+                self._refuse(name, f"it can only be {symbol}", self._where(self._symbols[name]))
         found = {symbol: [1, MOST] for symbol in examples}
         several = []
         for guard in self._environment.guards:
@@ -100,10 +102,9 @@ class Sizes:
             expression = after
         return expression
 
-    def _where(self, expression) -> str:
+    def _where(self, symbols) -> str:
         """Where a size lost its freedom: the last question about it."""
-        about = [guard for guard in self._environment.guards if expression in guard.expr.free_symbols]
-        lines = [_line(guard) for guard in about]
+        lines = [_line(guard) for guard in self._environment.guards if guard.expr.free_symbols & set(symbols)]
         return next((line for line in reversed(lines) if line != _UNKNOWN), _UNKNOWN)
 
     @staticmethod
@@ -123,7 +124,7 @@ _UNKNOWN = "an operator of torch"
 def _users_frame():
     """The frame of the module or of the loss that asks about a size, which torch notes with the question."""
     frame = first = inspect.currentframe().f_back
-    while frame is not None:
+    while frame is not None and not is_ours(frame.f_code.co_filename):
         if is_users(frame.f_code.co_filename):
             return frame
         frame = frame.f_back

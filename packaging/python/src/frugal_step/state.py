@@ -109,6 +109,7 @@ class Replaced:
         self._back = {id(other): tensor for tensor, other in zip(own, [*tensors, *constants])}
         self._kept = {id(tensor) for tensor in state.tensors()}
         self._given = dict(zip(state.names(), tensors))
+        self._memory = {name: tensor.untyped_storage()._cdata for name, tensor in self._given.items()}
 
     def __enter__(self):
         self._slots = [(values, name, value) for part in self._module.modules()
@@ -153,10 +154,11 @@ class Replaced:
         return made
 
     def check_parameters(self) -> None:
-        """Refuses a module that has assigned another tensor to a parameter."""
+        """Refuses a module that has given another tensor, or other memory, to a parameter."""
         for name in [*self._state.trained, *self._state.frozen]:
             path, _, last = name.rpartition(".")
-            if self._module.get_submodule(path)._parameters.get(last) is not self._given[name]:
+            now = self._module.get_submodule(path)._parameters.get(last)
+            if now is not self._given[name] or now.untyped_storage()._cdata != self._memory[name]:
                 raise ExportError(
                     f"the module replaces its parameter '{name}' when it is called",
                     where=type(self._module).__name__,

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from .errors import ExportError
+from .refusal import place
 
 _CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict)
 
@@ -36,8 +37,18 @@ class Steady:
     def __exit__(self, *error):
         return self._kept.__exit__(*error)
 
-    def called(self, graph: torch.fx.GraphModule) -> None:
-        """Notes a call of the module, of which a graph came."""
+    @contextlib.contextmanager
+    def call(self):
+        """One call of the module. What fails in the second one alone was left by the first one."""
+        try:
+            yield
+        except Exception as error:
+            if self._graph is None:
+                raise
+            self._refuse("the second call reads what the first one has left", place(error, self._module))
+
+    def made(self, graph: torch.fx.GraphModule) -> None:
+        """Notes the graph that came of a call."""
         now, text = self._numbers(), _text(graph)
         if self._graph is not None:
             for name, value in now.items():
@@ -53,10 +64,10 @@ class Steady:
         return {f"{path}.{name}".lstrip("."): value for path, part in self._module.named_modules()
                 for name, value in part.__dict__.items() if type(value) in (int, float, bool, str)}
 
-    def _refuse(self, why):
+    def _refuse(self, why, where=None):
         raise ExportError(
             "the module or the loss keeps state in Python from call to call",
-            where=type(self._module).__name__,
+            where=where or type(self._module).__name__,
             why=f"{why}; a package does what the traced call did, for ever",
             fix="Keep what changes in a buffer (register_buffer), draw random numbers with torch, and run the module "
                 "once before the export if it fills a cache in its first call.",

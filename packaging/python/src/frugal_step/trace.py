@@ -32,14 +32,9 @@ class Job:
     dynamic: dict[str, dict[int, str]]  # field -> dimension -> its name
     context: Callable[[], contextlib.AbstractContextManager]
 
-    def called(self, tensors, constants, fields) -> tuple[Loss, list[torch.Tensor]]:
-        """The loss of a batch, computed with given tensors in the place of the module's, and the buffers
-        afterwards."""
-        with Replaced(self.module, self.state, tensors, constants) as replaced:
-            with self.context():
-                loss = as_loss(self.loss(self.module, self.layout.batch(fields)))
-            replaced.check_parameters()
-            return loss, replaced.buffers()
+    def loss_of(self, fields) -> Loss:
+        with self.context():
+            return as_loss(self.loss(self.module, self.layout.batch(fields)))
 
 
 @dataclasses.dataclass
@@ -68,12 +63,16 @@ def step_of(job: Job, outputs: bool) -> Traced:
             leaves = [weight.detach().requires_grad_() for weight in tensors[:len(trained)]]
             kept = tensors[len(trained):len(trained) + frozen]
             own = [buffer.clone() for buffer in tensors[len(trained) + frozen:]]
-            loss, buffers = job.called([*leaves, *kept, *own], constants, fields)
-            value = loss.value.reshape(())
-            if not value.requires_grad:
-                _refuse_constant_loss()
-            seed = inputs[-1].to(value.dtype)
-            gradients = torch.autograd.grad(value, leaves, grad_outputs=seed, allow_unused=True)
+            # Until after backward: checkpointed parts and hooks read the parameters then.
+            with Replaced(job.module, state, [*leaves, *kept, *own], constants) as replaced:
+                loss = job.loss_of(fields)
+                value = loss.value.reshape(())
+                if not value.requires_grad:
+                    _refuse_constant_loss()
+                seed = inputs[-1].to(value.dtype)
+                gradients = torch.autograd.grad(value, leaves, grad_outputs=seed, allow_unused=True)
+                replaced.check_parameters()
+                buffers = replaced.buffers()
         if all(gradient is None for gradient in gradients):
             _refuse_constant_loss()
         parts = _parts(loss, outputs)
@@ -99,7 +98,10 @@ def evaluation_of(job: Job) -> Traced:
         first = len(tensors) - len(state.buffers)
         own = [buffer.clone() for buffer in tensors[first:]]
         with torch.no_grad():
-            loss, buffers = job.called([*tensors[:first], *own], constants, fields)
+            with Replaced(job.module, state, [*tensors[:first], *own], constants) as replaced:
+                loss = job.loss_of(fields)
+                replaced.check_parameters()
+                buffers = replaced.buffers()
             parts = _parts(loss, outputs=True)
             parts |= {f"buffer:{name}": buffer for name, buffer in zip(state.buffers, buffers)}
             made[:] = parts
@@ -121,7 +123,6 @@ def _traced_twice(job: Job, function, others):
 
     It is traced twice: what Python computes from call to call is no part of a graph.
     """
-    graphs = []
     with Steady(job.module) as steady, refusing(job.module):
         for _ in range(2):
             sizes = Sizes()
@@ -129,21 +130,25 @@ def _traced_twice(job: Job, function, others):
             inputs += [sizes.field(name, tensor, job.dynamic.get(name, {}))
                        for name, tensor in zip(job.layout.names, job.fields)]
             inputs += [sizes.fixed(tensor) for tensor in others]
-            graphs.append(_graph(function, inputs))
-            steady.called(graphs[-1])
-        return graphs[-1], sizes.ranges()
+            with steady.call():
+                graph = _graph(function, inputs)
+            steady.made(graph)
+        return graph, sizes.ranges()
 
 
 def _graph(function, inputs) -> torch.fx.GraphModule:
     """A graph of ATen's operators. Modules are told that torch.export calls them: many have a path for that
     without decisions by values."""
-    before = torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag
+    before = torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag, torch._C._get_mkldnn_enabled()
     torch.compiler._is_compiling_flag = torch.compiler._is_exporting_flag = True
+    # The LSTM of oneDNN cannot be called from a package; without it, an LSTM is made of other operators.
+    torch._C._set_mkldnn_enabled(False)
     try:
         with any_size():
             return make_fx(function, tracing_mode="symbolic", _error_on_data_dependent_ops=True)(*inputs)
     finally:
-        torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag = before
+        torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag = before[:2]
+        torch._C._set_mkldnn_enabled(before[2])
 
 
 def _parts(loss: Loss, outputs: bool) -> dict[str, torch.Tensor]:
