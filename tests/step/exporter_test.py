@@ -22,7 +22,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from support import (  # noqa: E402
     cross_entropy, eager, graph_numbers, job_of, largest_error, linear, pairs, program_of)
-from frugal_step import ExportError, Loss, check, export, export_step, load, machine  # noqa: E402
+from frugal_step import ExportError, Loss, check, export, export_step, load, machine, program, trace  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
@@ -192,6 +192,77 @@ class Traced(unittest.TestCase):
         for name, size in (("batch", 9), ("length", 2), ("length", 11)):
             fields = check._resized(job, name, size)
             self.assertLess(largest_error(graph_numbers(job, made, fields), eager(job, made, fields)), 1e-5)
+
+
+class Positions(nn.Module):
+    """A classifier of tokens with a table of six positions."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens, self.positions, self.last = nn.Embedding(11, 8), nn.Embedding(6, 8), linear(8, 11)
+
+    def forward(self, tokens):
+        return self.last(self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1])))
+
+
+def next_token(module, batch):
+    made = module(batch["tokens"])
+    return Loss(F.cross_entropy(made[:, :-1].reshape(-1, 11), batch["labels"][:, 1:].reshape(-1)), None, made)
+
+
+class Indices(unittest.TestCase):
+    """Indices out of range are named, whatever they are computed from, and others are not."""
+
+    def setUp(self):
+        tokens = torch.randint(0, 11, (4, 5), generator=torch.Generator().manual_seed(1))
+        names = {0: "batch", 1: "length"}
+        self.tokens = tokens
+        self.job = job_of(Positions(), next_token, {"tokens": tokens, "labels": tokens.clone()},
+                          {"tokens": names, "labels": names})
+
+    def failed(self, made, tokens, labels):
+        """Operator and fields of the check that fails, None if all are right."""
+        fields = [{"tokens": tokens, "labels": labels}[name] for name in made.fields]
+        code = int(graph_numbers(self.job, made, fields)["index"])
+        return (made.indices[code - 1].operator, made.indices[code - 1].fields) if code else None
+
+    def test_each_check_of_a_step_and_of_an_evaluation(self):
+        for kind in ("step", "evaluate"):
+            made, tokens = program_of(self.job, kind), self.tokens
+            self.assertIsNone(self.failed(made, tokens, tokens))
+            self.assertIsNone(self.failed(made, tokens, torch.full_like(tokens, -100)))  # ignore_index
+            self.assertEqual(self.failed(made, tokens.clone().fill_(11), tokens), ("embedding", ["tokens"]))
+            self.assertEqual(self.failed(made, tokens - 11, tokens), ("embedding", ["tokens"]))
+            self.assertEqual(self.failed(made, tokens, tokens.clone().fill_(11)), ("nll_loss_forward", ["labels"]))
+            self.assertEqual(self.failed(made, tokens, tokens.clone().fill_(-1)), ("nll_loss_forward", ["labels"]))
+            longer = torch.zeros(4, 7, dtype=torch.int64)
+            self.assertEqual(self.failed(made, longer, longer), ("embedding", ["tokens"]))
+
+    def test_a_prediction_has_the_checks_of_what_it_reads(self):
+        made = program.prediction_of(self.job, trace.evaluation_of(self.job))
+        self.assertEqual((made.fields, made.outputs), (["tokens"], ["output", "index"]))
+        self.assertEqual([each.operator for each in made.indices], ["embedding", "embedding"])
+        self.assertEqual(self.failed(made, self.tokens + 11, None), ("embedding", ["tokens"]))
+
+    def test_indexing_takes_negative_numbers_and_gather_does_not(self):
+        index = torch.tensor([-4, 3, 0, 1, 2, -1])
+
+        def loss_of(pick):
+            return lambda module, batch: pick(module(batch["x"]), batch["at"]).pow(2).mean()
+
+        for pick, operator, low in ((lambda made, at: made.t()[at], "index", -5),
+                                    (lambda made, at: made.gather(1, at[:, None]), "gather", -1),
+                                    (lambda made, at: made.index_select(1, at), "index_select", -1),
+                                    (lambda made, at: torch.zeros(6, 4).scatter(1, at[:, None], made[:, :1]), "scatter", -1)):
+            example = {"x": pairs()[0], "at": index if low == -5 else index.abs() % 4}
+            self.job = job_of(Net(), loss_of(pick), example)
+            made = program_of(self.job)
+            numbers = graph_numbers(self.job, made, self.job.fields)
+            self.assertLess(largest_error(numbers, eager(self.job, made, self.job.fields)), 1e-5)
+            for wrong in (low, 4):
+                code = int(graph_numbers(self.job, made, [example["x"], torch.full((6,), wrong)])["index"])
+                self.assertEqual(made.indices[code - 1].operator, operator)
 
 
 class Refused(unittest.TestCase):

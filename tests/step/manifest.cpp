@@ -89,6 +89,18 @@ TEST_CASE("what does not fit is refused with its reason") {
   CHECK(refused([](Json& all) {
           all["programs"][0]["outputs"][0] = "weight";
         }).find("not in its place") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][2]["outputs"].push_back("index");
+        }).find("of its kind") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][2]["indices"] = {
+              {{"operator", "embedding"}, {"fields", {"data"}}, {"size", 3}, {"allowed", nullptr}}};
+        }).find("of its kind") != std::string::npos);
+  CHECK(
+      refused([](Json& all) {
+        all["programs"][0]["indices"] = {
+            {{"operator", "embedding"}, {"fields", {"tokens"}}, {"size", 3}, {"allowed", nullptr}}};
+      }).find("tokens") != std::string::npos);
   CHECK(refused([](Json& all) { all["programs"][0]["kind"] = "evaluate"; }).find("of its kind") !=
         std::string::npos);
   CHECK(refused([](Json& all) { all["programs"].erase(0); }).find("no training step") !=

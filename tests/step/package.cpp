@@ -257,6 +257,54 @@ TEST_CASE("a module whose tensors were changed, or of another class, is refused"
                        fr::ModuleError);
 }
 
+TEST_CASE(
+    "an index out of range is an error with the field's name, and nothing was trained on the "
+    "batch") {
+  auto const indexed = [](char const* operation) {
+    return [operation](Json& all) {
+      Json& step = all["programs"][0];
+      step["outputs"] = {"value",       "weight",          "index",
+                         "buffer:seen", "gradient:weight", "gradient:bias"};
+      step["indices"] = Json::array(
+          {{{"operator", operation}, {"fields", {"target"}}, {"size", 101}, {"allowed", -1}}});
+    };
+  };
+  FakePackage const from(indexed("nll_loss_forward"), "indexed-step.so");
+  fr::Settings const settings{.epochs = 2};
+  CHECK(same(of_package(from, settings, fr::Optimize<fr::SGD>{.lr = 0.01}),
+             of_module(settings, fr::Optimize<fr::SGD>{.lr = 0.01})));
+  fr::StepPackage const package(from.path());
+  auto module = package.module();
+  auto objective = package.objective();
+  auto const before = tensors(*module);
+  fr::Batch const batch{torch::ones({2, 3}), torch::full({2, 1}, 101.)};
+  CHECK_THROWS_WITH_AS(
+      objective(module, batch),
+      doctest::Contains("'target', indexed-step.so): nll_loss_forward takes numbers from 0 to "
+                        "100 and -1"),
+      fr::LabelError);
+  CHECK(same(before, tensors(*module)));
+  FakePackage const other(indexed("embedding"), "indexed-step.so");
+  fr::StepPackage const second(other.path());
+  auto of_second = second.objective();
+  auto rows = second.module();
+  CHECK_THROWS_AS(of_second(rows, batch), fr::DataError);
+}
+
+TEST_CASE("code that runs out of memory says so, and Accumulate<Auto> takes smaller parts") {
+  FakePackage const from = FakePackage::of("hungry-step.so");
+  fr::StepPackage const package(from.path());
+  auto module = package.module();
+  auto objective = package.objective();
+  CHECK_THROWS_AS(objective(module, fr::Batch{torch::ones({4, 3}), torch::ones({4, 1})}),
+                  c10::OutOfMemoryError);
+  fr::Settings const settings{.epochs = 2};
+  auto const one =
+      of_package(from, settings, fr::Optimize<fr::SGD>{.lr = 0.01}, fr::Accumulate<fr::Auto>{});
+  auto const other = of_module(settings, fr::Optimize<fr::SGD>{.lr = 0.01});
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::allclose(one[i], other[i], 1e-6, 1e-7));
+}
+
 /// Doubles the loss, as a policy that adds a penalty would change it.
 struct Doubled {
   struct kind : fr::optional_kind {

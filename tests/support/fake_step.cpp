@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for a step package's compiled code, with AOTInductor's interface: a linear layer [1, D] with the mean
 // squared error, and a buffer that counts samples. Its own file name says what it does: "step", "evaluate" or
-// "predict", and what is wrong with it ("aliased", "short", "fails", "noisy", "stateless").
+// "predict", and what is wrong with it ("aliased", "short", "fails", "noisy", "stateless", "hungry": more than
+// two samples need more memory than there is), or that it checks an index:
+// whether a number of the target is above 100 ("indexed").
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <dlfcn.h>
@@ -39,6 +41,7 @@ std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
     at::Tensor const output = at::linear(x, in[0], in[1]);
     return {at::mse_loss(output, in[4]), at::scalar_tensor(x.size(0), at::kLong), output};
   }
+  if (is("hungry") && x.size(0) > 2) at::empty({std::int64_t{1} << 60}, at::kByte);
   at::AutoGradMode const gradients(true);
   at::Tensor const weight = in[0].detach().requires_grad_();
   at::Tensor const bias = in[1].detach().requires_grad_();
@@ -49,12 +52,17 @@ std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
   std::vector<at::Tensor> out{loss.detach(), at::scalar_tensor(x.size(0), at::kLong),
                               in[2] + x.size(0), made[0], made[1]};
   if (is("stateless")) out.erase(out.begin() + 2);
+  if (is("indexed")) out.insert(out.begin() + 2, (in[4] > 100).any().to(at::kLong));
   if (is("short")) out.pop_back();
   return out;
 }
 
 std::size_t outputs() {
-  return is("predict") ? 1 : is("evaluate") ? 3 : is("short") || is("stateless") ? 4 : 5;
+  return is("predict")                    ? 1
+         : is("evaluate")                 ? 3
+         : is("short") || is("stateless") ? 4
+         : is("indexed")                  ? 6
+                                          : 5;
 }
 
 }  // namespace

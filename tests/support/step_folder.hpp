@@ -77,6 +77,7 @@ class StepFolder {
         made["fields"].push_back({{"name", "target"}, {"shape", {"batch", 1}}});
       made["dimensions"] = Json::array({{{"name", "batch"}, {"min", 1}, {"max", 1000}}});
       made["outputs"] = outputs;
+      made["indices"] = Json::array();
       return made;
     };
     Json const one = Json::array({1}), none = Json::array();

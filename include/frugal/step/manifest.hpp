@@ -56,6 +56,13 @@ struct StepManifest {
     std::size_t field = 0;  ///< place in the manifest's `fields`
     std::vector<Extent> shape;
   };
+  /// Indices that compiled code has checked.
+  struct Index {
+    std::string operation;                  ///< that takes them, as in "embedding"
+    std::vector<std::size_t> fields;        ///< that they are computed from, by place
+    std::optional<std::int64_t> size{};     ///< they are below it; nothing: it varies
+    std::optional<std::int64_t> allowed{};  ///< one number besides, as ignore_index
+  };
   enum class Kind { step, evaluate, predict };
   /// Compiled code. Its inputs are the parameters, the buffers, the fields and, of a step, the seed.
   struct Program {
@@ -66,6 +73,7 @@ struct StepManifest {
     std::vector<Input> fields;
     std::vector<Dimension> dimensions;
     bool weight = false, output = false;  ///< besides the loss's value
+    std::vector<Index> indices;           ///< an output says which is out of range
     std::vector<std::size_t> buffers;     ///< those that it changes, by place
     std::vector<std::size_t> gradients;   ///< of these parameters, by place
   };

@@ -42,6 +42,7 @@ class StepManifestReader {
                               bool parameters) const;
   Program program(Json const& from, StepManifest const& all) const;
   StepManifest::Input input(Json const& from, StepManifest const& all, Program const& of) const;
+  std::vector<StepManifest::Index> indices(Json const& from, StepManifest const& all) const;
   void outputs(Json const& from, StepManifest const& all, Program& of) const;
 
   template <class Named>
@@ -160,12 +161,33 @@ FRUGAL_INLINE StepManifest::Input StepManifestReader::input(Json const& from,
   return out;
 }
 
+FRUGAL_INLINE std::vector<StepManifest::Index> StepManifestReader::indices(
+    Json const& from, StepManifest const& all) const {
+  std::vector<StepManifest::Index> out;
+  for (Json const& each : fields_.array(from, "indices")) {
+    fields_.only(each, {"operator", "fields", "size", "allowed"});
+    StepManifest::Index index{.operation = fields_.text(each, "operator"), .fields = {}};
+    for (Json const& field : fields_.array(each, "fields"))
+      index.fields.push_back(place(field, field.text(), all.fields));
+    Json const& size_of = fields_.member(each, "size");
+    if (!size_of.is(Json::Kind::null)) index.size = size(size_of, "size");
+    Json const& allowed = fields_.member(each, "allowed");
+    if (!allowed.is(Json::Kind::null)) {
+      index.allowed = allowed.as_signed();
+      if (!index.allowed) fields_.fail(allowed, "\"allowed\" is no number");
+    }
+    out.push_back(std::move(index));
+  }
+  return out;
+}
+
 FRUGAL_INLINE void StepManifestReader::outputs(Json const& from, StepManifest const& all,
                                                Program& of) const {
   bool const predicts = of.kind == StepManifest::Kind::predict;
   std::vector<Json> const& names = fields_.array(from, "outputs");
   // In this order, each part of which may be empty.
-  int part = predicts ? 1 : 0;
+  int part = predicts ? 2 : 0;
+  bool checks = false;
   for (Json const& each : names) {
     std::string_view const name = each.text();
     auto const is_of = [&](std::string_view prefix) {
@@ -174,22 +196,25 @@ FRUGAL_INLINE void StepManifestReader::outputs(Json const& from, StepManifest co
     int const found = name == "value"      ? 0
                       : name == "weight"   ? 1
                       : name == "output"   ? 2
-                      : is_of("buffer:")   ? 3
-                      : is_of("gradient:") ? 4
+                      : name == "index"    ? 3
+                      : is_of("buffer:")   ? 4
+                      : is_of("gradient:") ? 5
                                            : -1;
     if (found < part || (&each == names.data() && !predicts && found != 0)) {
       fields_.fail(each, "the output \"" + std::string(name) +
                              "\" is not one of its kind, or not in its place");
     }
-    part = found < 3 ? found + 1 : found;
+    part = found < 4 ? found + 1 : found;
+    checks |= found == 3;
     if (found == 1) of.weight = true;
     if (found == 2) of.output = true;
-    if (found == 3) of.buffers.push_back(place(each, name.substr(7), all.buffers));
-    if (found == 4) of.gradients.push_back(place(each, name.substr(9), all.parameters));
+    if (found == 4) of.buffers.push_back(place(each, name.substr(7), all.buffers));
+    if (found == 5) of.gradients.push_back(place(each, name.substr(9), all.parameters));
   }
   bool const steps = of.kind == StepManifest::Kind::step;
-  bool const whole = predicts ? of.output && !of.weight && names.size() == 1 : !names.empty();
-  if (!whole || of.gradients.empty() == steps || (!steps && !of.buffers.empty())) {
+  bool const whole = predicts ? of.output : !names.empty();
+  if (!whole || checks == of.indices.empty() || of.gradients.empty() == steps ||
+      (!steps && !of.buffers.empty())) {
     fields_.fail(from, "its outputs are not those of its kind");
   }
   for (std::vector<std::size_t> const* list : {&of.buffers, &of.gradients}) {
@@ -205,7 +230,7 @@ FRUGAL_INLINE void StepManifestReader::outputs(Json const& from, StepManifest co
 FRUGAL_INLINE StepManifest::Program StepManifestReader::program(Json const& from,
                                                                 StepManifest const& all) const {
   fields_.only(from, {"kind", "file", "bytes", "crc32", "table", "graph", "fields", "dimensions",
-                      "outputs"});
+                      "outputs", "indices"});
   Program out;
   std::string const kind = fields_.text(from, "kind");
   if (kind == "step") {
@@ -241,6 +266,7 @@ FRUGAL_INLINE StepManifest::Program StepManifestReader::program(Json const& from
     out.fields.push_back(input(each, all, out));
     if (!once.insert(out.fields.back().field).second) fields_.fail(each, "a field is there twice");
   }
+  out.indices = indices(from, all);
   outputs(from, all, out);
   return out;
 }

@@ -6,9 +6,11 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -20,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/core/source/shape_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/step/manifest.hpp>
@@ -130,26 +133,49 @@ class StepProgram {
            text_of(input.shape);
   }
 
-  /// Runs the code. The caller has checked every input.
+  /// Runs the code. The caller has checked every input. Throws c10::OutOfMemoryError if memory does not hold a run,
+  /// LabelError for a label and DataError for another index that is out of range; nothing of the module has changed
+  /// then.
   std::vector<at::Tensor> run(std::vector<at::Tensor> const& inputs) const {
     // The operators that the code calls are those that were compiled: not those of autograd or autocast.
     at::NoGradGuard const no_gradients;
     c10::impl::ExcludeDispatchKeyGuard const no_autocast(c10::autocast_dispatch_keyset);
     // On a GPU: on the current stream.
-    std::vector<at::Tensor> outputs = [&] {
-      try {
-        // One run at a time: LibTorch's container of one model may wait for ever for two.
-        std::scoped_lock const lock(running_);
-        return runner_->run(inputs);
-      } catch (std::exception const& error) {
-        refuse_run(error.what());
-      }
-    }();
+    std::vector<at::Tensor> outputs = locked_run(inputs);
     if (outputs.size() != count_) refuse_count(outputs.size());
+    if (!entry_.indices.empty()) take_index(outputs, inputs);
     return outputs;
   }
 
  private:
+  std::vector<at::Tensor> locked_run(std::vector<at::Tensor> const& inputs) const {
+    // One run at a time: LibTorch's container of one model may wait for ever for two.
+    std::scoped_lock const lock(running_);
+    try {
+      return runner_->run(inputs);
+    } catch (std::exception const&) {
+      // Its error has no cause. A second run, which is watched, either finds the cause or ends well.
+    }
+    AllocationWatch const watch;
+    try {
+      return runner_->run(inputs);
+    } catch (std::exception const& error) {
+      TORCH_CHECK_WITH(OutOfMemoryError, !watch.failed(),
+                       "frugal: the code of a step package ran out of memory (", entry_.file.name,
+                       ")");
+      refuse_run(error.what());
+    }
+  }
+
+  /// Takes what the code says of its indices out of its outputs.
+  void take_index(std::vector<at::Tensor>& outputs, std::vector<at::Tensor> const& inputs) const {
+    auto const at = outputs.begin() + static_cast<std::ptrdiff_t>(loss_outputs(entry_));
+    std::int64_t const failed = *at->const_data_ptr<std::int64_t>();
+    if (failed != 0) [[unlikely]]
+      refuse_index(static_cast<std::size_t>(failed) - 1, inputs);
+    outputs.erase(at);
+  }
+
   /// The dynamic linker knows a library by its path: of a file that was replaced it has the old code.
   static void require_first(std::filesystem::path const& path, std::uint32_t crc32) {
     static std::mutex mutex;
@@ -169,7 +195,34 @@ class StepProgram {
         {.what = "a step package's code failed",
          .where = entry_.file.name,
          .why = first_line(why) + "; the code's own message is on the standard error",
-         .fix = "Check the batch (labels out of range), and whether memory holds a step."});
+         .fix = "Export the package with compare=True, which runs the code in Python first."});
+  }
+  [[noreturn]] void refuse_index(std::size_t number, std::vector<at::Tensor> const& inputs) const {
+    StepManifest::Index const& index = entry_.indices.at(number);
+    std::string names, found;
+    std::size_t const first = manifest_.parameters.size() + manifest_.buffers.size();
+    for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
+      if (std::ranges::find(index.fields, entry_.fields[i].field) == index.fields.end()) continue;
+      std::string const name = "'" + manifest_.fields[entry_.fields[i].field].name + "'";
+      names += (names.empty() ? "the field " : ", ") + name;
+      at::Tensor const& field = inputs[first + i];
+      if (field.numel() != 0 && at::isIntegralType(field.scalar_type(), false)) {
+        found += "; " + name + " has numbers from " +
+                 std::to_string(field.min().item<std::int64_t>()) + " to " +
+                 std::to_string(field.max().item<std::int64_t>());
+      }
+    }
+    std::string const limit = index.size ? "numbers from 0 to " + std::to_string(*index.size - 1)
+                                         : "numbers below a size";
+    Fault fault{.what = "a batch has a label or another index that is out of range",
+                .where = (names.empty() ? "" : names + ", ") + entry_.file.name,
+                .why = index.operation + " takes " + limit +
+                       (index.allowed ? " and " + std::to_string(*index.allowed) : "") + found,
+                .fix =
+                    "Mend the data set, or export a module with more classes or rows; nothing "
+                    "was trained on this batch."};
+    if (index.operation.starts_with("nll_loss")) throw LabelError(std::move(fault));
+    throw DataError(std::move(fault));
   }
   [[noreturn]] void refuse_count(std::size_t found) const {
     throw FormatError({.what = "the code of a step package is not that of its manifest",
@@ -180,9 +233,13 @@ class StepProgram {
   }
 
   static std::size_t count_of(StepManifest::Program const& entry) {
-    std::size_t const of_loss = entry.kind == StepManifest::Kind::predict ? 0 : 1;
-    return of_loss + std::size_t{entry.weight} + std::size_t{entry.output} + entry.buffers.size() +
+    return loss_outputs(entry) + std::size_t{!entry.indices.empty()} + entry.buffers.size() +
            entry.gradients.size();
+  }
+  /// Outputs that come before all others: the loss's value, its weight, its output.
+  static std::size_t loss_outputs(StepManifest::Program const& entry) {
+    std::size_t const value = entry.kind == StepManifest::Kind::predict ? 0 : 1;
+    return value + std::size_t{entry.weight} + std::size_t{entry.output};
   }
 
   static std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }

@@ -5,7 +5,9 @@
 
 #include <new>
 #include <stdexcept>
+#include <thread>
 
+#include <frugal/core/libtorch/host_meter.hpp>
 #include <frugal/core/libtorch/out_of_memory.hpp>
 #include <frugal/error.hpp>
 
@@ -38,6 +40,37 @@ TEST_CASE("out-of-memory errors are recognised by type, by text, and nested in o
       std::throw_with_nested(frugal::ModuleError({.what = "a", .where = "", .why = "", .fix = ""}));
     }
   }));
+}
+
+TEST_CASE(
+    "an allocation that fails is noted, whoever catches its error, and those of other threads are "
+    "not") {
+  auto const fails = [] {
+    try {
+      at::empty({std::int64_t{1} << 60}, at::kByte);
+    } catch (c10::Error const&) {
+    }
+  };
+  frugal::detail::AllocationWatch const watch;
+  std::thread(fails).join();
+  at::ones({100}).sum();
+  CHECK_FALSE(watch.failed());
+  {
+    frugal::detail::AllocationWatch const inner;
+    fails();
+    CHECK(inner.failed());
+  }
+  CHECK_FALSE(watch.failed());
+  fails();
+  CHECK(watch.failed());
+}
+
+TEST_CASE("the meter's own limit is noted as well") {
+  frugal::detail::HostMeter::install();
+  frugal::detail::AllocationWatch const watch;
+  frugal::detail::HostMeter::Limit const limit(frugal::detail::HostMeter::live() + 1000);
+  CHECK_THROWS_AS(at::empty({4000}, at::kByte), c10::OutOfMemoryError);
+  CHECK(watch.failed());
 }
 
 }  // namespace frugal_test::libtorch_out_of_memory

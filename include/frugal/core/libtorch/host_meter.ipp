@@ -39,6 +39,9 @@ FRUGAL_INLINE void HostMeter::release(void* data) {
 }
 
 FRUGAL_INLINE void HostMeter::refuse(std::int64_t size, std::int64_t now) {
+  // As LibTorch's own allocators do: compiled code keeps the error to itself.
+  c10::reportOutOfMemoryToProfiler(size, static_cast<std::size_t>(now),
+                                   static_cast<std::size_t>(most_), c10::Device(c10::kCPU));
   TORCH_CHECK_WITH(OutOfMemoryError, false, "frugal: ", size, " bytes more would make ", now,
                    " of CPU tensors, and the limit is ", most_);
 }

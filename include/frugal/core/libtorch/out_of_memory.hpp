@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/util/ThreadLocalDebugInfo.h>
+
 #include <exception>
+#include <memory>
 #include <string_view>
 
 namespace frugal::detail {
@@ -14,6 +17,19 @@ bool tells_of_memory(std::string_view text);
 
 /// Whether the error, or one nested in it, is an out-of-memory error.
 bool is_out_of_memory(std::exception_ptr const& error);
+
+/// For its lifetime, notes whether an allocation of tensors fails in this thread: for code that keeps LibTorch's
+/// error to itself. A profiler of memory sees nothing of the thread meanwhile.
+class [[nodiscard]] AllocationWatch {
+ public:
+  AllocationWatch();
+  bool failed() const;
+
+ private:
+  class Notes;
+  std::shared_ptr<Notes> notes_;
+  c10::DebugInfoGuard guard_;
+};
 
 }  // namespace frugal::detail
 

@@ -5,8 +5,12 @@
 
 #include <frugal/inline.hpp>
 
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace frugal::detail {
@@ -40,5 +44,21 @@ FRUGAL_INLINE bool is_out_of_memory(std::exception_ptr const& error) {
     return false;
   }
 }
+
+/// What LibTorch's allocators tell a profiler.
+class AllocationWatch::Notes final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t, std::size_t, std::size_t, c10::Device) override {}
+  void reportOutOfMemory(std::int64_t, std::size_t, std::size_t, c10::Device) override {
+    failed = true;
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  bool failed = false;
+};
+
+FRUGAL_INLINE AllocationWatch::AllocationWatch()
+    : notes_(std::make_shared<Notes>()), guard_(c10::DebugInfoKind::PROFILER_STATE, notes_) {}
+FRUGAL_INLINE bool AllocationWatch::failed() const { return notes_->failed; }
 
 }  // namespace frugal::detail

@@ -126,6 +126,8 @@ def _eager(job: Job, program: Program, fields) -> dict[str, torch.Tensor]:
             gradients = torch.autograd.grad(loss.value.reshape(()), leaves, allow_unused=True) if training else ()
             buffers = replaced.buffers()
         made = {"value": loss.value.detach().float().reshape(())}
+        if "index" in program.outputs:
+            made["index"] = torch.zeros((), dtype=torch.int64)
         if loss.weight is not None:
             made["weight"] = loss.weight_tensor()
         if loss.output is not None:
@@ -135,7 +137,7 @@ def _eager(job: Job, program: Program, fields) -> dict[str, torch.Tensor]:
                      if gradient is not None}
             made |= {f"buffer:{name}": now for name, now in zip(state.buffers, buffers)}
     if program.kind == "predict":
-        return {"output": made["output"]}
+        return {name: made[name] for name in program.outputs}
     unchanged = [f"buffer:{name}" for name, before in state.buffers.items()
                  if f"buffer:{name}" in made and torch.equal(made[f"buffer:{name}"], before)]
     for name in ["output", *unchanged]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import platform
@@ -72,6 +73,7 @@ def _entry(program: Program, made, name) -> dict:
         "fields": [{"name": field, "shape": program.shapes[field]} for field in program.fields],
         "dimensions": [{"name": name, "min": low, "max": high} for name, (low, high) in program.dimensions.items()],
         "outputs": program.outputs,
+        "indices": [dataclasses.asdict(check) for check in program.indices],
     }
 
 

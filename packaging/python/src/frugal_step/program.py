@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from .draws import Draws
 from .errors import ExportError
+from .indices import Checked, Index
 from .memory import memory_of
 from .recompute import with_recomputation
 from .refusal import refusing
@@ -30,7 +31,8 @@ class Program:
     shapes: dict[str, list[int | str]]  # of each field: a number, or the name of a dimension
     dimensions: dict[str, list[int]]  # name -> the smallest and largest size
     ones: set[str]  # dimensions whose size may be 1 if the numbers are right then
-    outputs: list[str]  # value, weight, output, buffer:NAME, gradient:NAME
+    outputs: list[str]  # value, weight, output, index, buffer:NAME, gradient:NAME
+    indices: list[Index]  # what `index` tells of
     graph: str  # a hash of what it computes
     recomputes: bool = False  # the backward pass computes activations again
 
@@ -58,12 +60,13 @@ def program_of(job: Job, kind: str, traced: Traced, memory_budget: float | None 
     keep = _changed(job, kind, graph, outputs)
     _keep_outputs(graph, keep)
     outputs = [outputs[number] for number in keep]
+    graph, outputs, checks = _checked(job, graph, outputs, job.layout.names, traced.inputs[-1:] if kind == "step" else [])
     if memory_budget is not None and kind == "step":
         forward = sum(not name.startswith("gradient:") for name in outputs)
         smaller = with_recomputation(graph, forward, memory_budget)
         with refusing(job.module), any_size():
             graph = make_fx(smaller, tracing_mode="symbolic")(*_fakes(job, job.layout.names, traced.inputs[-1:]))
-    program = _program(job, kind, graph, traced, list(job.layout.names), outputs)
+    program = _program(job, kind, graph, traced, list(job.layout.names), outputs, checks)
     return dataclasses.replace(program, recomputes=memory_budget is not None)
 
 
@@ -78,7 +81,8 @@ def prediction_of(job: Job, evaluation: Traced) -> Program:
         if name not in used:
             graph.graph.erase_node(node)
     graph.recompile()
-    return _program(job, "predict", graph, evaluation, used, ["output"])
+    graph, outputs, checks = _checked(job, graph, ["output"], used)
+    return _program(job, "predict", graph, evaluation, used, outputs, checks)
 
 
 def _fakes(job: Job, names, others=()):
@@ -105,6 +109,24 @@ def _functional(job: Job, kind: str, traced: Traced) -> torch.fx.GraphModule:
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return graph
+
+
+def _checked(job: Job, graph: torch.fx.GraphModule, outputs: list[str], names, others=()):
+    """The graph with an output `index` if it has indices, the names of its outputs, and the checks of its indices.
+
+    On a GPU the driver's own assertion tells of them, as in eager PyTorch.
+    """
+    if job.fields[0].device.type != "cpu":
+        return graph, outputs, []
+    first = len(job.state.names()) + len(job.state.constants)
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    place = sum(name in ("value", "weight", "output") for name in outputs)
+    checked = Checked(graph, dict(zip(placeholders[first:], names)), place)
+    with refusing(job.module), any_size():
+        made = make_fx(checked.run, tracing_mode="symbolic")(*_fakes(job, names, others))
+    if not checked.checks:
+        return graph, outputs, []
+    return made, [*outputs[:place], "index", *outputs[place:]], checked.checks
 
 
 def _refuse_change(job: Job, number: int) -> None:
@@ -184,7 +206,7 @@ def _separate(graph: torch.fx.GraphModule) -> None:
     output.args = (made,)
 
 
-def _program(job, kind, graph, traced, names, outputs) -> Program:
+def _program(job, kind, graph, traced, names, outputs, checks) -> Program:
     _separate(graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()
@@ -200,7 +222,7 @@ def _program(job, kind, graph, traced, names, outputs) -> Program:
         exported = torch.export.export(holder, (*state.detached(), *fields, *seed), strict=False,
                                        dynamic_shapes=(tuple(dims),))
     shapes, dimensions, ones = _read_shapes(exported, names, first, job.dynamic, traced.ranges)
-    return Program(kind, exported, names, shapes, dimensions, ones, outputs, _digest(exported))
+    return Program(kind, exported, names, shapes, dimensions, ones, outputs, checks, _digest(exported))
 
 
 def _equal_sizes(names, first, dynamic):
