@@ -22,7 +22,8 @@ run_ctest() {
 
 # run_unittest FILE [ARGUMENT...]: runs a file of Python's unittest and counts its tests.
 run_unittest() {
-  local log=$state/log/unittest.log total failed rc=0 begun=$SECONDS
+  local log total failed rc=0 begun=$SECONDS
+  log=$state/log/unittest-$(basename "$1" .py).log
   "${unittest_python:-python3}" "$@" >"$log" 2>&1 || rc=$?
   total=$(sed -n 's/^Ran \([0-9]*\) tests* in .*/\1/p' "$log")
   failed=$(sed -n 's/^FAILED //p' "$log" | tr -dc '0-9\n+,' | tr ',' '+')
@@ -367,7 +368,7 @@ need_promtool() {
 # Files that Python wrote are read, and the other way round. The sanitizers check the programs without
 # LibTorch meanwhile.
 stage_interop() {
-  local script name program failed=0
+  local script failed=0
   need_packages "${interop_packages[@]}"
   need_promtool
   pinned_torch 2.11.0
@@ -375,24 +376,43 @@ stage_interop() {
   build "$root/build/asan" interop_programs
   configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/tests" interop_programs
+  # Two at a time: many wait for processes. The one that takes longest begins.
+  virtual_environment model 8000
+  virtual_environment search 1000
+  local running=0 scripts=("$root"/tests/interop/kills.py "$root"/tests/step/exporter_test.py)
   for script in "$root"/tests/interop/*.py; do
-    name=$(basename "$script" .py)
-    program=$root/build/asan/tests/interop_$name
-    [ -x "$program" ] || program=$root/build/tests/tests/interop_$name
-    if grep -q 'requirements/model.txt' "$script"; then
-      # PyTorch, PEFT and transformers, which need a whole environment.
-      virtual_environment model 8000
-      unittest_python=$state/venv-model/bin/python run_unittest "$script" "$program" || failed=1
-      continue
+    [[ $script = */kills.py ]] || scripts+=("$script")
+  done
+  for script in "${scripts[@]}"; do
+    if [ "$running" = 2 ]; then
+      wait -n || failed=1
+      running=1
     fi
-    if grep -q 'requirements/search.txt' "$script"; then
-      virtual_environment search 1000
-      unittest_python=$state/venv-search/bin/python run_unittest "$script" "$program" || failed=1
-      continue
-    fi
-    PATH=$state/promtool/usr/bin:$PATH PYTHONPATH=$state/data-wheels run_unittest "$script" "$program" || failed=1
+    run_interop "$script" &
+    running=$((running + 1))
+  done
+  while [ "$running" != 0 ]; do
+    wait -n || failed=1
+    running=$((running - 1))
   done
   return "$failed"
+}
+
+# run_interop SCRIPT: with the Python packages that it names, and the program of its name, if there is one.
+run_interop() {
+  local name program unittest_python=python3 packages=
+  name=$(basename "$1" .py)
+  program=$root/build/asan/tests/interop_$name
+  [ -x "$program" ] || program=$root/build/tests/tests/interop_$name
+  if grep -q 'requirements/model.txt' "$1"; then
+    unittest_python=$state/venv-model/bin/python
+  elif grep -q 'requirements/search.txt' "$1"; then
+    unittest_python=$state/venv-search/bin/python
+  else
+    packages=$state/data-wheels
+  fi
+  [[ $1 != */interop/* ]] || set -- "$1" "$program"
+  PATH=$state/promtool/usr/bin:$PATH PYTHONPATH=$packages run_unittest "$@"
 }
 
 # consumer FOLDER [CMake flags]: builds and runs tests/package there; of it `consumer_target`, if that is set,

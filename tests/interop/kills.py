@@ -32,8 +32,8 @@ STEPS = 40
 SIZES = {"replicate": (1, 2, 4, 8), "pipeline": (1, 2, 3, 4)}
 COPIES = (1, 2, 4)  # of a pipeline, that divide the number of processes
 # Seconds in which all ranks end after one was killed, or the run does. The program waits 40 s for a rank that has not come,
-# and 80 s for a store that vanishes while it connects.
-PATIENCE = 150
+# 80 s for a store that vanishes while it connects, and 60 s until it ends one that does not notice the end of another.
+PATIENCE = 240
 WORLDS = {1: 8, 2: 8, 3: 12, 4: 8, 5: 10, 6: 12, 8: 8}  # micro-batches of a step that so many ranks can share
 STEPS_OF = {8: 40, 10: 32, 12: 28}
 BEARABLE = 20  # seconds that a rank may be stopped without an end of the run

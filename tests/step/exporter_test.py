@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter of training steps, compared with eager PyTorch.
 
-python tests/step/exporter_test.py
+python tests/step/exporter_test.py, with the packages of requirements/model.txt
 """
 
 from __future__ import annotations

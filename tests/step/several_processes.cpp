@@ -42,6 +42,7 @@ Weights train(Module module, Objective objective, Ps const&... policies) {
   static_cast<void>(trainer.fit(source));
   Weights weights;
   for (at::Tensor const& each : module->parameters()) weights.push_back(each.detach().clone());
+  for (at::Tensor const& each : module->buffers()) weights.push_back(each.clone());
   return weights;
 }
 
@@ -91,6 +92,57 @@ TEST_CASE("processes train a package as they train the module that it stands for
     require_same<fr::Replicate<fr::Ring>>(size);
     require_same<fr::Replicate<fr::Ring, fr::Shard<fr::States>>>(size);
     require_same<fr::Replicate<fr::Ring, fr::Shard<fr::States, fr::Grads>>>(size);
+  }
+}
+
+struct NormedLinear : torch::nn::Module {
+  at::Tensor forward(at::Tensor const& x) { return norm(at::linear(x, weight, bias)); }
+  at::Tensor weight = register_parameter("weight", torch::full({1, 3}, 0.25));
+  at::Tensor bias = register_parameter("bias", torch::zeros({1}));
+  torch::nn::BatchNorm1d norm =
+      register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(1).affine(false)));
+};
+
+TEST_CASE(
+    "processes join the statistics of a package's BatchNorm as those of a layer, to the bit") {
+  using Json = FakePackage::Json;
+  FakePackage const from(
+      [](Json& all) {
+        Json const one = Json::array({1}), none = Json::array();
+        all["buffers"] = {
+            {{"name", "norm.running_mean"}, {"type", "float32"}, {"shape", one}, {"stride", one}},
+            {{"name", "norm.running_var"}, {"type", "float32"}, {"shape", one}, {"stride", one}},
+            {{"name", "norm.num_batches_tracked"},
+             {"type", "int64"},
+             {"shape", none},
+             {"stride", none}}};
+        all["statistics"] = Json::array({{{"mean", "norm.running_mean"},
+                                          {"variance", "norm.running_var"},
+                                          {"tracked", "norm.num_batches_tracked"},
+                                          {"momentum", 0.1}}});
+        all["programs"][0]["outputs"] = {"value",
+                                         "weight",
+                                         "buffer:norm.running_mean",
+                                         "buffer:norm.running_var",
+                                         "buffer:norm.num_batches_tracked",
+                                         "gradient:weight",
+                                         "gradient:bias"};
+      },
+      "normed-step.so", *std::make_shared<NormedLinear>());
+  for (int size : {1, 2, 4}) {
+    CAPTURE(size);
+    auto const package = ranks_of<fr::Replicate<fr::Exact>>(size, [&] {
+      fr::StepPackage const opened(from.path());
+      return std::pair(opened.module(), opened.objective());
+    });
+    auto const eager = ranks_of<fr::Replicate<fr::Exact>>(
+        size, [] { return std::pair(std::make_shared<NormedLinear>(), fr::MeanSquaredError{}); });
+    for (Weights const& each : package) {
+      REQUIRE(each.size() == 5);
+      CHECK(each[4].item<std::int64_t>() == 32);  // micro-batches of two epochs
+      CHECK(each[2].item<float>() != 0);
+      for (std::size_t i = 0; i < each.size(); ++i) CHECK(at::equal(each[i], eager[0][i]));
+    }
   }
 }
 

@@ -2,7 +2,8 @@
 // A stand-in for a step package's compiled code, with AOTInductor's interface: a linear layer [1, D] with the mean
 // squared error, and a buffer that counts samples. Its own file name says what it does: "step", "evaluate" or
 // "predict", and what is wrong with it ("aliased", "short", "fails", "noisy", "stateless", "hungry": more than
-// two samples need more memory than there is), or that it checks an index:
+// two samples need more memory than there is), or that it has BatchNorm
+// ("normed") or checks an index:
 // whether a number of the target is above 100 ("indexed").
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -33,8 +34,26 @@ bool is(char const* word) {
   return name.find(word) != std::string::npos;
 }
 
+/// "normed": the output's one feature goes through BatchNorm. Inputs: weight [1, D], bias [1], the statistics' mean [1],
+/// variance [1] and number of calls, data [B, D], target [B, 1], the seed.
+std::vector<at::Tensor> compute_normed(std::vector<at::Tensor> const& in) {
+  at::AutoGradMode const gradients(true);
+  at::Tensor const weight = in[0].detach().requires_grad_();
+  at::Tensor const bias = in[1].detach().requires_grad_();
+  at::Tensor const mean = in[2].clone(), variance = in[3].clone();
+  at::Tensor const output = at::batch_norm(at::linear(in[5], weight, bias), {}, {}, mean, variance,
+                                           /*training=*/true, 0.1, 1e-5, /*cudnn_enabled=*/false);
+  at::Tensor const loss = at::mse_loss(output, in[6]);
+  auto const made = torch::autograd::grad({loss}, {weight, bias}, {in[7]});
+  return {loss.detach(), at::scalar_tensor(in[5].size(0), at::kLong),
+          mean,          variance,
+          in[4] + 1,     made[0],
+          made[1]};
+}
+
 /// Inputs: weight [1, D], bias [1], seen, data [B, D], and but for predictions target [B, 1]; of a step the seed.
 std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
+  if (is("normed")) return compute_normed(in);
   at::Tensor x = in[3];
   if (is("predict")) return {at::linear(x, in[0], in[1])};
   if (is("evaluate")) {
@@ -58,11 +77,11 @@ std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
 }
 
 std::size_t outputs() {
-  return is("predict")                    ? 1
-         : is("evaluate")                 ? 3
-         : is("short") || is("stateless") ? 4
-         : is("indexed")                  ? 6
-                                          : 5;
+  if (is("predict")) return 1;
+  if (is("evaluate")) return 3;
+  if (is("short") || is("stateless")) return 4;
+  if (is("normed")) return 7;
+  return is("indexed") ? 6 : 5;
 }
 
 }  // namespace

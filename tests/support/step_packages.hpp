@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <frugal/model/save_weights.hpp>
+#include <memory>
 #include <string>
 
 #include "support/step_folder.hpp"
@@ -34,8 +35,11 @@ class FakePackage : public StepFolder {
   /// `step`: how the step's file is called, by which the fake knows what is wrong with it.
   template <class Change>
   explicit FakePackage(Change&& change, std::string const& step = "step-0.so")
+      : FakePackage(change, step, *std::make_shared<CountedLinear>()) {}
+  /// With the weights of another module than the linear layer.
+  template <class Change>
+  FakePackage(Change&& change, std::string const& step, torch::nn::Module& module)
       : StepFolder(TORCH_VERSION, step) {
-    CountedLinear module;
     frugal::save_weights(module, path());
     for (std::string const& name :
          {step, std::string("evaluate-0.so"), std::string("predict-0.so")}) {
