@@ -384,11 +384,11 @@ FRUGAL_INLINE void Communicator::connect() {
 FRUGAL_INLINE void Communicator::disconnect() {
   if (ranks_.empty() && watch_) watch_->go();
   if (!watch_) return;
-  watch_->connects(true);
+  watch_->connects(detail::RankWatch::Connections::close);
   device_data_.reset();
   host_data_.reset();
   control_.reset();
-  watch_->connects(false);
+  watch_->connects(detail::RankWatch::Connections::rest);
 }
 
 FRUGAL_INLINE at::Tensor Communicator::gathered(at::Tensor const& mine, char const* what) {

@@ -140,6 +140,35 @@ TEST_CASE("a rank whose process the system knows to be dead is not waited for") 
   CHECK(one.look_for_ended().starts_with("rank 1 (two) has ended"));
 }
 
+TEST_CASE("a rank that ends while connections are made is noticed by the thread of the beats") {
+  using Connections = RankWatch::Connections;
+  auto const common = c10::make_intrusive<c10d::HashStore>();
+  auto const store = c10::make_intrusive<Frozen>(common),
+             of_second = c10::make_intrusive<Frozen>(common);
+  fr::detail::WatchTimes const times{.beat = 20ms, .grace = 1h, .silent = 60s};
+  std::vector<std::string> const hosts{"one", "two"};
+  RankWatch one(store, 0, hosts, false, times), two(of_second, 1, hosts, false, times);
+  fr::LockOwner owner = fr::LockOwner::here();
+  one.arrived(1, "two", owner);
+  auto const found_within = [&](std::chrono::milliseconds time) {
+    auto const end = std::chrono::steady_clock::now() + time;
+    while (one.seen_verdict().empty() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(5ms);
+    return one.seen_verdict();
+  };
+  one.connects(Connections::open);
+  CHECK(found_within(300ms).empty());
+  of_second->is_frozen = true;
+  one.connects(Connections::close);
+  ++owner.started;  // an earlier process of this number
+  one.arrived(1, "two", owner);
+  CHECK(found_within(300ms).empty());
+  one.connects(Connections::open);
+  std::string const found = found_within(20s);
+  one.connects(Connections::rest);  // before this process is ended
+  CHECK(found.starts_with("rank 1 (two) has ended"));
+}
+
 TEST_CASE("a rank that beats late on a busy machine has not ended, and a stopped one hangs") {
   auto const common = c10::make_intrusive<c10d::HashStore>();
   auto const store = c10::make_intrusive<Frozen>(common),

@@ -120,7 +120,8 @@ FRUGAL_INLINE c10::intrusive_ptr<c10d::Backend> gloo_backend(c10::intrusive_ptr<
                                                              World const& world, RankWatch& watch,
                                                              std::chrono::milliseconds join) {
   auto options = c10d::ProcessGroupGloo::Options::create();
-  // Of one connection. Addresses are awaited in the store, which has its own limit.
+  // Of one connection, for which gloo waits five times as long: RankWatch sees earlier that a rank has ended.
+  // Addresses are awaited in the store, which has its own limit.
   options->timeout = std::min<std::chrono::milliseconds>(join, std::chrono::seconds(45));
   // Python's variable, for machines with several networks. Otherwise that which leads to rank 0.
   char const* const interface = std::getenv("GLOO_SOCKET_IFNAME");
@@ -130,10 +131,10 @@ FRUGAL_INLINE c10::intrusive_ptr<c10d::Backend> gloo_backend(c10::intrusive_ptr<
                                        local_address_towards(world.host, world.port)));
   struct Connects {
     RankWatch& watch;
-    explicit Connects(RankWatch& of) : watch(of) { watch.connects(true); }
+    explicit Connects(RankWatch& of) : watch(of) { watch.connects(RankWatch::Connections::open); }
     Connects(Connects const&) = delete;
     Connects& operator=(Connects const&) = delete;
-    ~Connects() { watch.connects(false); }
+    ~Connects() { watch.connects(RankWatch::Connections::rest); }
   };
   Connects const connecting(watch);
   auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), world.rank, world.size,

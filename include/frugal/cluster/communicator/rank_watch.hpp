@@ -168,10 +168,11 @@ class RankWatch {
     });
     write();
   }
-  /// Connections are being made or closed. Gloo may hang there when another rank has ended, or its machine has
-  /// vanished: then this process ends, too.
-  void connects(bool begins) {
-    change([&] { connects_ = begins; });
+  enum class Connections { rest, open, close };
+  /// Connections are being made or closed. Gloo hangs there for minutes when another rank has ended, or its machine
+  /// has vanished: then this process ends, too.
+  void connects(Connections now) {
+    change([&] { connections_ = now; });
   }
   void at_step(std::uint64_t step) {
     change([&] { here_.step = step; });
@@ -308,6 +309,7 @@ class RankWatch {
 
   /// In the thread of the beats.
   void beat();
+  void look_while_opening();
   void end_wait();
   /// Whether there is a verdict in the store.
   void look();
@@ -344,7 +346,7 @@ class RankWatch {
   Clock::time_point found_{};
   Clock::time_point lingers_until_{};  ///< at most
   bool store_is_gone_ = false;
-  bool connects_ = false;
+  Connections connections_ = Connections::rest;
   std::string broken_{};
   std::mutex waiting_mutex_;
   std::function<void()> waiting_;  ///< ends a wait of this rank that the verdict makes endless

@@ -234,7 +234,7 @@ FRUGAL_INLINE void RankWatch::linger() {
   auto until = begun + 20 * times_.beat;
   {
     std::scoped_lock const lock(mutex_);
-    meets = !has_met_.load() || connects_;
+    meets = !has_met_.load() || connections_ != Connections::rest;
     if (lingers_until_ == Clock::time_point()) lingers_until_ = until;
     until = lingers_until_;
   }
@@ -278,20 +278,37 @@ FRUGAL_INLINE RankWatch::Place RankWatch::place_of(int rank) {
 FRUGAL_INLINE void RankWatch::beat() {
   write();
   look();
+  look_while_opening();
   end_wait();
   std::string ending;
   {
     std::scoped_lock const lock(mutex_);
-    bool const ends =
-        !verdict_.empty() && ((!here_.noticed && !here_.looks) || connects_) &&
-        (here_.state == State::runs || connects_) &&
-        Clock::now() - std::max(found_, moved_) > (here_.busy <= 0 ? 1 : most_busy) * times_.grace;
+    bool const connects = connections_ != Connections::rest;
+    auto const grace = connections_ == Connections::open
+                           ? std::min<Clock::duration>(times_.grace, 20 * times_.beat)
+                           : (here_.busy <= 0 ? 1 : most_busy) * times_.grace;
+    bool const ends = !verdict_.empty() && ((!here_.noticed && !here_.looks) || connects) &&
+                      (here_.state == State::runs || connects) &&
+                      Clock::now() - std::max(found_, moved_) > grace;
     if (ends) ending = verdict_;
   }
   if (ending.empty()) return;
   std::fprintf(stderr, "frugal: rank %d ends, because the run has: %s\n", rank_, ending.c_str());
   std::fflush(stderr);
   std::_Exit(1);
+}
+
+/// While gloo connects, the thread that would look at the others waits in gloo, for five times its limit.
+FRUGAL_INLINE void RankWatch::look_while_opening() {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (connections_ != Connections::open || store_is_gone_ || !verdict_.empty()) return;
+  }
+  std::string const ended = look_for_ended();
+  if (ended.empty()) return;
+  std::scoped_lock const lock(mutex_);
+  if (verdict_.empty()) verdict_ = ended;
+  found_ = Clock::now();
 }
 
 FRUGAL_INLINE void RankWatch::end_wait() {
