@@ -475,6 +475,12 @@ stage_faults() {
   FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
 }
 
+# Published layouts of models as compiled steps.
+stage_models() {
+  virtual_environment model 8000
+  unittest_python=$state/venv-model/bin/python run_unittest "$root/tests/step/models_test.py"
+}
+
 # All tests on a machine with nothing on it: .ci/bare says what that is.
 stage_bare() {
   need_packages debootstrap
@@ -658,6 +664,7 @@ stages_of_release() {
   stage "every header by itself" stage_headers ON
   stage "bare machine: ./dev test in Debian's minimal system" stage_bare
   stage "faults: every one" stage_faults
+  stage "models: published layouts as compiled steps" stage_models
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: every parser, ten minutes each" stage_fuzz
   stage "installed, with g++" stage_package g++
   stage "add_subdirectory, compiled" stage_sources add_subdirectory
