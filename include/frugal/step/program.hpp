@@ -7,7 +7,6 @@
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
-#include <c10/util/SmallVector.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 
 #include <algorithm>
@@ -64,6 +63,14 @@ class StepProgram {
       : manifest_(manifest), entry_(entry), device_(device), count_(count_of(entry)) {
     for (StepManifest::Field const& field : manifest.fields)
       types_.push_back(step_type(field.type, field.name));
+    firsts_.resize(entry.dimensions.size());
+    for (std::size_t i = entry.fields.size(); i-- > 0;) {
+      auto const& shape = entry.fields[i].shape;
+      for (std::size_t d = shape.size(); d-- > 0;) {
+        if (shape[d].dimension >= 0)
+          firsts_[static_cast<std::size_t>(shape[d].dimension)] = {.input = i, .axis = d};
+      }
+    }
     auto const& makers = torch::inductor::getAOTIModelRunnerRegistry();
     auto const found = makers.find(device.is_cpu() ? "cpu" : "cuda");
     if (found == makers.end()) {
@@ -91,7 +98,6 @@ class StepProgram {
   /// number of inputs if there is none. `field(i)`: what the batch has for input i.
   template <class FieldOf>
   std::size_t misfit(FieldOf&& field) const {
-    c10::SmallVector<std::int64_t, 8> sizes(entry_.dimensions.size(), -1);
     for (std::size_t i = 0; i < entry_.fields.size(); ++i) {
       at::Tensor const& tensor = field(i);
       auto const& shape = entry_.fields[i].shape;
@@ -108,10 +114,8 @@ class StepProgram {
         auto const at = static_cast<std::size_t>(shape[d].dimension);
         auto const& dimension = entry_.dimensions[at];
         if (size < dimension.least || size > dimension.most ||
-            (sizes[at] >= 0 && sizes[at] != size)) {
+            size != field(firsts_[at].input).sizes()[firsts_[at].axis])
           return i;
-        }
-        sizes[at] = size;
       }
     }
     return entry_.fields.size();
@@ -264,6 +268,10 @@ class StepProgram {
   at::Device device_;
   std::size_t count_;  // of its outputs
   std::vector<at::ScalarType> types_;
+  struct First {
+    std::size_t input = 0, axis = 0;
+  };
+  std::vector<First> firsts_;  // where each dimension is first
   std::unique_ptr<torch::inductor::AOTIModelContainerRunner> runner_;
   mutable std::mutex running_;
 };
