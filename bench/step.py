@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a step package, trained by frugal, with frugal's eager step, tuned PyTorch and torch.compile.
 
-The job, the contract of the programs and the rounds are those of peers.py. Exports the package first; then the
+The job, the contract of the programs and the rounds are those of peers.py. Exports the package first; then a convolutional
+network and a GPT, in FP32 and BF16, beside eager PyTorch and torch.compile (step_models.py); then the
 seconds from opening it to the first step, beside torch.compile's with an empty and with a full cache; and the
 instructions of a step by frugal over those of a loop by hand that runs the same code (callgrind). Needs
 requirements/peers.txt, g++ and valgrind.
@@ -26,6 +27,8 @@ EXPORTER = HERE.parent / "packaging" / "python" / "src"
 BARS = {32: {"eager": 0.80, "tuned": 2.25, "compiled": 2.6}, 128: {"eager": 0.92, "tuned": 1.38, "compiled": 1.48}}
 MOST_OPENING = 0.1  # seconds
 MOST_INSTRUCTIONS = 1.002
+MOST_LARGE = 1.00  # of the faster of eager PyTorch and torch.compile
+LARGE = {"cnn": (128, 60), "gpt": (8, 5), "cnn-bf16": (128, 60), "gpt-bf16": (8, 5)}  # batch and steps
 # Steps of the shorter and the longer run under callgrind.
 COUNTED = (100, 300)
 
@@ -88,6 +91,40 @@ def instructions(program: str, package: pathlib.Path, loop: str) -> float:
     return (counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0])
 
 
+def answer_of(command: list[str]) -> dict:
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        raise peers.Failed(f"`{' '.join(command)}` failed:\n{done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def large(name: str, program: str, folder: pathlib.Path, rounds: int) -> dict:
+    """Seconds of a step of a larger job, one of each rival per round."""
+    batch, steps = LARGE[name]
+    script = [sys.executable, str(HERE / "step_models.py"), name]
+    print(f"exporting {name}", file=sys.stderr)
+    done = subprocess.run([*script, "export", str(folder / name)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise peers.Failed(f"exporting {name} failed:\n{done.stderr.strip()[-2000:]}")
+    rivals = {"package": [program, "--package", str(folder / name), "--batch", str(batch), "--steps", str(steps), "--warmup", "3"],
+              "eager": [*script, "eager", str(steps)], "compiled": [*script, "compiled", str(steps)]}
+    found: dict = {rival: [] for rival in rivals}
+    for i in range(rounds):
+        for rival in [*rivals][i % 3:] + [*rivals][:i % 3]:
+            print(f"{name}, round {i + 1}/{rounds}: {rival}", file=sys.stderr)
+            found[rival].append(answer_of(rivals[rival])["seconds_per_step"])
+    return {"job": name, "seconds_per_step": found}
+
+
+def show_large(block: dict) -> bool:
+    medians = {rival: statistics.median(times) for rival, times in block["seconds_per_step"].items()}
+    best = min(medians["eager"], medians["compiled"])
+    ratio = medians["package"] / best
+    print(f"{block['job']}: package {medians['package'] * 1e3:.1f} ms a step, eager {medians['eager'] * 1e3:.1f}, torch.compile "
+          f"{medians['compiled'] * 1e3:.1f}; over the faster one {ratio:.2f}, bar {MOST_LARGE}")
+    return ratio <= MOST_LARGE
+
+
 def show(block: dict) -> list[bool]:
     medians = {name: entry["median"] for name, entry in block["rivals"].items()}
     print(f"\nbatch {block['batch']}, {block['steps']} steps, one thread, samples/s")
@@ -117,6 +154,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=pathlib.Path, default=peers.DATA, help="folder of the IDX files")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one eager run in Python")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", default="small," + ",".join(LARGE), help="small, and the larger jobs")
     parser.add_argument("--batches", default="32,128", help="batch sizes, with commas between")
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
@@ -131,43 +169,49 @@ def main() -> int:
         return 0
     args = parse()
     programs = {name: str((args.build / "bench" / name).resolve()) for name in ("bench_step", "bench_peers")}
+    jobs = args.jobs.split(",")
     report: dict = {}
     met: list[bool] = []
     with tempfile.TemporaryDirectory() as held:
         folder = pathlib.Path(held)
-        package = folder / "package"
         try:
-            print("exporting the package", file=sys.stderr)
-            own("export", package)
-            python = {name: [sys.executable, str(HERE / command[0]), *command[1:]]
-                      for name, command in peers.PEERS.items() if name in ("plain", "tuned", "compiled")}
-            rivals = python | {"eager": [programs["bench_peers"]],
-                               "package": [programs["bench_step"], "--package", str(package)]}
-            report["blocks"] = [peers.measure(rivals, args, int(batch)) for batch in args.batches.split(",")]
-            for block in report["blocks"]:
-                met += show(block)
-            opened = []
-            for _ in range(args.rounds):
-                command = [programs["bench_step"], "--package", str(package), "--steps", "1", "--warmup", "1"]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                opened.append(json.loads(done.stdout)["seconds_to_first_step"])
-            starts = [json.loads(own("start", folder / "cache").splitlines()[-1])["seconds"] for _ in range(2)]
-            report["seconds_to_first_step"] = {"package": opened, "torch.compile": starts}
-            met.append(statistics.median(opened) <= MOST_OPENING)
-            print(f"\nto the first step: package {statistics.median(opened) * 1e3:.1f} ms, torch.compile "
-                  f"{starts[0]:.1f} s with an empty cache, {starts[1]:.1f} s with a full one; bar {MOST_OPENING} s")
-            counts = {loop: instructions(programs["bench_step"], package, loop) for loop in ("frugal", "hand")}
-            report["instructions"] = counts
-            ratio = counts["frugal"] / counts["hand"]
-            met.append(ratio <= MOST_INSTRUCTIONS)
-            print(f"instructions of a step: {counts['frugal']:.0f} by frugal, {counts['hand']:.0f} by hand: "
-                  f"{ratio:.4f}, bar {MOST_INSTRUCTIONS}")
+            if "small" in jobs:
+                small(programs, folder, args, report, met)
+            report["large"] = [large(name, programs["bench_step"], folder, args.rounds) for name in LARGE if name in jobs]
+            print()
+            met += [show_large(block) for block in report["large"]]
         except peers.Failed as error:
             print(f"step: {error}", file=sys.stderr)
             return 2
     if args.json:
         args.json.write_text(json.dumps(report, indent=2) + "\n")
     return 1 if args.strict and not all(met) else 0
+
+
+def small(programs: dict, folder: pathlib.Path, args, report: dict, met: list[bool]) -> None:
+    """The network of peers.py: rates, the time to the first step, instructions."""
+    package = folder / "package"
+    print("exporting the package", file=sys.stderr)
+    own("export", package)
+    python = {name: [sys.executable, str(HERE / command[0]), *command[1:]]
+              for name, command in peers.PEERS.items() if name in ("plain", "tuned", "compiled")}
+    rivals = python | {"eager": [programs["bench_peers"]], "package": [programs["bench_step"], "--package", str(package)]}
+    report["blocks"] = [peers.measure(rivals, args, int(batch)) for batch in args.batches.split(",")]
+    for block in report["blocks"]:
+        met += show(block)
+    first = [programs["bench_step"], "--package", str(package), "--steps", "1", "--warmup", "1"]
+    opened = [answer_of(first)["seconds_to_first_step"] for _ in range(args.rounds)]
+    starts = [json.loads(own("start", folder / "cache").splitlines()[-1])["seconds"] for _ in range(2)]
+    report["seconds_to_first_step"] = {"package": opened, "torch.compile": starts}
+    met.append(statistics.median(opened) <= MOST_OPENING)
+    print(f"\nto the first step: package {statistics.median(opened) * 1e3:.1f} ms, torch.compile "
+          f"{starts[0]:.1f} s with an empty cache, {starts[1]:.1f} s with a full one; bar {MOST_OPENING} s")
+    counts = {loop: instructions(programs["bench_step"], package, loop) for loop in ("frugal", "hand")}
+    report["instructions"] = counts
+    ratio = counts["frugal"] / counts["hand"]
+    met.append(ratio <= MOST_INSTRUCTIONS)
+    print(f"instructions of a step: {counts['frugal']:.0f} by frugal, {counts['hand']:.0f} by hand: "
+          f"{ratio:.4f}, bar {MOST_INSTRUCTIONS}")
 
 
 if __name__ == "__main__":

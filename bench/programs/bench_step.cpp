@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: step
 // The network of bench_peers as a step package, trained by frugal or by a loop by hand: step.py runs it, exports
-// the package, and compares both with PyTorch.
+// the package, and compares both with PyTorch. Likewise other networks, on noise of their shape.
 #include <frugal/frugal.hpp>
 #include <frugal/step.hpp>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -64,12 +67,13 @@ struct Times {
   Clock::time_point start{}, first{};
 };
 
-template <class Source>
+template <class Precision, class Source>
 void by_frugal(Options const& options, Source& source, fr::StepPackage const& package,
                std::shared_ptr<fr::StepModule> const& module, Times& times) {
   fr::Trainer trainer{
       module,
       package.objective(),
+      Precision{},
       fr::Settings{.steps = options.warmup + options.steps},
       fr::Optimize<fr::AdamW>{.lr = frugal_bench::learning_rate},
       fr::FlushDenormals{},
@@ -121,8 +125,10 @@ nlohmann::json run(Options const& options, Source& source, fr::Batch const& judg
   Times times;
   if (options.loop == "hand") {
     by_hand(options, source, module, times);
+  } else if (module->code().manifest().precision == "BF16") {
+    by_frugal<fr::Precision<fr::BF16>>(options, source, package, module, times);
   } else {
-    by_frugal(options, source, package, module, times);
+    by_frugal<fr::Precision<fr::FP32>>(options, source, package, module, times);
   }
   std::chrono::duration<double> const spent = Clock::now() - times.start;
   std::chrono::duration<double> const opening = times.first - begun;
@@ -133,8 +139,30 @@ nlohmann::json run(Options const& options, Source& source, fr::Batch const& judg
           {"loss", loss},
           {"steps", options.steps},
           {"batch", options.batch},
+          {"seconds_per_step", spent.count() / static_cast<double>(options.steps)},
           {"seconds_to_first_step", opening.count()},
           {"weights", module->parameters().front().detach().abs().sum().item<double>()}};
+}
+
+/// As many rows of noise as eight batches have, in the shapes and types of a package's fields: numbers from 0 to 1, or
+/// indices that are in range.
+fr::TensorDataset noise_for(std::string const& folder, std::int64_t batch) {
+  fr::StepManifest const manifest = fr::StepManifest::open(folder);
+  auto const& program = manifest.programs.front();
+  torch::manual_seed(1);
+  auto const field = [&](std::size_t at) {
+    std::vector<std::int64_t> shape;
+    for (auto const& extent : program.fields[at].shape)
+      shape.push_back(extent.dimension < 0 ? extent.size : 8 * batch);
+    if (manifest.fields[at].type != "int64") return torch::rand(shape);
+    std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    for (auto const& index : program.indices) {
+      if (std::ranges::find(index.fields, at) != index.fields.end())
+        most = std::min(most, index.size.value_or(most));
+    }
+    return torch::randint(0, most, shape, at::kLong);
+  };
+  return {field(0), field(1), {.batch = batch}};
 }
 
 }  // namespace
@@ -143,7 +171,7 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("A step package by frugal, or by hand.");
   app.add_option("--package", options.package)->required();
-  app.add_option("--data", options.data, "without it: noise");
+  app.add_option("--data", options.data, "folder of Fashion-MNIST; without it: noise");
   app.add_option("--loop", options.loop)->check(CLI::IsMember({"frugal", "hand"}));
   app.add_option("--batch", options.batch)->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
@@ -152,7 +180,7 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   try {
     if (options.data.empty()) {
-      auto source = frugal_bench::make_source(options.batch);
+      auto source = noise_for(options.package, options.batch);
       auto const batch = source.next();
       std::cout << run(options, source, *batch) << '\n';
       return 0;

@@ -136,7 +136,11 @@ class Traced(unittest.TestCase):
             def forward(self, x):
                 return self.outer(self.inner(x)[0][:, -1])
 
-        self.same(Recurrent(), example=(torch.randn(6, 3, 8), pairs()[1]))
+        example = (torch.randn(6, 3, 8), pairs()[1])
+        several = Recurrent()
+        several.inner = nn.GRU(8, 4, num_layers=2, dropout=0.5, batch_first=True).eval()
+        for module in (Recurrent(), several):
+            self.same(module, example=example)
 
     def test_constants_of_the_module_and_of_the_loss(self):
         module = Net(lambda module, x: module.layer(x) * module.scale * module.kept[0], kept=[torch.full((4,), 2.0)])
@@ -339,6 +343,12 @@ class Refused(unittest.TestCase):
             lambda module, x: module.layer(x) if x.sum() > 0 else -module.layer(x)))
         self.assertIn("exporter_test.py", error.where)
 
+    def test_random_numbers_that_are_drawn_again(self):
+        def again(module, x):
+            return checkpoint(lambda x: torch.dropout(module.layer(x), 0.5, True), x, use_reentrant=False)
+
+        self.refused("drawn in the backward pass", Net(again), compare=False)
+
     def test_shared_memory(self):
         module = nn.Module()
         module.first = nn.Parameter(torch.randn(4, 8))
@@ -364,6 +374,7 @@ class Refused(unittest.TestCase):
         self.refused("meta", nn.Linear(8, 4, device="meta"))
         self.refused("nothing to train", linear(8, 4).requires_grad_(False))
         self.refused("TorchScript", torch.jit.script(linear(8, 4)))
+        self.refused("dropout between its layers", nn.GRU(8, 4, num_layers=2, dropout=0.5), compare=False)
         self.refused("no shape yet", nn.Sequential(nn.LazyLinear(4), linear(4, 4)))
 
     def test_arguments(self):

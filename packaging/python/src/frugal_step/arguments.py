@@ -30,6 +30,10 @@ def check_module(module) -> None:
             _refuse(f"the module has a wrapper, {type(part).__name__}", where,
                     "the package compiles it, and frugal spreads it over devices",
                     "Give what is inside: module._orig_mod of torch.compile, module.module of the others.")
+        drops = isinstance(part, nn.RNNBase) and part.dropout > 0 and part.num_layers > 1
+        if drops and (part.training or not module.training):
+            _refuse(f"a {type(part).__name__} has dropout between its layers", where,
+                    "torch leaves it out when it traces the layers", "Make a module per layer, with nn.Dropout between them.")
 
 
 def device_of(module: nn.Module) -> torch.device:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .batch import Layout
 from .errors import ExportError
@@ -70,7 +71,8 @@ def step_of(job: Job, outputs: bool) -> Traced:
                 if not value.requires_grad:
                     _refuse_constant_loss()
                 seed = inputs[-1].to(value.dtype)
-                gradients = torch.autograd.grad(value, leaves, grad_outputs=seed, allow_unused=True)
+                with _NoDraws():
+                    gradients = torch.autograd.grad(value, leaves, grad_outputs=seed, allow_unused=True)
                 replaced.check_parameters()
                 buffers = replaced.buffers()
         if all(gradient is None for gradient in gradients):
@@ -110,6 +112,21 @@ def evaluation_of(job: Job) -> Traced:
     with modes(job.module, False):
         graph, ranges = _traced_twice(job, evaluation, [])
     return Traced(graph, [*state.detached(), *state.fixed(), *job.fields], made, ranges)
+
+
+class _NoDraws(TorchDispatchMode):
+    """Refuses random numbers in a backward pass: in eager PyTorch a checkpointed part draws those of the forward pass
+    again, and a graph has no state of a generator that it could go back to."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise ExportError(
+                "random numbers are drawn in the backward pass",
+                where=f"the operator {func}",
+                why="torch.utils.checkpoint computes dropout again there, which would drop other numbers than in the forward pass",
+                fix="Export without torch.utils.checkpoint, with memory_budget in its place.",
+            )
+        return func(*args, **(kwargs or {}))
 
 
 def _split(state: State, inputs):
