@@ -73,8 +73,8 @@ void by_frugal(Options const& options, Source& source, fr::StepPackage const& pa
   fr::Trainer trainer{
       module,
       package.objective(),
-      Precision{},
       fr::Settings{.steps = options.warmup + options.steps},
+      Precision{},
       fr::Optimize<fr::AdamW>{.lr = frugal_bench::learning_rate},
       fr::FlushDenormals{},
       Stopwatch{.warmup = options.warmup, .start = &times.start, .first = &times.first}};

@@ -113,8 +113,9 @@ class StepProgram {
         }
         auto const at = static_cast<std::size_t>(shape[d].dimension);
         auto const& dimension = entry_.dimensions[at];
-        if (size < dimension.least || size > dimension.most ||
-            size != field(firsts_[at].input).sizes()[firsts_[at].axis])
+        First const first = firsts_[at];
+        at::Tensor const& known = first.input == i ? tensor : field(first.input);
+        if (size < dimension.least || size > dimension.most || size != known.sizes()[first.axis])
           return i;
       }
     }
