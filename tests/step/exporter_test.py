@@ -6,6 +6,8 @@ python tests/step/exporter_test.py, with the packages of requirements/model.txt
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -22,7 +24,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from support import (  # noqa: E402
     cross_entropy, eager, graph_numbers, job_of, largest_error, linear, pairs, program_of)
-from frugal_step import ExportError, Loss, check, export, export_step, load, machine, program, trace  # noqa: E402
+from frugal_step import ExportError, Loss, check, command, export, export_step, load, machine, program, trace  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
@@ -476,22 +478,21 @@ class Packaged(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    def run_it(self, source, text):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(os.path.join(folder, "model.py"), "w") as file:
-                file.write(text)
-            path = os.path.join(os.path.dirname(export.__file__), "..")
-            return subprocess.run([sys.executable, "-m", "frugal_step.command", source, os.path.join(folder, "out")],
-                                  cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
-
     def test_errors_are_one_sentence_and_status_2(self):
-        for source, text, words in (("other.py", "", "no such file"), ("model.py:none", "", "no function 'none'"),
-                                    ("model.py", "def job(): return {}", "does not return module"),
-                                    ("model.py", "def job(): raise ValueError('no data')", "no data")):
-            made = self.run_it(source, text)
-            self.assertEqual(made.returncode, 2, made.stderr)
-            self.assertIn(words, made.stderr)
-            self.assertNotIn("Traceback", made.stderr)
+        for number, (source, text, words) in enumerate((
+                ("other.py", "", "no such file"), ("model.py:none", "", "no function 'none'"),
+                ("model.py", "def job(): return {}", "does not return module"),
+                ("model.py", "def job(): raise ValueError('no data')", "no data"))):
+            with self.subTest(number), tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "model.py"), "w") as file:
+                    file.write(text)
+                arguments = ["frugal-step", os.path.join(folder, source), os.path.join(folder, "out")]
+                said = io.StringIO()
+                with unittest.mock.patch.object(sys, "argv", arguments), contextlib.redirect_stderr(said), \
+                        unittest.mock.patch.object(sys, "path", [*sys.path]):
+                    self.assertEqual(command.main(), 2)
+                self.assertIn(words, said.getvalue())
+                self.assertEqual(os.listdir(folder), ["model.py"])
 
 
 if __name__ == "__main__":
