@@ -5,6 +5,7 @@
 PROGRAM is interop_step, built from step.cpp in this folder. Needs the packages of requirements/model.txt and g++.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -86,11 +87,14 @@ class Packages(unittest.TestCase):
                    for field, tensor in batch.items()}, path)
         return path
 
-    def train(self, package, batches, out, *options) -> tuple[dict, str]:
-        """The weights that interop_step trains, and what it prints."""
+    def run_program(self, package, batches, out, *options) -> subprocess.CompletedProcess:
         command = [program, self.folder / package, self.batches(f"{package}-batches", batches), self.folder / out,
                    *options]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+    def train(self, package, batches, out, *options) -> tuple[dict, str]:
+        """The weights that interop_step trains, and what it prints."""
+        done = self.run_program(package, batches, out, *options)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return load_file(self.folder / out / "model.safetensors"), done.stdout
 
@@ -143,6 +147,7 @@ class Packages(unittest.TestCase):
         batches = pairs([8] * 6)
         found, _ = self.train("network", batches, "c", "--lr", "0.1")
         run = load(str(self.folder / "network" / "step-0.so"))
+        outputs = json.loads((self.folder / "network" / "manifest.json").read_text())["programs"][0]["outputs"]
         module = network(0.0)
         parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1, fused=True)
@@ -150,14 +155,25 @@ class Packages(unittest.TestCase):
         for batch in batches:
             made = run(*[p.detach() for p in parameters.values()], *buffers.values(), batch["data"], batch["target"],
                        torch.ones(()))
-            _, _, *rest = made
-            for buffer, new in zip(buffers.values(), rest):
-                buffer.copy_(new)
-            for parameter, gradient in zip(parameters.values(), rest[len(buffers):]):
-                parameter.grad = gradient
+            named = dict(zip(outputs, made))
+            self.assertEqual(int(named["index"]), 0)
+            for name, buffer in buffers.items():
+                buffer.copy_(named[f"buffer:{name}"])
+            for name, parameter in parameters.items():
+                parameter.grad = named[f"gradient:{name}"]
             optimizer.step()
         for name, tensor in module.state_dict().items():
             self.assertTrue(torch.equal(tensor, found[name]), name)
+
+    def test_labels_and_tokens_out_of_range_are_named(self):
+        for package, batches, field, wrong, limit in (
+            ("network", pairs([8] * 3), "target", 5, "nll_loss_forward takes numbers from 0 to 4 and -100"),
+            ("encoder", texts([4] * 3), "input_ids", 50, "embedding takes numbers from 0 to 49"),
+        ):
+            batches[1][field][2] = wrong
+            done = self.run_program(package, batches, "wrong", "--lr", "0.1")
+            self.assertGreater(done.returncode, 0, "ended by a signal")
+            self.assertIn(f"'{field}', evaluate-0.so): {limit}; '{field}' has numbers from", done.stdout + done.stderr)
 
     def test_a_run_that_is_ended_and_resumed_has_the_same_bits_with_dropout(self):
         batches = pairs([8] * 7 + [5])
