@@ -21,6 +21,7 @@ from .tensor_file import write_tensors
 VERSION = 1
 PRECISIONS = {None: "FP32", torch.bfloat16: "BF16", torch.float16: "FP16"}
 
+
 def write_package(made, module, state: State, layout, programs: list[tuple[Program, str]], device, march,
                   autocast) -> None:
     """Writes the manifest and the weights of compiled programs, which are files of the folder `made`."""
