@@ -475,10 +475,13 @@ stage_faults() {
   FRUGAL_FAULT_EVERY=1 python3 "$root/bench/faults.py" --build "$root/build/release" --torch "$torch" --dry-run >&2 && count 1 0
 }
 
-# Published layouts of models as compiled steps.
+# Published layouts of models as compiled steps, and recipes that Python compiles against an installed frugal.
 stage_models() {
   virtual_environment model 8000
-  unittest_python=$state/venv-model/bin/python run_unittest "$root/tests/step/models_test.py"
+  [ -d "$state/installed/include" ] || "$root/dev" install "$state/installed"
+  local unittest_python=$state/venv-model/bin/python
+  run_unittest "$root/tests/step/models_test.py"
+  run_unittest "$root/tests/step/train_test.py" "$state/installed"
 }
 
 # All tests on a machine with nothing on it: .ci/bare says what that is.

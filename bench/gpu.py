@@ -3,7 +3,7 @@
 
 Each case runs in its own process with a time limit and a log. A case that hangs or crashes is
 reported and left out of later rounds; the others continue. The rounds of a job are interleaved and
-their order rotates; torch.compile, Lightning and Accelerate, which no bar needs, have one round each.
+their order rotates; torch.compile, compiled steps, Lightning and Accelerate, which no bar needs, have one round each.
 The results file is written after every case; gpu_report.py makes the tables of docs/gpu.md from it.
 
 Exit codes: 0 all bars hold; 1 a bar does not hold or a case failed; 77 no GPU found.
@@ -38,16 +38,18 @@ PROBE_LIMIT = 180.0  # likewise; the first program reads LibTorch's libraries fr
 QUICK = [("frugal", "graph"), ("hand", "hand"), ("frugal", "eager"), ("frugal", "eager+device")]
 QUICK += [("torch", "cudagraph"), ("frugal", "graph+device"), ("torch", "eager")]
 COMPILE = ("torch", "compile")
-COMPILED = ("compile", "compile+bf16")
+PACKAGE = ("package", "package+graph")
+PACKAGE_BF16 = ("package", "package+bf16+graph")
+COMPILED = ("compile", "compile+bf16", PACKAGE[1], PACKAGE_BF16[1])
 # What each lever does for a model that fills the GPU.
 LEVERS = [("frugal", how) for how in ("graph+bf16", "bf16", "graph+fp8", "graph+int8")]
 LEVERS += [("frugal", how) for how in ("bf16+recompute", "bf16+offload")]
 LARGE = [("frugal", "eager"), ("frugal", "graph"), *LEVERS, ("torch", "eager"), ("torch", "bf16")]
 CASES = {
-    "mlp": [*QUICK, COMPILE, ("lightning", "lightning"), ("accelerate", "accelerate")],
-    "convnet": [*QUICK, COMPILE],
-    "transformer": [*QUICK, COMPILE],
-    "large": [*LARGE, ("torch", "compile+bf16")],
+    "mlp": [*QUICK, COMPILE, PACKAGE, ("lightning", "lightning"), ("accelerate", "accelerate")],
+    "convnet": [*QUICK, COMPILE, PACKAGE],
+    "transformer": [*QUICK, COMPILE, PACKAGE],
+    "large": [*LARGE, ("torch", "compile+bf16"), PACKAGE_BF16],
 }
 EAGER = [("frugal", "eager"), ("frugal", "eager+device")]
 BY_HAND = [("hand", "hand"), ("torch", "cudagraph")]
@@ -82,12 +84,13 @@ def command_of(args: argparse.Namespace, job: str, by: str, how: str) -> list[st
     return [args.python, str(HERE / "gpu" / f"peers_{by}.py"), "--how", how, *flags]
 
 
-def environment(caches: str) -> dict[str, str]:
+def environment(caches: str, binaries: pathlib.Path = pathlib.Path()) -> dict[str, str]:
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     quiet = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "LC_ALL": "C"}
     # Kept from round to round: compiling is not measured.
     kept = {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor", "TRITON_CACHE_DIR": f"{caches}/triton"}
-    return os.environ | threads | quiet | kept
+    packages = {"FRUGAL_PACKAGES": f"{caches}/packages", "FRUGAL_BENCH_GPU": str(binaries / "bench_gpu")}
+    return os.environ | threads | quiet | kept | packages
 
 
 def run(
@@ -144,7 +147,7 @@ def judge(code: int, text: str, log: pathlib.Path, limit: float, how: str) -> tu
     for name in ("seconds_per_step", "loss"):
         if not finite(line.get(name)):
             return "failed", f"answers with {name} {line.get(name)}", line
-    if how.startswith("graph") and not (line["captures"] >= 1 and line["replays"] >= line["steps"]):
+    if "graph" in how.split("+") and not (line["captures"] >= 1 and line["replays"] >= line["steps"]):
         advice = "; ".join(line["advice"]) or "no advice"
         counts = f"{line['captures']} captures, {line['replays']} replays of {line['steps']} steps"
         return "failed", f"the step was not replayed ({counts}): {advice}", line
@@ -422,11 +425,11 @@ def parse() -> argparse.Namespace:
 
 def order(jobs: list[str], rounds: int) -> list[tuple[str, bool, int]]:
     """Job, whether its quick cases, round. The first job's quick rounds come first, because the bars of
-    speed use that job. Then one quick round of the others, the slow cases, and further rounds."""
+    speed use that job. Then one quick round of the others, the slow cases from the largest job on, and further rounds."""
     first, rest = jobs[:1], jobs[1:]
     turns = [(job, True, i) for i in range(rounds) for job in first]
     turns += [(job, True, 0) for job in rest]
-    turns += [(job, False, 0) for job in jobs]
+    turns += [(job, False, 0) for job in reversed(jobs)]
     return turns + [(job, True, i) for i in range(1, rounds) for job in rest]
 
 
@@ -442,7 +445,7 @@ def main() -> int:
     logs = args.out.parent / "bench-logs"
     logs.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="frugal-gpu-", ignore_cleanup_errors=True) as caches:
-        env = environment(caches)
+        env = environment(caches, args.bin)
         probe = [str(args.bin / "bench_gpu"), "--info", "--device", args.device]
         code, text = run(probe, logs / "info.log", PROBE_LIMIT, env)
         if code == NOT_RUN:

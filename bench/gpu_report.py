@@ -39,6 +39,8 @@ NAMES = {
     ("torch", "compile+bf16"): "PyTorch, `torch.compile`, autocast to BF16",
     ("torch", "cudagraph"): "PyTorch, `torch.cuda.graph` by hand",
     ("torch", "compile"): "PyTorch, `torch.compile` of forward and backward, optimizer eager",
+    ("package", "package+graph"): "frugal, compiled step, `CudaGraph`",
+    ("package", "package+bf16+graph"): "frugal, compiled step, `CudaGraph`, `Precision<BF16>`",
     ("lightning", "lightning"): "Lightning, DataLoader",
     ("accelerate", "accelerate"): "Accelerate, DataLoader",
 }

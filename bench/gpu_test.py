@@ -106,7 +106,7 @@ class Order(unittest.TestCase):
         self.assertEqual(
             found,
             [("mlp", True, 0), ("mlp", True, 1), ("convnet", True, 0), ("transformer", True, 0)]
-            + [(job, False, 0) for job in ("mlp", "convnet", "transformer")]
+            + [(job, False, 0) for job in ("transformer", "convnet", "mlp")]
             + [("convnet", True, 1), ("transformer", True, 1)],
         )
 
@@ -151,6 +151,7 @@ class Run(unittest.TestCase):
         self.assertTrue(report["complete"])
         rounds = {each["how"]: len(each["rounds"]) for each in report["cases"]}
         self.assertEqual((rounds["graph"], rounds["compile"], rounds["lightning"]), (2, 1, 1))
+        self.assertEqual((rounds["package+graph"], rounds["package+bf16+graph"]), (1, 1))
         self.assertEqual(json.loads((self.folder / "bench.json").read_text()), report)
 
     def test_a_run_without_time_is_not_complete(self):

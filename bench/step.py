@@ -2,7 +2,8 @@
 """Compares a step package, trained by frugal, with frugal's eager step, tuned PyTorch and torch.compile.
 
 The job, the contract of the programs and the rounds are those of peers.py. Exports the package first; then a convolutional
-network and a GPT, in FP32 and BF16, beside eager PyTorch and torch.compile (step_models.py); then the
+network and a GPT, in FP32 and BF16, beside eager PyTorch and torch.compile (step_models.py); then whether an optimizer
+inside of the compiled step would gain anything (step_inside.py); then the
 seconds from opening it to the first step, beside torch.compile's with an empty and with a full cache; and the
 instructions of a step by frugal over those of a loop by hand that runs the same code (callgrind). Needs
 requirements/peers.txt, g++ and valgrind.
@@ -29,6 +30,8 @@ MOST_OPENING = 0.1  # seconds
 MOST_INSTRUCTIONS = 1.002
 MOST_LARGE = 1.00  # of the faster of eager PyTorch and torch.compile
 LARGE = {"cnn": (128, 60), "gpt": (8, 5), "cnn-bf16": (128, 60), "gpt-bf16": (8, 5)}  # batch and steps
+# glibc keeps freed memory, as KeepHostMemory has it; of all rivals.
+KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_TOP_PAD_": str(1 << 28)}
 # Steps of the shorter and the longer run under callgrind.
 COUNTED = (100, 300)
 
@@ -70,11 +73,22 @@ def start(cache: pathlib.Path) -> None:
     print(json.dumps({"seconds": time.perf_counter() - begun}))
 
 
-def own(mode: str, path: pathlib.Path) -> str:
-    done = subprocess.run([sys.executable, str(HERE / "step.py"), mode, str(path)], capture_output=True, text=True)
+def own_script(*command: str) -> str:
+    done = subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], capture_output=True, text=True)
     if done.returncode != 0:
-        raise peers.Failed(f"step.py {mode} failed:\n{done.stderr.strip()[-2000:]}")
+        raise peers.Failed(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
     return done.stdout
+
+
+def own(mode: str, path: pathlib.Path) -> str:
+    return own_script("step.py", mode, str(path))
+
+
+def show_inside(blocks: list[dict]) -> None:
+    for block in blocks:
+        within, without = block["median"]["inside"], block["median"]["outside"]
+        print(f"batch {block['batch']}: AdamW inside of the code {within * 1e6:.0f} us a step, LibTorch's fused kernel outside "
+              f"{without * 1e6:.0f}: {within / without:.3f}; final losses {block['loss']['inside']:.4f}, {block['loss']['outside']:.4f}")
 
 
 def instructions(program: str, package: pathlib.Path, loop: str) -> float:
@@ -91,8 +105,9 @@ def instructions(program: str, package: pathlib.Path, loop: str) -> float:
     return (counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0])
 
 
-def answer_of(command: list[str]) -> dict:
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+def answer_of(command: list[str], settings: dict[str, str] | None = None) -> dict:
+    env = os.environ | {"OMP_NUM_THREADS": "1"} | (settings or {})
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         raise peers.Failed(f"`{' '.join(command)}` failed:\n{done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -112,7 +127,7 @@ def large(name: str, program: str, folder: pathlib.Path, rounds: int) -> dict:
     for i in range(rounds):
         for rival in [*rivals][i % 3:] + [*rivals][:i % 3]:
             print(f"{name}, round {i + 1}/{rounds}: {rival}", file=sys.stderr)
-            found[rival].append(answer_of(rivals[rival])["seconds_per_step"])
+            found[rival].append(answer_of(rivals[rival], KEPT)["seconds_per_step"])
     return {"job": name, "seconds_per_step": found}
 
 
@@ -121,7 +136,7 @@ def show_large(block: dict) -> bool:
     best = min(medians["eager"], medians["compiled"])
     ratio = medians["package"] / best
     print(f"{block['job']}: package {medians['package'] * 1e3:.1f} ms a step, eager {medians['eager'] * 1e3:.1f}, torch.compile "
-          f"{medians['compiled'] * 1e3:.1f}; over the faster one {ratio:.2f}, bar {MOST_LARGE}")
+          f"{medians['compiled'] * 1e3:.1f}; over the faster one {ratio:.2f}, bar {MOST_LARGE}", flush=True)
     return ratio <= MOST_LARGE
 
 
@@ -154,7 +169,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=pathlib.Path, default=peers.DATA, help="folder of the IDX files")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one eager run in Python")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--jobs", default="small," + ",".join(LARGE), help="small, and the larger jobs")
+    parser.add_argument("--jobs", default="small,inside," + ",".join(LARGE), help="small, inside, and the larger jobs")
     parser.add_argument("--batches", default="32,128", help="batch sizes, with commas between")
     parser.add_argument("--json", type=pathlib.Path, help="file for every figure")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is not met")
@@ -177,9 +192,14 @@ def main() -> int:
         try:
             if "small" in jobs:
                 small(programs, folder, args, report, met)
-            report["large"] = [large(name, programs["bench_step"], folder, args.rounds) for name in LARGE if name in jobs]
-            print()
-            met += [show_large(block) for block in report["large"]]
+            if "inside" in jobs:
+                report["inside"] = json.loads(own_script("step_inside.py", str(args.data)))
+                show_inside(report["inside"])
+            report["large"] = []
+            for name in LARGE:
+                if name in jobs:
+                    report["large"].append(large(name, programs["bench_step"], folder, args.rounds))
+                    met.append(show_large(report["large"][-1]))
         except peers.Failed as error:
             print(f"step: {error}", file=sys.stderr)
             return 2

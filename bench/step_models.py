@@ -5,7 +5,7 @@ step_models.py JOB export FOLDER
 step_models.py JOB eager|compiled STEPS
 
 JOB is cnn, gpt, cnn-bf16 or gpt-bf16; with -bf16 forward and backward run under autocast. A training prints one JSON line. Both
-sides have one thread, a fused AdamW, flushed denormals, and gather a batch of resident noise by a permutation.
+sides compile for this CPU, and have one thread, a fused AdamW, flushed denormals, and gather a batch of resident noise by a permutation.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ def export(name: str, folder: str) -> None:
     module, data, target, batch = job(name)
     export_step(module, lambda net, fields: objective(net, fields["data"], fields["target"]),
                 {"data": data[:batch], "target": target[:batch]}, folder,
-                autocast=torch.bfloat16 if name.endswith("-bf16") else None)
+                autocast=torch.bfloat16 if name.endswith("-bf16") else None, march="native")
 
 
 def train(name: str, compiles: bool, steps: int) -> None:

@@ -18,6 +18,14 @@ struct TransformerShape {
   std::int64_t layers = 24, batch = 8, tokens = 128, channels = 256, heads = 4, words = 512;
 };
 
+/// nn::Linear with the operator of Python's. That of C++ adds its bias in a pass of its own if the input has three
+/// dimensions.
+struct LinearImpl : torch::nn::LinearImpl {
+  using torch::nn::LinearImpl::LinearImpl;
+  at::Tensor forward(at::Tensor const& x) const { return at::linear(x, weight, bias); }
+};
+TORCH_MODULE(Linear);
+
 inline torch::nn::LayerNorm norm(TransformerShape const& shape) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({shape.channels}));
 }
@@ -26,11 +34,11 @@ struct BlockImpl : torch::nn::Module {
   explicit BlockImpl(TransformerShape const& shape)
       : heads(shape.heads),
         before(register_module("before", norm(shape))),
-        qkv(register_module("qkv", torch::nn::Linear(shape.channels, 3 * shape.channels))),
-        out(register_module("out", torch::nn::Linear(shape.channels, shape.channels))),
+        qkv(register_module("qkv", Linear(shape.channels, 3 * shape.channels))),
+        out(register_module("out", Linear(shape.channels, shape.channels))),
         between(register_module("between", norm(shape))),
-        up(register_module("up", torch::nn::Linear(shape.channels, 4 * shape.channels))),
-        down(register_module("down", torch::nn::Linear(4 * shape.channels, shape.channels))) {}
+        up(register_module("up", Linear(shape.channels, 4 * shape.channels))),
+        down(register_module("down", Linear(4 * shape.channels, shape.channels))) {}
 
   at::Tensor forward(at::Tensor x_BTC) {
     auto const b = x_BTC.size(0);
@@ -47,9 +55,9 @@ struct BlockImpl : torch::nn::Module {
  private:
   std::int64_t heads;
   torch::nn::LayerNorm before;
-  torch::nn::Linear qkv, out;
+  Linear qkv, out;
   torch::nn::LayerNorm between;
-  torch::nn::Linear up, down;
+  Linear up, down;
 };
 TORCH_MODULE(Block);
 
@@ -73,12 +81,12 @@ TORCH_MODULE(Embedding);
 struct HeadImpl : torch::nn::Module {
   explicit HeadImpl(TransformerShape const& shape)
       : before(register_module("before", norm(shape))),
-        words(register_module("words", torch::nn::Linear(shape.channels, shape.words))) {}
+        words(register_module("words", Linear(shape.channels, shape.words))) {}
   at::Tensor forward(at::Tensor const& x_BTC) { return words(before(x_BTC)).transpose(1, 2); }
 
  private:
   torch::nn::LayerNorm before;
-  torch::nn::Linear words;
+  Linear words;
 };
 TORCH_MODULE(Head);
 

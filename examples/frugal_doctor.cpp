@@ -10,6 +10,7 @@
 // What cannot be found out is a line of its own and no error. Exit code 1: it cannot be
 // written. 2: wrong arguments.
 #include <frugal/frugal.hpp>
+#include <frugal/report/doctor/attention.hpp>
 #include <frugal/report/doctor/json.hpp>
 #include <frugal/report/doctor/levers.hpp>
 #include <frugal/report/doctor/matmul.hpp>
@@ -103,12 +104,23 @@ void ask_cloud(doctor::Machine& machine) {
 #endif
 }
 
+at::Device device_of(doctor::Machine const& machine) {
+  return machine.torch_has_cuda ? at::kCUDA : at::kCPU;
+}
+
 void measure_matmul(doctor::Machine& machine) {
-  bool const gpu = machine.torch_has_cuda;
   try {
-    machine.matmul = doctor::measure_matmul(gpu ? at::kCUDA : at::kCPU);
+    machine.matmul = doctor::measure_matmul(device_of(machine));
   } catch (std::exception const& error) {
     std::cerr << "the matrix products failed: " << error.what() << '\n';
+  }
+}
+
+void ask_attention(doctor::Machine& machine) {
+  try {
+    machine.attention = doctor::attention_kernels(device_of(machine));
+  } catch (std::exception const& error) {
+    std::cerr << "the attention kernel is not known: " << error.what() << '\n';
   }
 }
 
@@ -135,10 +147,13 @@ int main(int argc, char** argv) {
   doctor::Machine machine = doctor::read_machine();
   machine.torch_has_cuda = torch::cuda::is_available();
   machine.torch_threads = at::get_num_threads();
-  machine.cautions = doctor::cautions<fr::Precision<fr::BF16>, fr::Precision<fr::FP16>>();
+  machine.cautions =
+      doctor::cautions<fr::Precision<fr::BF16>, fr::Precision<fr::FP16>, fr::Precision<fr::INT8>,
+                       fr::Precision<fr::FP8>>(machine.torch_has_cuda);
   add_versions(machine);
   add_components(machine);
   if (cloud) ask_cloud(machine);
+  ask_attention(machine);
   if (!quick) measure_matmul(machine);
   if (!quick && mib != 0) machine.disk = doctor::probe_disk(folder, {.bytes = mib << 20U});
   std::cout << (as_json ? doctor::json(machine) : doctor::screen(machine));

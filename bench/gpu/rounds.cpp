@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains one of four jobs on a GPU in one of several ways and prints one line of JSON: seconds of
 // wall time, of the host and of a launch, peak bytes, final loss, captures and advice. bench/gpu.py
-// runs it, and the same jobs in PyTorch: peers_torch.py has the same data, networks and initial
-// weights.
+// runs it, and the same jobs in PyTorch; package: as steps that peers_package.py has compiled.
 //
 // `hand` is the reference: a CUDA graph as an engineer writes it for one network, without frugal's
 // loop. It takes its rows from frugal::Pass, so that loops are compared rather than shuffles.
 //
 // Shapes: N samples, B in a batch, T tokens.
-#include <frugal/frugal.hpp>
-
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -36,227 +33,17 @@
 #include <utility>
 #include <vector>
 
-#include "../transformer.hpp"
+#include "rounds.hpp"
 
 namespace fr = frugal;
 namespace nn = torch::nn;
+using frugal_bench::Clock;
+using frugal_bench::Job;
+using frugal_bench::learning_rate;
+using frugal_bench::wait_for;
 using nlohmann::json;
 
 namespace {
-
-constexpr int not_run = 77;
-constexpr double learning_rate = 1e-3;
-
-// ---- jobs ---------------------------------------------------------------------------------------
-
-struct Job {
-  nn::Sequential net;
-  fr::Batch data;
-  std::int64_t batch;
-  std::int64_t judged;  ///< samples for the final loss
-};
-
-/// Ten noisy prototypes in Fashion-MNIST's shape. A fifth of the labels are random, so that the
-/// loss has a floor and runs can be compared by their ratio.
-fr::Batch images() {
-  torch::manual_seed(7);
-  std::int64_t const count = 60000;
-  at::Tensor const label = at::randint(0, 10, {count}, at::kLong);
-  at::Tensor const pixels = at::rand({10, 784}).index_select(0, label);
-  at::Tensor const noisy = pixels.add(at::rand({count, 784})).mul_(0.5);
-  at::Tensor const random = at::randint(0, 10, {count}, at::kLong);
-  return {noisy, at::where(at::rand({count}) < 0.2, random, label)};
-}
-
-Job mlp() {
-  fr::Batch data = images();
-  torch::manual_seed(1);
-  nn::Sequential net(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(),
-                     nn::Linear(512, 10));
-  return {.net = net, .data = std::move(data), .batch = 32, .judged = 4096};
-}
-
-Job convnet() {
-  fr::Batch data = images();
-  data.data = data.data.view({-1, 1, 28, 28});
-  torch::manual_seed(1);
-  nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(1, 32, 3).padding(1)), nn::ReLU(),
-                     nn::MaxPool2d(2), nn::Conv2d(nn::Conv2dOptions(32, 64, 3).padding(1)),
-                     nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(3136, 128), nn::ReLU(),
-                     nn::Linear(128, 10));
-  return {.net = net, .data = std::move(data), .batch = 128, .judged = 4096};
-}
-
-/// Each word follows from the one before, except for a fifth that are random: the loss has a floor,
-/// and falls only if training works.
-at::Tensor sequences(frugal_bench::TransformerShape const& shape) {
-  torch::manual_seed(7);
-  std::int64_t const count = 4096;
-  std::vector<at::Tensor> words{at::randint(0, shape.words, {count}, at::kLong)};
-  for (std::int64_t token = 0; token < shape.tokens; ++token) {
-    at::Tensor const noise = at::rand({count}) < 0.2;
-    at::Tensor const random = at::randint(0, shape.words, {count}, at::kLong);
-    at::Tensor const next = words.back().mul(5).add_(1).remainder_(shape.words);
-    words.push_back(at::where(noise, random, next));
-  }
-  return at::stack(words, 1);
-}
-
-Job transformer(frugal_bench::TransformerShape const& shape) {
-  at::Tensor const text = sequences(shape);
-  torch::manual_seed(1);
-  nn::Sequential const net = frugal_bench::make_gpt(shape);
-  return {.net = net,
-          .data = {text.slice(1, 0, shape.tokens).contiguous(), text.slice(1, 1).contiguous()},
-          .batch = shape.batch,
-          .judged = 64};
-}
-
-Job job_named(std::string const& name) {
-  if (name == "mlp") return mlp();
-  if (name == "convnet") return convnet();
-  // 0.4 billion parameters: its products fill a GPU.
-  if (name == "large") {
-    return transformer(
-        {.layers = 8, .batch = 8, .tokens = 512, .channels = 2048, .heads = 16, .words = 4096});
-  }
-  return transformer(
-      {.layers = 6, .batch = 16, .tokens = 128, .channels = 384, .heads = 6, .words = 512});
-}
-
-// ---- the clock ----------------------------------------------------------------------------------
-
-void wait_for(c10::Device device) {
-  if (device.is_cuda()) c10::cuda::device_synchronize();
-}
-
-/// Called after each step. After the timed steps it runs short bursts that begin with a
-/// synchronise: in them the host never waits for the device, so their median is the host's cost of
-/// a step.
-class Clock {
- public:
-  // One step: in a second one, a copy from pageable memory would wait for the first one's kernels.
-  static constexpr std::uint64_t burst = 1, bursts = 100;
-
-  Clock(std::uint64_t warmup, std::uint64_t steps, c10::Device device)
-      : warmup_(warmup), steps_(steps), device_(device) {}
-
-  std::uint64_t all_steps() const { return warmup_ + steps_ + burst * bursts; }
-
-  void done(std::uint64_t step) {
-    if (step < warmup_) return;
-    if (step == warmup_) {
-      wait_for(device_);
-      begin_ = now();
-      return;
-    }
-    if (step < warmup_ + steps_) return;
-    if (step == warmup_ + steps_) {
-      host_ = since_begin();
-      wait_for(device_);
-      wall_ = since_begin();
-      begin_ = now();
-      return;
-    }
-    if ((step - warmup_ - steps_) % burst != 0) return;
-    launches_.push_back(since_begin() / static_cast<double>(burst));
-    wait_for(device_);
-    begin_ = now();
-  }
-
-  void tell(json& line) const {
-    auto const count = static_cast<double>(steps_);
-    std::vector<double> sorted = launches_;
-    std::sort(sorted.begin(), sorted.end());
-    line["steps"] = steps_;
-    line["warmup"] = warmup_;
-    line["seconds"] = wall_;
-    line["seconds_per_step"] = wall_ / count;
-    line["host_seconds_per_step"] = host_ / count;
-    line["launch_seconds_per_step"] = sorted.empty() ? json() : json(sorted[sorted.size() / 2]);
-  }
-
- private:
-  using clock = std::chrono::steady_clock;
-  static clock::time_point now() { return clock::now(); }
-  double since_begin() const { return std::chrono::duration<double>(now() - begin_).count(); }
-
-  std::uint64_t warmup_, steps_;
-  c10::Device device_;
-  clock::time_point begin_{};
-  double host_ = 0;  // until the host has launched everything
-  double wall_ = 0;  // until the device has finished
-  std::vector<double> launches_;
-};
-
-struct Stopwatch {
-  struct kind : fr::optional_kind {
-    static constexpr std::string_view name = "Stopwatch";
-  };
-  using listens = fr::list<fr::on::step>;
-
-  Clock* clock = nullptr;
-
-  class State {
-   public:
-    using transient = void;
-    explicit State(Stopwatch const& settings) : clock_(settings.clock) {}
-    void on_step(fr::Step& phase) { clock_->done(phase.counters().step); }
-
-   private:
-    Clock* clock_;
-  };
-};
-
-// ---- with frugal --------------------------------------------------------------------------------
-
-/// A counting CudaCapture: a CudaGraph that gave up runs eagerly and would only look slow.
-class Counted {
- public:
-  class Recording {
-   public:
-    explicit Recording(fr::CudaCapture::Recording recording) : recording_(std::move(recording)) {}
-    void replay() {
-      ++replays;
-      recording_.replay();
-    }
-
-   private:
-    fr::CudaCapture::Recording recording_;
-  };
-
-  static void require(c10::Device device) { fr::CudaCapture::require(device); }
-  void begin(c10::Device device) { inner_.begin(device); }
-  void on_side_stream(std::function<void()> const& body) { inner_.on_side_stream(body); }
-  Recording capture(std::vector<at::Generator> const& generators,
-                    std::function<void()> const& body) {
-    Recording recording(inner_.capture(generators, body));
-    ++captures;
-    return recording;
-  }
-  void forget() { inner_.forget(); }
-
-  static inline std::uint64_t captures = 0, replays = 0;
-
- private:
-  fr::CudaCapture inner_;
-};
-
-template <class... Policies>
-json by_frugal(Job& job, fr::TensorDataset& source, Clock& clock, c10::Device device,
-               Policies const&... policies) {
-  fr::Trainer trainer{job.net,
-                      fr::CrossEntropy{},
-                      fr::Settings{.steps = clock.all_steps(), .device = device},
-                      fr::Optimize<fr::AdamW>{.lr = learning_rate},
-                      Stopwatch{.clock = &clock},
-                      policies...};
-  fr::Report const report = trainer.fit(source);
-  return {{"captures", Counted::captures},
-          {"replays", Counted::replays},
-          {"train_loss", report.train_loss},
-          {"advice", report.warnings}};
-}
 
 // ---- by hand ------------------------------------------------------------------------------------
 
@@ -478,8 +265,9 @@ void tell_peaks(json& line, c10::Device device) {
   line["peak_reserved"] = stats.reserved_bytes[0].peak;
 }
 
-json measure(std::string const& name, std::string const& how, Clock& clock, c10::Device device) {
-  Job job = job_named(name);
+json measure(std::string const& name, std::string const& how, std::string const& package,
+             Clock& clock, c10::Device device) {
+  Job job = frugal_bench::job_named(name);
   fr::TensorDataset source(job.data, {.batch = job.batch, .drop_last = true});
   json line{{"job", name},
             {"how", how},
@@ -487,10 +275,11 @@ json measure(std::string const& name, std::string const& how, Clock& clock, c10:
             {"batch", job.batch},
             {"tf32", true}};
   std::optional<ByHand> by_hand;
-  fr::CudaGraph<fr::WholeStep, Counted> const graph;
+  fr::CudaGraph<fr::WholeStep, frugal_bench::Counted> const graph;
   fr::Precision<fr::BF16> const bf16;
   auto const train = [&](auto const&... policies) {
-    line.update(by_frugal(job, source, clock, device, policies...));
+    line.update(
+        frugal_bench::train(job.net, fr::CrossEntropy{}, source, clock, device, policies...));
   };
   if (how == "eager") {
     train();
@@ -512,13 +301,15 @@ json measure(std::string const& name, std::string const& how, Clock& clock, c10:
     train(bf16, fr::Recompute<fr::Segments<5>>{});
   } else if (how == "bf16+offload") {
     train(bf16, fr::Activations<fr::Offload>{});
+  } else if (how.starts_with("package")) {
+    line.update(frugal_bench::train_package(job, package, how, source, clock, device));
   } else {
     by_hand.emplace(job, device);
     line.update(by_hand->train(clock));
   }
   clock.tell(line);
   tell_peaks(line, device);
-  line["loss"] = judged_loss(job, device);
+  if (!line.contains("loss")) line["loss"] = judged_loss(job, device);
   if (by_hand) line["replay_seconds_per_step"] = by_hand->replay_seconds();
   return line;
 }
@@ -529,15 +320,18 @@ int main(int argc, char** argv) {
   std::string job = "mlp";
   std::string how = "graph";
   std::string where = "cuda";
+  std::string package;
   std::uint64_t steps = 1000;
   std::uint64_t warmup = 100;
   bool only_device = false;
   CLI::App app("One job on a GPU, eagerly or as a CUDA graph.");
   app.add_option("--job", job)->check(CLI::IsMember({"mlp", "convnet", "transformer", "large"}));
   app.add_option("--how", how)
-      ->check(CLI::IsMember({"eager", "eager+device", "graph", "graph+device", "hand", "bf16",
-                             "graph+bf16", "graph+fp8", "graph+int8", "bf16+recompute",
-                             "bf16+offload"}));
+      ->check(
+          CLI::IsMember({"eager", "eager+device", "graph", "graph+device", "hand", "bf16",
+                         "graph+bf16", "graph+fp8", "graph+int8", "bf16+recompute", "bf16+offload",
+                         "package", "package+graph", "package+bf16", "package+bf16+graph"}));
+  app.add_option("--package", package, "folder of the compiled step");
   app.add_option("--device", where)->check(CLI::IsMember({"cuda", "cpu"}));
   app.add_option("--steps", steps)->check(CLI::PositiveNumber);
   app.add_option("--warmup", warmup, "a graph is captured within the first 4")
@@ -548,12 +342,12 @@ int main(int argc, char** argv) {
   bool const on_gpu = where == "cuda";
   if (on_gpu && c10::cuda::device_count() == 0) {
     std::cout << "no GPU found\n";
-    return not_run;
+    return frugal_bench::not_run;
   }
   c10::Device const device = on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
-  if (!on_gpu && how.starts_with("graph") && !only_device) {
+  if (!on_gpu && how.find("graph") != std::string::npos && !only_device) {
     std::cout << json{{"not_run", "CudaGraph<WholeStep> needs a GPU"}} << '\n';
-    return not_run;
+    return frugal_bench::not_run;
   }
   at::set_num_threads(1);
   at::globalContext().setAllowTF32CuBLAS(true);
@@ -562,7 +356,7 @@ int main(int argc, char** argv) {
     json line;
     if (!only_device) {
       Clock clock(warmup, steps, device);
-      line = measure(job, how, clock, device);
+      line = measure(job, how, package, clock, device);
     }
     tell_of(line, device);
     std::cout << line << std::endl;

@@ -5,6 +5,8 @@
 #include <frugal/frugal.hpp>
 #include <frugal/step.hpp>
 
+#include <ATen/autocast_mode.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -133,6 +135,8 @@ nlohmann::json run(Options const& options, Source& source, fr::Batch const& judg
   std::chrono::duration<double> const spent = Clock::now() - times.start;
   std::chrono::duration<double> const opening = times.first - begun;
   module->eval();
+  // As the recipe's precision sets it during a fit.
+  at::autocast::set_autocast_enabled(at::kCPU, module->code().manifest().precision == "BF16");
   double const loss = package.objective()(*module, judged).value.item<double>();
   auto const samples = static_cast<double>(options.steps) * static_cast<double>(options.batch);
   return {{"samples_per_second", samples / spent.count()},

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <torch/optim/adam.h>
+#include <frugal/core/libtorch/devices.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/dry_run.hpp>
 #include <frugal/policy/optimize.hpp>
@@ -229,6 +230,14 @@ TEST_CASE("a data set shorter than the dry run is tried as far as it goes") {
   frugal::Trainer trainer{network(), frugal::CrossEntropy{}, frugal::Settings{}, Optimize<AdamW>{}};
   CHECK(trainer.dry_run(TensorDataset(samples(4), {.batch = 4}), out, 5));
   CHECK(contains(out.str(), "1 batches"));
+}
+
+TEST_CASE("a dry run is on the CPU, unless the module computes on its own device alone") {
+  struct Stays : torch::nn::Module, frugal::detail::StaysOnDevice {
+    c10::Device own_device() const override { return c10::Device(c10::kCUDA, 1); }
+  };
+  CHECK(frugal::detail::dry_run_device(*network()) == c10::kCPU);
+  CHECK(frugal::detail::dry_run_device(Stays()) == c10::Device(c10::kCUDA, 1));
 }
 
 }  // namespace frugal_test::policy_smoke

@@ -93,14 +93,19 @@ TEST_CASE("what does not fit is refused with its reason") {
           all["programs"][2]["outputs"].push_back("index");
         }).find("of its kind") != std::string::npos);
   CHECK(refused([](Json& all) {
-          all["programs"][2]["indices"] = {
-              {{"operator", "embedding"}, {"fields", {"data"}}, {"size", 3}, {"allowed", nullptr}}};
+          all["programs"][2]["indices"] = {{{"operator", "embedding"},
+                                            {"fields", {"data"}},
+                                            {"size", 3},
+                                            {"negative", false},
+                                            {"allowed", nullptr}}};
         }).find("of its kind") != std::string::npos);
-  CHECK(
-      refused([](Json& all) {
-        all["programs"][0]["indices"] = {
-            {{"operator", "embedding"}, {"fields", {"tokens"}}, {"size", 3}, {"allowed", nullptr}}};
-      }).find("tokens") != std::string::npos);
+  CHECK(refused([](Json& all) {
+          all["programs"][0]["indices"] = {{{"operator", "embedding"},
+                                            {"fields", {"tokens"}},
+                                            {"size", 3},
+                                            {"negative", false},
+                                            {"allowed", nullptr}}};
+        }).find("tokens") != std::string::npos);
   CHECK(refused([](Json& all) { all["programs"][0]["kind"] = "evaluate"; }).find("of its kind") !=
         std::string::npos);
   CHECK(refused([](Json& all) { all["programs"].erase(0); }).find("no training step") !=

@@ -2,7 +2,7 @@
 """Published layouts of models as compiled steps, compared with eager PyTorch: gradients, and 100 steps of training.
 
 python tests/step/models_test.py, with the packages of requirements/model.txt. ./dev test --release runs it: it compiles
-seven programs.
+a dozen programs.
 
 Small initial weights begin near a saddle, which a training leaves by amplifying its rounding errors: with them eager PyTorch
 is as far from its own FP64 run after 100 steps as the compiled step is. So ViT and Llama have larger ones, and ResNet, in
@@ -11,6 +11,7 @@ which a rounding error decides for ReLU, is trained in FP64.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -21,7 +22,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import torch  # noqa: E402
 import torchvision  # noqa: E402
 import transformers  # noqa: E402
-from support import compiled, eager, job_of, largest_error, program_of  # noqa: E402
+from support import compiled, eager, job_of, largest_error, linear, program_of  # noqa: E402
+from frugal_step import Loss, export_step, load  # noqa: E402, I001  (support names its folder)
 
 RATE, STEPS = 1e-2, 100
 
@@ -53,15 +55,15 @@ def without_key_biases(tensors):
 
 
 class Models(unittest.TestCase):
-    def same(self, module, example, loss=of_transformers, in_double=False, most=1e-5):
+    def same(self, module, example, loss=of_transformers, in_double=False, most=1e-5, autocast=None):
         """Compares the compiled step of a module at the example's size and at another one, and a training with it."""
-        self.compiled(module, example, loss, most, trains=not in_double)
+        self.compiled(module, example, loss, most, trains=not in_double and autocast is None, autocast=autocast)
         if in_double:
             doubled = {name: field.double() if field.is_floating_point() else field for name, field in example.items()}
             self.compiled(module.double(), doubled, loss, most, trains=True)
 
-    def compiled(self, module, example, loss, most, trains):
-        job = job_of(module, loss, example)
+    def compiled(self, module, example, loss, most, trains, autocast=None):
+        job = job_of(module, loss, example, autocast=autocast)
         made = program_of(job)
         with tempfile.TemporaryDirectory() as folder:
             run = compiled(job, made, os.path.join(folder, "step.so"))
@@ -105,6 +107,41 @@ class Models(unittest.TestCase):
             vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
             max_position_embeddings=16, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
             tokens() | {"labels": torch.tensor([0, 1, 2, 1])})
+
+    def test_bert_under_autocast(self):
+        # BF16 has eight bits: eager PyTorch rounds after every operator, and the compiled code does not.
+        torch.manual_seed(0)
+        self.same(transformers.BertForSequenceClassification(transformers.BertConfig(
+            vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+            max_position_embeddings=16, num_labels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
+            tokens() | {"labels": torch.tensor([0, 1, 2, 1])}, most=5e-2, autocast=torch.bfloat16)
+
+    def test_two_shapes_with_outputs_in_training(self):
+        """A package for two lengths: each has its programs, whose step returns the logits as well."""
+        module = linear(6, 3)
+
+        def loss(net, batch):
+            logits = net(batch["data"].mean(1))
+            return Loss(torch.nn.functional.cross_entropy(logits, batch["target"]), output=logits)
+
+        def batch(length):
+            return {"data": torch.randn(4, length, 6, generator=torch.Generator().manual_seed(length)),
+                    "target": torch.tensor([0, 1, 2, 1])}
+
+        with tempfile.TemporaryDirectory() as folder:
+            export_step(module, loss, batch(5), f"{folder}/net", shapes=[batch(7)], train_outputs=True, progress=False)
+            with open(f"{folder}/net/manifest.json") as file:
+                programs = json.load(file)["programs"]
+            steps = [each for each in programs if each["kind"] == "step"]
+            self.assertEqual([each["fields"][0]["shape"][1] for each in steps], [5, 7])
+            for length, step in zip((5, 7), steps):
+                fields = batch(length)
+                made = dict(zip(step["outputs"], load.load(f"{folder}/net/{step['file']}")(
+                    module.weight.detach(), module.bias.detach(), fields["data"], fields["target"], torch.ones(()))))
+                expected = loss(module, fields)
+                self.assertLess(float((made["output"] - expected.output).abs().max()), 1e-6)
+                gradient, = torch.autograd.grad(expected.value, [module.weight])
+                self.assertLess(float((made["gradient:weight"] - gradient).abs().max()), 1e-6)
 
     def test_minilm(self):
         torch.manual_seed(0)

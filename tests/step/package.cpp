@@ -226,6 +226,50 @@ TEST_CASE("a batch of another shape, type or without a field is refused, and not
             .value.equal(with(turned.contiguous(), torch::ones({2, 1})).value));
 }
 
+TEST_CASE("each batch runs the program that takes its size") {
+  FakePackage from;
+  std::filesystem::copy_file(FRUGAL_FAKE_STEP, from / "step-1.so");
+  Json all = from.manifest;
+  Json second = all["programs"][0];
+  second.update(from.of_file("step-1.so"));
+  // The last batch of an epoch has two samples, the others four.
+  all["programs"][0]["dimensions"][0]["min"] = 3;
+  second["dimensions"][0]["max"] = 3;
+  all["programs"].push_back(second);
+  from.write(all);
+  fr::Settings const settings{.epochs = 3};
+  CHECK(same(of_package(from, settings, fr::Optimize<fr::AdamW>{.lr = 0.01}),
+             of_module(settings, fr::Optimize<fr::AdamW>{.lr = 0.01})));
+  all["programs"][3]["dimensions"][0]["max"] = 1;
+  from.write(all);
+  CHECK_THROWS_WITH_AS(
+      of_package(from, settings, fr::Optimize<fr::SGD>{.lr = 0.01}),
+      doctest::Contains("'data' has the shape [2, 3] Float, and the package reads [batch >= 3, 3]; "
+                        "'data' has the shape [2, 3] Float, and the package reads [batch, 3]"),
+      fr::ShapeError);
+}
+
+TEST_CASE("outputs of training steps reach TrainMetrics") {
+  FakePackage const from(
+      [](Json& all) {
+        all["programs"][0]["outputs"] = {"value",       "weight",          "output",
+                                         "buffer:seen", "gradient:weight", "gradient:bias"};
+      },
+      "shown-step.so");
+  auto const error = [](auto const& module, auto const& objective) {
+    fr::Trainer trainer{module, objective, fr::Settings{.epochs = 2},
+                        fr::Optimize<fr::SGD>{.lr = 0.01},
+                        fr::TrainMetrics<fr::Every<1, fr::Epoch>, fr::MAE>{}};
+    auto train = data();
+    return trainer.fit(train).train_metrics;
+  };
+  fr::StepPackage const package(from.path());
+  auto const found = error(package.module(), package.objective());
+  auto const expected = error(std::make_shared<CountedLinear>(), fr::MeanSquaredError{});
+  CHECK(found.has("train_mae"));
+  CHECK((found == expected));
+}
+
 TEST_CASE("fields are found by their names in batches of every kind") {
   FakePackage const from;
   fr::StepPackage const package(from.path());
@@ -260,16 +304,19 @@ TEST_CASE("a module whose tensors were changed, or of another class, is refused"
 TEST_CASE(
     "an index out of range is an error with the field's name, and nothing was trained on the "
     "batch") {
-  auto const indexed = [](char const* operation) {
-    return [operation](Json& all) {
+  auto const indexed = [](char const* operation, bool negative) {
+    return [=](Json& all) {
       Json& step = all["programs"][0];
       step["outputs"] = {"value",       "weight",          "index",
                          "buffer:seen", "gradient:weight", "gradient:bias"};
-      step["indices"] = Json::array(
-          {{{"operator", operation}, {"fields", {"target"}}, {"size", 101}, {"allowed", -1}}});
+      step["indices"] = Json::array({{{"operator", operation},
+                                      {"fields", {"target"}},
+                                      {"size", 101},
+                                      {"negative", negative},
+                                      {"allowed", -1}}});
     };
   };
-  FakePackage const from(indexed("nll_loss_forward"), "indexed-step.so");
+  FakePackage const from(indexed("nll_loss_forward", false), "indexed-step.so");
   fr::Settings const settings{.epochs = 2};
   CHECK(same(of_package(from, settings, fr::Optimize<fr::SGD>{.lr = 0.01}),
              of_module(settings, fr::Optimize<fr::SGD>{.lr = 0.01})));
@@ -284,11 +331,13 @@ TEST_CASE(
                         "100 and -1"),
       fr::LabelError);
   CHECK(same(before, tensors(*module)));
-  FakePackage const other(indexed("embedding"), "indexed-step.so");
+  FakePackage const other(indexed("index", true), "indexed-step.so");
   fr::StepPackage const second(other.path());
   auto of_second = second.objective();
   auto rows = second.module();
-  CHECK_THROWS_AS(of_second(rows, batch), fr::DataError);
+  CHECK_THROWS_WITH_AS(of_second(rows, batch),
+                       doctest::Contains("index takes numbers from -101 to 100 and -1"),
+                       fr::DataError);
 }
 
 TEST_CASE("code that runs out of memory says so, and Accumulate<Auto> takes smaller parts") {

@@ -2,9 +2,8 @@
 // A stand-in for a step package's compiled code, with AOTInductor's interface: a linear layer [1, D] with the mean
 // squared error, and a buffer that counts samples. Its own file name says what it does: "step", "evaluate" or
 // "predict", and what is wrong with it ("aliased", "short", "fails", "noisy", "stateless", "hungry": more than
-// two samples need more memory than there is), or that it has BatchNorm
-// ("normed") or checks an index:
-// whether a number of the target is above 100 ("indexed").
+// two samples need more memory than there is), or that it has BatchNorm ("normed"), returns its output in training
+// ("shown") or checks an index: whether a number of the target is above 100 ("indexed").
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <dlfcn.h>
@@ -65,13 +64,15 @@ std::vector<at::Tensor> compute(std::vector<at::Tensor> const& in) {
   at::Tensor const weight = in[0].detach().requires_grad_();
   at::Tensor const bias = in[1].detach().requires_grad_();
   if (is("noisy")) x = at::dropout(x, 0.5, true);
-  at::Tensor const loss = at::mse_loss(at::linear(x, weight, bias), in[4]);
+  at::Tensor const output = at::linear(x, weight, bias);
+  at::Tensor const loss = at::mse_loss(output, in[4]);
   auto made = torch::autograd::grad({loss}, {weight, bias}, {in[5]});
   if (is("aliased")) made[1] = made[0].flatten().narrow(0, 0, 1);
   std::vector<at::Tensor> out{loss.detach(), at::scalar_tensor(x.size(0), at::kLong),
                               in[2] + x.size(0), made[0], made[1]};
   if (is("stateless")) out.erase(out.begin() + 2);
   if (is("indexed")) out.insert(out.begin() + 2, (in[4] > 100).any().to(at::kLong));
+  if (is("shown")) out.insert(out.begin() + 2, output.detach());
   if (is("short")) out.pop_back();
   return out;
 }
@@ -81,7 +82,7 @@ std::size_t outputs() {
   if (is("evaluate")) return 3;
   if (is("short") || is("stateless")) return 4;
   if (is("normed")) return 7;
-  return is("indexed") ? 6 : 5;
+  return is("indexed") || is("shown") ? 6 : 5;
 }
 
 }  // namespace

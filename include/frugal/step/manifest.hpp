@@ -61,6 +61,7 @@ struct StepManifest {
     std::string operation;                  ///< that takes them, as in "embedding"
     std::vector<std::size_t> fields;        ///< that they are computed from, by place
     std::optional<std::int64_t> size{};     ///< they are below it; nothing: it varies
+    bool negative = false;                  ///< they may count from the end: from -size on
     std::optional<std::int64_t> allowed{};  ///< one number besides, as ignore_index
   };
   enum class Kind { step, evaluate, predict };

@@ -37,6 +37,7 @@ class StepManifestReader {
 
   std::vector<std::int64_t> numbers(Json const& parent, char const* name) const;
   std::int64_t size(Json const& value, char const* of) const;
+  bool truth(Json const& parent, char const* name) const;
   StepManifest::File file(Json const& from) const;
   std::vector<Tensor> tensors(char const* name, std::set<std::string>& names,
                               bool parameters) const;
@@ -94,6 +95,13 @@ FRUGAL_INLINE std::int64_t StepManifestReader::size(Json const& value, char cons
   return *number;
 }
 
+FRUGAL_INLINE bool StepManifestReader::truth(Json const& parent, char const* name) const {
+  Json const& value = fields_.member(parent, name);
+  if (!value.is(Json::Kind::boolean))
+    fields_.fail(value, "\"" + std::string(name) + "\" is neither true nor false");
+  return value.truth();
+}
+
 FRUGAL_INLINE std::vector<std::int64_t> StepManifestReader::numbers(Json const& parent,
                                                                     char const* name) const {
   std::vector<std::int64_t> out;
@@ -124,10 +132,7 @@ FRUGAL_INLINE std::vector<StepManifest::Tensor> StepManifestReader::tensors(
                   .strides = numbers(each, "stride")};
     if (parameters) {
       fields_.only(each, {"name", "type", "shape", "stride", "trained"});
-      Json const& trained = fields_.member(each, "trained");
-      if (!trained.is(Json::Kind::boolean))
-        fields_.fail(trained, "\"trained\" is neither true nor false");
-      tensor.trained = trained.truth();
+      tensor.trained = truth(each, "trained");
       if (tensor.trained && !out.empty() && !out.back().trained)
         fields_.fail(each, "a trained parameter is not first");
     } else {
@@ -165,12 +170,13 @@ FRUGAL_INLINE std::vector<StepManifest::Index> StepManifestReader::indices(
     Json const& from, StepManifest const& all) const {
   std::vector<StepManifest::Index> out;
   for (Json const& each : fields_.array(from, "indices")) {
-    fields_.only(each, {"operator", "fields", "size", "allowed"});
+    fields_.only(each, {"operator", "fields", "size", "negative", "allowed"});
     StepManifest::Index index{.operation = fields_.text(each, "operator"), .fields = {}};
     for (Json const& field : fields_.array(each, "fields"))
       index.fields.push_back(place(field, field.text(), all.fields));
     Json const& size_of = fields_.member(each, "size");
     if (!size_of.is(Json::Kind::null)) index.size = size(size_of, "size");
+    index.negative = truth(each, "negative");
     Json const& allowed = fields_.member(each, "allowed");
     if (!allowed.is(Json::Kind::null)) {
       index.allowed = allowed.as_signed();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <frugal/core/libtorch/batch_norms.hpp>
+#include <frugal/core/libtorch/devices.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/load_weights.hpp>
 #include <frugal/step/code.hpp>
@@ -21,7 +22,9 @@ namespace frugal {
 /// A module whose forward pass is the compiled code of a step package, and whose parameters and buffers have the
 /// names that they have in Python. It has the layers' names as submodules, and no layers: policies that work on
 /// names and tensors work on it.
-class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
+class StepModule : public torch::nn::Module,
+                   public detail::ChangesBuffers,
+                   public detail::StaysOnDevice {
  public:
   /// With the weights of the package, where its code runs.
   explicit StepModule(std::shared_ptr<detail::StepCode const> code)
@@ -92,6 +95,8 @@ class StepModule : public torch::nn::Module, public detail::ChangesBuffers {
         refuse_mode(code_->manifest().buffers[at].name);
     }
   }
+
+  c10::Device own_device() const override { return code_->device(); }
 
   std::vector<detail::BatchNormBuffers> changed_batch_norms() const override {
     StepManifest const& manifest = code_->manifest();

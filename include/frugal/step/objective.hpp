@@ -46,6 +46,11 @@ struct LeavesLayersAlone {
   static constexpr bool met = !has_property<property::works_in_layers, P>;
 };
 
+/// Assigns a tensor that is nearly always the same: a comparison is cheaper than two counts.
+inline void keep(at::Tensor& as, at::Tensor const& tensor) {
+  if (!as.is_same(tensor)) as = tensor;
+}
+
 /// The gradients that a step has computed together with its loss.
 class StepGradients final : public LossGradients {
  public:
@@ -57,8 +62,9 @@ class StepGradients final : public LossGradients {
     scale_ = scale == nullptr ? at::Tensor() : *scale;
     gradients_.assign(std::move_iterator(outputs.begin() + static_cast<std::ptrdiff_t>(first)),
                       std::move_iterator(outputs.end()));
-    parameters_.clear();
-    for (std::size_t const at : program.gradients) parameters_.push_back(inputs[at]);
+    parameters_.resize(program.gradients.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      keep(parameters_[i], inputs[program.gradients[i]]);
   }
 
   void add(at::Tensor const& loss, at::Tensor const& seed, std::optional<double> value) override {
@@ -147,13 +153,14 @@ class StepObjective {
     require_precision();
     bool const trains = own.is_training() && at::GradMode::is_enabled();
     std::vector<at::Tensor> const& tensors = own.checked_tensors();
-    inputs_.assign(tensors.begin(), tensors.end());
+    inputs_.resize(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) detail::keep(inputs_[i], tensors[i]);
     using Kind = StepManifest::Kind;
     detail::StepProgram const& program =
         code_->choose(trains ? Kind::step : Kind::evaluate, batch, inputs_);
     Loss loss = trains ? train(own, program) : loss_of(program.entry(), program.run(inputs_));
-    // They hold the batch.
-    inputs_.clear();
+    // Not the batch, whose memory the next one may need.
+    inputs_.resize(tensors.size());
     return loss;
   }
 
@@ -171,10 +178,10 @@ class StepObjective {
     std::vector<at::Tensor> outputs = program.run(inputs_);
     Program const& entry = program.entry();
     require_own_memory(program, outputs);
-    std::size_t const first = 1 + std::size_t{entry.weight} + std::size_t{entry.output};
+    std::size_t const first = program.first_of_state();
     Loss loss = loss_of(entry, outputs);
     std::size_t const parameters = code_->manifest().parameters.size();
-    {
+    if (!entry.buffers.empty()) {
       at::NoGradGuard const no_gradients;
       for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
         inputs_[parameters + entry.buffers[i]].copy_(outputs[first + i]);

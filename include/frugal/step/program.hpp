@@ -60,7 +60,11 @@ class StepProgram {
   /// Loads the code, which runs its constructors: it is trusted like the program itself.
   StepProgram(StepManifest const& manifest, StepManifest::Program const& entry,
               std::filesystem::path const& folder, at::Device device)
-      : manifest_(manifest), entry_(entry), device_(device), count_(count_of(entry)) {
+      : manifest_(manifest),
+        entry_(entry),
+        device_(device),
+        first_of_state_(first_of_state(entry)),
+        count_(first_of_state_ + entry.buffers.size() + entry.gradients.size()) {
     for (StepManifest::Field const& field : manifest.fields)
       types_.push_back(step_type(field.type, field.name));
     firsts_.resize(entry.dimensions.size());
@@ -148,9 +152,12 @@ class StepProgram {
     // On a GPU: on the current stream.
     std::vector<at::Tensor> outputs = locked_run(inputs);
     if (outputs.size() != count_) refuse_count(outputs.size());
-    if (!entry_.indices.empty()) take_index(outputs, inputs);
+    if (!entry_.indices.empty()) require_indices(outputs, inputs);
     return outputs;
   }
+
+  /// The place of the first output behind those of the loss and of the indices: the buffers, then the gradients.
+  std::size_t first_of_state() const { return first_of_state_; }
 
  private:
   std::vector<at::Tensor> locked_run(std::vector<at::Tensor> const& inputs) const {
@@ -172,13 +179,11 @@ class StepProgram {
     }
   }
 
-  /// Takes what the code says of its indices out of its outputs.
-  void take_index(std::vector<at::Tensor>& outputs, std::vector<at::Tensor> const& inputs) const {
-    auto const at = outputs.begin() + static_cast<std::ptrdiff_t>(loss_outputs(entry_));
-    std::int64_t const failed = *at->const_data_ptr<std::int64_t>();
+  void require_indices(std::vector<at::Tensor> const& outputs,
+                       std::vector<at::Tensor> const& inputs) const {
+    std::int64_t const failed = *outputs[first_of_state_ - 1].const_data_ptr<std::int64_t>();
     if (failed != 0) [[unlikely]]
       refuse_index(static_cast<std::size_t>(failed) - 1, inputs);
-    outputs.erase(at);
   }
 
   /// The dynamic linker knows a library by its path: of a file that was replaced it has the old code.
@@ -217,8 +222,10 @@ class StepProgram {
                  std::to_string(field.max().item<std::int64_t>());
       }
     }
-    std::string const limit = index.size ? "numbers from 0 to " + std::to_string(*index.size - 1)
-                                         : "numbers below a size";
+    std::string const size = index.size ? std::to_string(*index.size) : "N";
+    std::string const limit =
+        "numbers from " + (index.negative ? "-" + size : "0") + " to " +
+        (index.size ? std::to_string(*index.size - 1) : "N - 1, of a size N that varies,");
     Fault fault{.what = "a batch has a label or another index that is out of range",
                 .where = (names.empty() ? "" : names + ", ") + entry_.file.name,
                 .why = index.operation + " takes " + limit +
@@ -235,14 +242,11 @@ class StepProgram {
                        .fix = "Export the package again."});
   }
 
-  static std::size_t count_of(StepManifest::Program const& entry) {
-    return loss_outputs(entry) + std::size_t{!entry.indices.empty()} + entry.buffers.size() +
-           entry.gradients.size();
-  }
-  /// Outputs that come before all others: the loss's value, its weight, its output.
-  static std::size_t loss_outputs(StepManifest::Program const& entry) {
+  /// How many come before the buffers: the loss's value, its weight, its output, and what the code says of indices.
+  static std::size_t first_of_state(StepManifest::Program const& entry) {
     std::size_t const value = entry.kind == StepManifest::Kind::predict ? 0 : 1;
-    return value + std::size_t{entry.weight} + std::size_t{entry.output};
+    return value + std::size_t{entry.weight} + std::size_t{entry.output} +
+           std::size_t{!entry.indices.empty()};
   }
 
   static std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
@@ -265,6 +269,7 @@ class StepProgram {
   StepManifest const& manifest_;
   StepManifest::Program const& entry_;
   at::Device device_;
+  std::size_t first_of_state_;
   std::size_t count_;  // of its outputs
   std::vector<at::ScalarType> types_;
   struct First {

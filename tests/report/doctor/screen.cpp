@@ -67,6 +67,7 @@ Machine talkative() {
       30, {.policy = "Precision<FP16>", .text = std::string(90, 'w') + " and more"});
   for (int i = 0; i < 30; ++i)
     machine.cautions.push_back({std::to_string(i), "a reason", "a page"});
+  machine.attention.resize(9, {"FP32", "memory-efficient", "the device's own"});
   machine.components.resize(40, "component");
   return machine;
 }
@@ -126,6 +127,26 @@ TEST_CASE("a measurement wins over the CPU's flags") {
   CHECK_FALSE(uses(machine, "Precision<BF16>"));
   machine.matmul->bf16 = 200;
   CHECK(uses(machine, "Precision<BF16>"));
+}
+
+TEST_CASE("the kernels of attention are one line, which names a mask's where it is another") {
+  Machine machine;
+  CHECK(screen(machine).find("attention") == std::string::npos);
+  machine.attention = {{"FP32", "flash", "math"}, {"BF16", "flash", "flash"}};
+  CHECK(screen(machine).find("attention    FP32 flash, with a mask math; BF16 flash\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("INT8 is advised on a CPU with its instructions, and on no GPU") {
+  Machine machine;
+  CHECK_FALSE(mentions(machine, "Precision<INT8>"));
+  machine.cpu.flags = {"avx512_vnni"};
+  CHECK(uses(machine, "Precision<INT8>"));
+  Machine gpu = with_gpu(9, 0);
+  gpu.cpu.flags = {"avx512_vnni"};
+  CHECK_FALSE(mentions(gpu, "Precision<INT8>"));
+  gpu.cautions = {{"Precision<INT8>", "the words of the policy", "policy/precision.md"}};
+  CHECK_FALSE(uses(gpu, "Precision<INT8>"));
 }
 
 TEST_CASE("a policy's caution is given in its own words, and never twice") {
@@ -195,7 +216,7 @@ TEST_CASE("the JSON has every part, whatever bytes the kernel gave") {
   auto const parsed = Json::parse(frugal::doctor::json(machine));
   REQUIRE(parsed);
   for (char const* part : {"versions", "components", "cpu", "threads", "memory_bytes", "gpus",
-                           "matmul", "disk", "cloud", "levers"}) {
+                           "matmul", "attention", "disk", "cloud", "levers"}) {
     CHECK_MESSAGE(parsed->find(part) != nullptr, part);
   }
   CHECK(parsed->find("cpu")->find("model")->text() == "bad \xef\xbf\xbd byte \"quoted\"");

@@ -9,6 +9,17 @@
 
 namespace frugal::detail {
 
+/// A module that computes on one device alone, because its code was compiled for it (StepModule).
+class StaysOnDevice {
+ public:
+  StaysOnDevice() = default;
+  StaysOnDevice(StaysOnDevice const&) = default;
+  StaysOnDevice& operator=(StaysOnDevice const&) = default;
+  virtual ~StaysOnDevice() = default;
+
+  virtual c10::Device own_device() const = 0;
+};
+
 /// Number of devices of a type; 0 if LibTorch's backend for it is not linked.
 int count_of(c10::DeviceType type);
 

@@ -78,8 +78,11 @@ class DryRunBatches {
   ~DryRunBatches() = default;
 };
 
-/// A dry run: a few batches forward and backward on the CPU, and a checkpoint's round trip. Then
-/// everything is restored: parameters, buffers, gradients, generator, device, source position.
+/// The CPU, or the only device on which a module computes (StaysOnDevice).
+c10::Device dry_run_device(torch::nn::Module const& module);
+
+/// A dry run: a few batches forward and backward, and a checkpoint's round trip. Then everything is
+/// restored: parameters, buffers, gradients, generator, device, source position.
 class DryRunner {
  public:
   explicit DryRunner(RunState& run) : run_(run) {}
@@ -87,7 +90,7 @@ class DryRunner {
   std::vector<Check> run(DryRunBatches& source, std::size_t batches);
 
  private:
-  std::vector<Check> on_host(DryRunBatches& source, std::size_t batches);
+  std::vector<Check> where_cheap(DryRunBatches& source, std::size_t batches);
 
   std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const;
 

@@ -3,6 +3,7 @@
 
 #include <frugal/core/loop/fit_operations.hpp>
 
+#include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/state/state_writer.hpp>
 #include <frugal/inline.hpp>
@@ -13,6 +14,11 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE c10::Device dry_run_device(torch::nn::Module const& module) {
+  auto const* const stays = dynamic_cast<StaysOnDevice const*>(&module);
+  return stays != nullptr ? stays->own_device() : c10::Device(c10::kCPU);
+}
+
 FRUGAL_INLINE std::vector<Check> DryRunner::run(DryRunBatches& source, std::size_t batches) {
   std::vector<Check> checks;
   c10::Device const device = run_.device;
@@ -20,7 +26,7 @@ FRUGAL_INLINE std::vector<Check> DryRunner::run(DryRunBatches& source, std::size
   before.take(run_, Part::outside);
   auto const is_back = [&] { run_.device = device; };
   try {
-    undone(before, run_, [&] { checks = on_host(source, batches); });
+    undone(before, run_, [&] { checks = where_cheap(source, batches); });
   } catch (...) {
     is_back();
     throw;
@@ -29,12 +35,14 @@ FRUGAL_INLINE std::vector<Check> DryRunner::run(DryRunBatches& source, std::size
   return checks;
 }
 
-FRUGAL_INLINE std::vector<Check> DryRunner::on_host(DryRunBatches& source, std::size_t batches) {
+FRUGAL_INLINE std::vector<Check> DryRunner::where_cheap(DryRunBatches& source,
+                                                        std::size_t batches) {
   Cursor const start = run_.cursor();
   std::vector<Check> checks;
   try {
-    if (!run_.device.is_cpu()) run_.root.to(c10::Device(c10::kCPU));
-    run_.device = c10::Device(c10::kCPU);
+    c10::Device const device = dry_run_device(run_.root);
+    if (run_.device != device) run_.root.to(device);
+    run_.device = device;
     source.seek_to(start);
     checks = passes(source, batches);
     checks.push_back(gradients());

@@ -83,6 +83,11 @@ class JsonReport {
         add("bf16_flops_per_second", matmul.bf16);
       });
     }
+    array("attention", machine.attention, [&](AttentionKernel const& each) {
+      add("format", each.format);
+      add("causal", each.causal);
+      add("masked", each.masked);
+    });
     if (!machine.disk) return;
     Disk const& disk = *machine.disk;
     object("disk", [&] {

@@ -173,6 +173,13 @@ struct Matmul {
   double ratio() const { return fp32 > 0 ? bf16 / fp32 : 0; }
 };
 
+/// The kernels that LibTorch takes for attention in a format, by their usual names.
+struct AttentionKernel {
+  std::string format = {};  ///< "FP32", "BF16"
+  std::string causal = {};
+  std::string masked = {};  ///< with a mask of padded tokens
+};
+
 /// A sentence of a policy about this machine, as explain() prints it.
 struct Caution {
   std::string policy = {};
@@ -187,6 +194,7 @@ struct Machine {
   Gpus gpus = {};
   std::optional<Disk> disk{};
   std::optional<Matmul> matmul{};
+  std::vector<AttentionKernel> attention = {};
   std::string cloud = {};       ///< "aws", "gcp", "azure", or empty
   std::string cloud_text = {};  ///< one sentence about the metadata service
   bool torch_has_cuda = false;  ///< whether LibTorch can use a GPU

@@ -106,6 +106,16 @@ inline std::string dtypes_line(Machine const& machine) {
   return text;
 }
 
+/// "FP32 flash, with a mask math; BF16 flash".
+inline std::string attention_line(std::vector<AttentionKernel> const& kernels) {
+  std::string text;
+  for (AttentionKernel const& each : kernels) {
+    text += (text.empty() ? "" : "; ") + each.format + ' ' + each.causal;
+    if (each.masked != each.causal) text += ", with a mask " + each.masked;
+  }
+  return text;
+}
+
 inline std::string disk_line(Machine const& machine) {
   if (!machine.disk) return "not measured";
   Disk const& disk = *machine.disk;
@@ -147,7 +157,7 @@ inline std::string fact(std::string label, std::string value) {
 /// The machine and its levers on one screen: at most 24 lines of 100 columns. Recommendations that
 /// do not fit are counted in the last line.
 inline std::string screen(Machine const& machine) {
-  std::vector<std::pair<std::string, std::string>> const facts{
+  std::vector<std::pair<std::string, std::string>> facts{
       {"versions", detail::versions_line(machine)},
       {"components", detail::joined(machine.components) +
                          (machine.missing_components.empty()
@@ -158,8 +168,10 @@ inline std::string screen(Machine const& machine) {
       {"memory", detail::memory_line(machine.limits)},
       {"gpus", detail::gpu_line(machine.gpus)},
       {"fast dtypes", detail::dtypes_line(machine)},
+      {"attention", detail::attention_line(machine.attention)},
       {"disk", detail::disk_line(machine)},
       {"cloud", detail::cloud_line(machine)}};
+  std::erase_if(facts, [](auto const& fact) { return fact.second.empty(); });
   std::string text;
   for (auto const& [label, value] : facts) text += detail::fact(label, value);
   text += '\n';

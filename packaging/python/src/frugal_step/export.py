@@ -17,6 +17,7 @@ from .batch import Layout
 from .compiling import compile_program
 from .loss import Loss
 from .quiet import quiet
+from .sizes import MOST
 from .state import State
 from .steady import untouched
 
@@ -81,6 +82,9 @@ def export_step(
                 if compare:
                     say(f"comparing {name} with eager PyTorch")
                     check.compare(job, traced, path)
+                for dimension, (low, high) in traced.dimensions.items():
+                    if low > 1 or high < MOST:
+                        say(f"{name} takes sizes of '{dimension}' from {low}" + (f" to {high}" if high < MOST else " on"))
                 programs.append((traced, name))
         package.write_package(made, module, state, layout, programs, device, march, autocast)
         package.replace(made, folder)

@@ -15,6 +15,7 @@ class Index:
     operator: str
     fields: list[str]  # of the batch, from which the indices are computed
     size: int | None  # indices are below it; None: it varies
+    negative: bool  # they may count from the end: from -size on
     allowed: int | None  # one number besides: ignore_index
 
 
@@ -97,7 +98,7 @@ class Checked(torch.fx.Interpreter):
             self._known[key] = torch.where(inside, index, 0)
             self._failed.append(~inside.all())
             self.checks.append(Index(node.target._schema.name.removeprefix("aten::").removesuffix("_"),
-                                     self._sources(of), size if isinstance(size, int) else None, allowed))
+                                     self._sources(of), size if isinstance(size, int) else None, negative, allowed))
         return self._known[key]
 
     def _sources(self, node) -> list[str]:

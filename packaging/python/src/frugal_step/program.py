@@ -18,6 +18,7 @@ from .recompute import with_recomputation
 from .refusal import refusing
 from .repair import repair
 from .sizes import MOST, Sizes, any_size
+from .tensor_file import bytes_of
 from .trace import Job, Traced
 
 
@@ -240,7 +241,7 @@ def _digest(exported) -> str:
     for name, constant in sorted(exported.constants.items()):
         if isinstance(constant, torch.Tensor):
             digest.update(name.encode())
-            digest.update(constant.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(bytes_of(constant))
     return digest.hexdigest()
 
 

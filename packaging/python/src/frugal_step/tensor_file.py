@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from collections.abc import Mapping
@@ -15,6 +16,12 @@ from .errors import ExportError
 TYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
          torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
          torch.bool: "BOOL"}
+
+
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    """A tensor's numbers as dense host memory. Without NumPy, which torch does not need."""
+    dense = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size()) if dense.numel() else b""
 
 
 def write_tensors(tensors: Mapping[str, torch.Tensor], path: str | os.PathLike) -> None:
@@ -36,8 +43,7 @@ def write_tensors(tensors: Mapping[str, torch.Tensor], path: str | os.PathLike) 
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for tensor in tensors.values():
-            dense = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            file.write(bytes(dense.untyped_storage())[dense.storage_offset():dense.storage_offset() + dense.numel()])
+            file.write(bytes_of(tensor))
 
 
 def read_tensors(path: str | os.PathLike) -> dict[str, torch.Tensor]:
