@@ -24,7 +24,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from support import (  # noqa: E402
     cross_entropy, eager, graph_numbers, job_of, largest_error, linear, pairs, program_of)
-from frugal_step import ExportError, Loss, check, command, export, export_step, load, machine, program, trace  # noqa: E402
+from frugal_step import ExportError, Loss, check, command, export, export_step, load, machine, program, sizes, trace  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
@@ -181,6 +181,23 @@ class Traced(unittest.TestCase):
 
     def test_double_precision(self):
         self.same(network().double(), example=(pairs()[0].double(), pairs()[1]))
+
+    def test_convolutions_of_any_batch(self):
+        """LibTorch chooses their kernels by the batch's size, in one thread at 16 samples: which changes no graph."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        self.addCleanup(torch.set_num_threads, threads)
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 4))
+        example = torch.randn(20, 1, 8, 8), torch.randint(0, 4, (20,))
+        job = job_of(net, cross_entropy, example)
+        for kind in ("step", "evaluate"):
+            made = program_of(job, kind)
+            self.assertLessEqual(made.dimensions["batch"][0], 2)
+            self.assertEqual(made.dimensions["batch"][1], sizes.MOST)
+            for size in (3, 17):
+                fields = [each[:size] for each in job.fields]
+                self.assertLess(largest_error(graph_numbers(job, made, fields), eager(job, made, fields)), 1e-6)
 
     def test_recomputation_keeps_the_numbers(self):
         torch.manual_seed(0)

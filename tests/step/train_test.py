@@ -8,6 +8,7 @@ and CMake. ./dev test --release runs it.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,10 @@ import unittest
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "packaging" / "python"
 held = tempfile.TemporaryDirectory()
 INSTALLED = pathlib.Path(held.name) / "installed"
-# As `pip install` does, but for a folder of its own.
-subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(INSTALLED), str(PACKAGE)], check=True)
+# Into a folder of its own, and from a copy: pip builds beside the sources.
+shutil.copytree(PACKAGE, f"{held.name}/package")
+subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(INSTALLED), f"{held.name}/package"],
+               check=True)
 sys.path.insert(0, str(INSTALLED))
 os.environ |= {"XDG_CACHE_HOME": str(pathlib.Path(held.name) / "cache"), "OMP_NUM_THREADS": "1"}
 
@@ -93,7 +96,8 @@ class Trained(unittest.TestCase):
         for name, tensor in module.state_dict().items():
             self.assertTrue(torch.equal(tensor, whole.state_dict()[name]), name)
         other = classifier()
-        train(self.folder / "package", texts(96), RECIPE | {"Optimize<AdamW>": {"lr": 1e-4}}, epochs=1, **run | {"module": other})
+        train(self.folder / "package", texts(96), RECIPE | {"Optimize<AdamW>": {"lr": 1e-4}}, run_dir=self.folder / "other", epochs=1,
+              **run | {"module": other})
         self.assertFalse(torch.equal(other.classifier.weight, whole.classifier.weight))
         programs = [each for each in (pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "frugal_train").iterdir() if each.is_dir()]
         self.assertEqual(len(programs), 1)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -38,7 +39,8 @@ def compile_program(program: Program, path: str, settings: dict, threads: int | 
         options["aot_inductor.precompile_headers"] = False
     archive = f"{path}.pt2"
     try:
-        torch._inductor.aoti_compile_and_package(program.exported, package_path=archive, inductor_configs=options)
+        with _kernels_of_libtorch() if device.type == "cpu" else contextlib.nullcontext():
+            torch._inductor.aoti_compile_and_package(program.exported, package_path=archive, inductor_configs=options)
         _unpack(archive, path)
     except (ExportError, OSError):
         raise
@@ -52,6 +54,21 @@ def compile_program(program: Program, path: str, settings: dict, threads: int | 
     finally:
         if os.path.exists(archive):
             os.remove(archive)
+
+
+@contextlib.contextmanager
+def _kernels_of_libtorch():
+    """On a CPU max pooling's backward pass is LibTorch's kernel, which adds each gradient to one place. Inductor's looks
+    for every place through all windows, and takes several times as long."""
+    from torch._inductor import lowering
+
+    operator = torch.ops.aten.max_pool2d_with_indices_backward.default
+    own = lowering.lowerings[operator]
+    lowering.lowerings[operator] = lowering.fallback_max_pool2d_with_indices_backward
+    try:
+        yield
+    finally:
+        lowering.lowerings[operator] = own
 
 
 def _unpack(archive: str, path: str) -> None:

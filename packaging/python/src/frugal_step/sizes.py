@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 
@@ -20,9 +21,23 @@ MOST = 1 << 40
 _TRIED = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 127, 128, 1000, 4096)
 
 
+@contextlib.contextmanager
 def any_size():
-    """Tracing with this takes a size of 1 for a size as any other."""
-    return symbolic.patch(backed_size_oblivious=True)
+    """Tracing with this takes a size of 1 for a size as any other, and a convolution for the same whatever the size: which
+    of its kernels is the fastest for a batch it asks again when it runs."""
+    select = torch._C._select_conv_backend
+
+    def select_without_guards(*args, **kwargs):
+        environment = (args[0] if args else kwargs["input"]).fake_mode.shape_env
+        with contextlib.nullcontext() if environment is None else environment.suppress_guards():
+            return select(*args, **kwargs)
+
+    torch._C._select_conv_backend = select_without_guards
+    try:
+        with symbolic.patch(backed_size_oblivious=True):
+            yield
+    finally:
+        torch._C._select_conv_backend = select
 
 
 class Sizes:

@@ -104,18 +104,18 @@ def train(
 
 def _run(program: pathlib.Path, folder: pathlib.Path, progress: bool) -> dict:
     """Starts the program, which has this one's terminal, and waits for it."""
-    process = subprocess.Popen([str(program), str(folder / "options.json")], stderr=subprocess.PIPE, text=True)
     said: list[str] = []
-    try:
-        for line in process.stderr:
-            said.append(line)
-            if progress:
-                sys.stderr.write(line)
-        process.wait()
-    except KeyboardInterrupt:
-        # The terminal has sent it the same signal: it saves.
-        process.wait()
-        raise
+    with subprocess.Popen([str(program), str(folder / "options.json")], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stderr:
+                said.append(line)
+                if progress:
+                    sys.stderr.write(line)
+            process.wait()
+        except KeyboardInterrupt:
+            # The terminal has sent it the same signal: it saves.
+            process.wait()
+            raise
     # 75: preempted, and saved. 130: Ctrl-C, and saved. 74 has a result too, but its end is not on disk.
     if process.returncode in (0, 75, 130) and (folder / "result.json").exists():
         return json.loads((folder / "result.json").read_text(encoding="utf-8"))
