@@ -9,6 +9,7 @@
 
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/fixed_string.hpp>
+#include <frugal/core/compose/hooks.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/error.hpp>
@@ -32,6 +33,16 @@ struct CallbackKind<Hook, Name> : optional_kind {
   static constexpr Stage stage = Stage::decide;
 };
 
+struct PersistName {
+  void persist();
+};
+/// Whether a function is a struct with a member `persist`, whatever that takes.
+template <class F>
+inline constexpr bool has_persist = false;
+template <class F>
+  requires(std::is_class_v<F> && !std::is_final_v<F>)
+inline constexpr bool has_persist<F> = !requires { &name_probe<F, PersistName>::persist; };
+
 /// A function that a checkpoint has nothing of.
 template <class F>
 struct KeptCallback {
@@ -40,7 +51,7 @@ struct KeptCallback {
 };
 /// One with members to save.
 template <class F>
-  requires requires(F& call, int& archive) { call.persist(archive); }
+  requires(has_persist<F>)
 struct KeptCallback<F> {
   template <class Archive>
   void persist(Archive& archive) {
@@ -130,6 +141,12 @@ struct Callback {
                 "by reference: "
                 "fr::on_step([](fr::Step& step) { ... }), Validated for on_validated, EpochEnd for "
                 "on_epoch_end.");
+  static_assert(!detail::has_persist<F> || !std::string_view(Name).empty(),
+                "frugal: a callback with a state has no name by which a checkpoint finds it. Write "
+                "fr::on_step<\"name\">(function), or remove its member persist.");
+  static_assert(
+      !std::is_class_v<F> || !std::is_final_v<F>,
+      "frugal: a callback is a final class. Remove `final`, or write a lambda that calls it.");
   using kind = detail::CallbackKind<Hook, Name>;
   using listens = list<Hook>;
 
