@@ -153,7 +153,8 @@ int main(int argc, char** argv) {
   add_versions(machine);
   add_components(machine);
   if (cloud) ask_cloud(machine);
-  ask_attention(machine);
+  // Each takes memory of a GPU.
+  if (!quick) ask_attention(machine);
   if (!quick) measure_matmul(machine);
   if (!quick && mib != 0) machine.disk = doctor::probe_disk(folder, {.bytes = mib << 20U});
   std::cout << (as_json ? doctor::json(machine) : doctor::screen(machine));

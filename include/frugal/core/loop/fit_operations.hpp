@@ -90,7 +90,7 @@ class DryRunner {
   std::vector<Check> run(DryRunBatches& source, std::size_t batches);
 
  private:
-  std::vector<Check> where_cheap(DryRunBatches& source, std::size_t batches);
+  std::vector<Check> on_its_device(DryRunBatches& source, std::size_t batches);
 
   std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const;
 

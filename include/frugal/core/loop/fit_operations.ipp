@@ -26,7 +26,7 @@ FRUGAL_INLINE std::vector<Check> DryRunner::run(DryRunBatches& source, std::size
   before.take(run_, Part::outside);
   auto const is_back = [&] { run_.device = device; };
   try {
-    undone(before, run_, [&] { checks = where_cheap(source, batches); });
+    undone(before, run_, [&] { checks = on_its_device(source, batches); });
   } catch (...) {
     is_back();
     throw;
@@ -35,8 +35,8 @@ FRUGAL_INLINE std::vector<Check> DryRunner::run(DryRunBatches& source, std::size
   return checks;
 }
 
-FRUGAL_INLINE std::vector<Check> DryRunner::where_cheap(DryRunBatches& source,
-                                                        std::size_t batches) {
+FRUGAL_INLINE std::vector<Check> DryRunner::on_its_device(DryRunBatches& source,
+                                                          std::size_t batches) {
   Cursor const start = run_.cursor();
   std::vector<Check> checks;
   try {
