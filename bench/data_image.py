@@ -12,7 +12,7 @@ IMAGES, ROUNDS = 48, 7
 
 
 def make(folder: pathlib.Path) -> None:
-    """Photograph-like JPEG files of 500 x 375 pixels: smooth colours, edges and noise."""
+    """Photograph-like JPEG files of 500 x 375 pixels: smooth colors, edges and noise."""
     import numpy
     from PIL import Image
 
@@ -62,9 +62,9 @@ def rival(folder: pathlib.Path, rounds: int) -> None:
     measure("decode", lambda: [v2.functional.pil_to_tensor(opened(file).convert("RGB")) for file in files])
     small = v2.Compose([v2.PILToTensor(), v2.Resize(224, antialias=True)])
     measure("decode to 224", lambda: [small(drafted(file).convert("RGB")) for file in files])
-    normalise = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+    normalize = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
     sample = v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(),
-                         *normalise])
+                         *normalize])
     measure("training pipeline", lambda: [sample(opened(file).convert("RGB")) for file in files])
 
     # torchvision draws once for a batch, so it is called image by image, as its collate functions do.
@@ -72,7 +72,7 @@ def rival(folder: pathlib.Path, rounds: int) -> None:
     images = [square(opened(file).convert("RGB")) for file in files]
     for name, transform in {
         "crop and flip": v2.Compose([v2.RandomCrop(224), v2.RandomHorizontalFlip()]),
-        "colour jitter": v2.ColorJitter(0.4, 0.4, 0.4),
+        "color jitter": v2.ColorJitter(0.4, 0.4, 0.4),
         "hue": v2.ColorJitter(hue=0.1),
     }.items():
         measure(name, lambda each=transform: torch.stack([each(image) for image in images]))

@@ -85,11 +85,11 @@ def draw(theme: str) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    colour = THEMES[theme]
+    color = THEMES[theme]
     plt.rcParams.update({
-        "svg.fonttype": "none", "svg.hashsalt": "frugal", "font.size": 11, "text.color": colour["text"],
-        "axes.labelcolor": colour["muted"], "axes.edgecolor": colour["muted"], "xtick.color": colour["muted"],
-        "ytick.color": colour["text"], "axes.spines.top": False, "axes.spines.right": False,
+        "svg.fonttype": "none", "svg.hashsalt": "frugal", "font.size": 11, "text.color": color["text"],
+        "axes.labelcolor": color["muted"], "axes.edgecolor": color["muted"], "xtick.color": color["muted"],
+        "ytick.color": color["text"], "axes.spines.top": False, "axes.spines.right": False,
         "axes.spines.left": False,
     })  # fmt: skip
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 3.4), layout="constrained")
@@ -97,7 +97,7 @@ def draw(theme: str) -> None:
 
     def bars(axes, names, numbers, ours, title, unit, room):
         places = range(len(names))
-        axes.barh(places, numbers, height=0.62, color=[colour["ours" if mine else "bar"] for mine in ours])
+        axes.barh(places, numbers, height=0.62, color=[color["ours" if mine else "bar"] for mine in ours])
         axes.set_yticks(places, names)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
@@ -111,7 +111,7 @@ def draw(theme: str) -> None:
     bars(left, [name for name, *_ in loops], medians, [name == "frugal" for name, *_ in loops],
          "A small network on one core", "samples per second: median, least, greatest", 1.62)
     for place, (_, median, least, greatest) in enumerate(loops):
-        left.errorbar(median, place, xerr=[[median - least], [greatest - median]], color=colour["muted"],
+        left.errorbar(median, place, xerr=[[median - least], [greatest - median]], color=color["muted"],
                       capsize=3, linewidth=1.2)
         left.annotate(shown(median), (greatest, place), (8, 0), textcoords="offset points", va="center")
 

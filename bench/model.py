@@ -8,7 +8,7 @@ Memory is the peak of live tensors' bytes.
 adapters  the encoder of examples/finetune (22 million parameters, random weights and tokens): LoRA, NF4; PEFT
 teacher   five epochs of distillation from that encoder, asked live, or once by CachedTeacher
 cut       a residual network on Fashion-MNIST without a quarter of its channels; torch-pruning
-quantise  one linear layer; and examples/compress, a GPT on the text of the Bible, in INT8 and INT4
+quantize  one linear layer; and examples/compress, a GPT on the text of the Bible, in INT8 and INT4
 int8      Precision<INT8>: the linear layers of a GPT, and the loss of a small GPT with five seeds
 """
 
@@ -120,7 +120,7 @@ class Bench:
 
     # ---- integers -------------------------------------------------------------------------------
 
-    def quantise(self) -> None:
+    def quantize(self) -> None:
         rounds = self.rounds({"linear": lambda: self.parts("linear")})
         linear = statistics.median(one["linear"]["int8"] / one["linear"]["fp32"] for one in rounds)
         example = self.args.frugal.parent.parent / "examples" / "compress"
@@ -128,7 +128,7 @@ class Bench:
         print(table.rstrip())
         rows = {line[:12].strip(): [float(cell) for cell in line[12:].split()[:4]]
                 for line in table.splitlines() if line[:12].strip() in COMPRESSED}  # fmt: skip
-        self.figures["quantise"] = {"linear": [one["linear"] for one in rounds], "compress": rows}
+        self.figures["quantize"] = {"linear": [one["linear"] for one in rounds], "compress": rows}
         size, loss, accuracy = ({way: row[at] for way, row in rows.items()} for at in (0, 1, 2))
         self.bar("a linear layer in INT8 over FP32, 32 rows of 384 to 1536", linear, 0.35)
         self.bar("bytes of the GPT in INT8 over FP32", size["int8"] / size["large"], 0.30)
@@ -156,7 +156,7 @@ class Bench:
 
 def main() -> int:
     parser = parser_of(__doc__, "model")
-    names = ("adapters", "teacher", "cut", "quantise", "int8")
+    names = ("adapters", "teacher", "cut", "quantize", "int8")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; none: all")
     parser.add_argument("--steps", type=int, default=6, help="of each way of adapters, in each round")
     parser.add_argument("--rounds", type=int, default=3)

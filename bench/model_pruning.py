@@ -96,7 +96,7 @@ def main() -> None:
     net.train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
     steps = (len(images) + 63) // 64
-    # frugal's Schedule<Warmup<10>, Linear>.
+    # frugal's Schedule<Warmup<10>, LinearDecay<>>.
     rate = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / 10, max(steps - step, 0) / max(steps - 10, 1)))  # fmt: skip
     for part in torch.randperm(len(images)).split(64):

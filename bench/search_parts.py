@@ -27,7 +27,6 @@ PROGRAM = """
 #include <frugal/search.hpp>
 #include <iostream>
 namespace fr = frugal;
-using namespace fr::literals;
 struct Shape {{ int width = 16; }};
 int main() {{
   fr::TensorDataset train(torch::randn({{512, 8}}), torch::randint(2, {{512}}), {{.batch = 32}});
@@ -47,7 +46,7 @@ int main() {{
   return found.exit_code();
 }}
 """
-RECIPES = {4: "", 16: ", fr::Axis<fr::Without, fr::Accumulate<4>>{}, fr::Axis<fr::Without, fr::Average<fr::Ema<0.9_r>>>{}"}
+RECIPES = {4: "", 16: ", fr::Axis<fr::Without, fr::Accumulate<4>>{}, fr::Axis<fr::Without, fr::Average<fr::Ema<0.9>>>{}"}
 
 
 def same_as_replayed(real: dict, replayed: dict) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPT in the Llama layout learns the Bible letter by letter, and is then made smaller in every way: distilled into
-// half its width, pruned, cut, quantised, and trained for its quantisation.
+// half its width, pruned, cut, quantized, and trained for its quantization.
 //
 //     compress TEXT [STEPS] [FOLDER]
 //
@@ -24,7 +24,6 @@
 #include "finetune/letters.hpp"
 
 namespace fr = frugal;
-using namespace fr::literals;
 using finetune::Letters;
 using finetune::LlamaSizes;
 using finetune::Text;
@@ -60,8 +59,8 @@ class Job {
                         std::move(objective),
                         fr::Settings{.steps = steps, .seed = 1},
                         fr::Optimize<fr::AdamW>{.lr = rate},
-                        fr::Schedule<fr::Warmup<20>, fr::Linear>{},
-                        fr::ClipNorm<1.0_r>{},
+                        fr::Schedule<fr::Warmup<20>, fr::LinearDecay<>>{},
+                        fr::ClipNorm<1.0>{},
                         policies...};
     fr::Report const report = trainer.fit(data);
     for (std::string const& each : report.warnings) std::cerr << each << '\n';
@@ -137,36 +136,36 @@ void compress(Job& job, std::uint64_t steps) {
   job.row("small", alone, job.train(alone, steps, fast, fr::CrossEntropy{}));
   torch::manual_seed(2);
   Letters student(small);
-  fr::Distil<fr::Temperature<2>> const distil{.teachers = {fr::Teacher(teacher)}, .alpha = 0.7};
+  fr::Distill<fr::Temperature<2>> const distill{.teachers = {fr::Teacher(teacher)}, .alpha = 0.7};
   job.row("distilled", student,
-          job.train(student, steps, fast, distil.objective(fr::CrossEntropy{}), distil));
+          job.train(student, steps, fast, distill.objective(fr::CrossEntropy{}), distill));
 
   Letters sparse = job.kept();
   using Half =
-      fr::Prune<fr::Magnitude, fr::Sparsity<0.5_r>, fr::Cubic<50>, fr::Every<10>, fr::Global>;
+      fr::Prune<fr::Magnitude, fr::Sparsity<0.5>, fr::Cubic<50>, fr::Every<10>, fr::Global>;
   job.row("pruned 0.5", sparse, job.train(sparse, again, slow, fr::CrossEntropy{}, Half{}));
 
   Letters cut = job.kept();
   at::Tensor const example = job.text().example(2);
   std::cerr << fr::prune_structured(cut, example,
-                                    fr::Structured<fr::Keep<0.75_r>, fr::RoundTo<fr::Auto>>{})
+                                    fr::Structured<fr::KeepShare<0.75>, fr::RoundTo<fr::Auto>>{})
             << '\n';
   job.row("cut", cut, 0);
   job.row("cut tuned", cut, job.train(cut, again, slow, fr::CrossEntropy{}));
 
   Letters dynamic = job.kept();
-  static_cast<void>(fr::quantise<fr::INT8>(dynamic));
+  static_cast<void>(fr::quantize<fr::INT8>(dynamic));
   job.row("int8", dynamic, 0);
   Letters fixed = job.kept();
   auto few = fr::Limited(job.text().train(), 20);
-  static_cast<void>(fr::quantise<fr::INT8>(fixed, few));
+  static_cast<void>(fr::quantize<fr::INT8>(fixed, few));
   job.row("int8 static", fixed, 0);
   Letters four = job.kept();
-  static_cast<void>(fr::quantise<fr::INT4>(four));
+  static_cast<void>(fr::quantize<fr::INT4>(four));
   job.row("int4", four, 0);
 
-  // The same steps, with and without rounding; then both are quantised.
-  static_cast<void>(fr::quantise<fr::INT8>(tuned, few));
+  // The same steps, with and without rounding; then both are quantized.
+  static_cast<void>(fr::quantize<fr::INT8>(tuned, few));
   job.row("tuned int8", tuned, 0);
   Letters aware = job.kept();
   double const aware_seconds =

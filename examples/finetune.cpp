@@ -31,7 +31,6 @@
 #include "finetune/encoder.hpp"
 
 namespace fr = frugal;
-using namespace fr::literals;
 using finetune::Encoder;
 
 namespace {
@@ -126,8 +125,8 @@ void train(Job const& job, char const* way, bool pretrained, double rate,
                       fr::CrossEntropy{},
                       fr::Settings{.epochs = 2},
                       fr::Optimize<fr::AdamW>{.lr = rate},
-                      fr::Schedule<fr::Warmup<10>, fr::Linear>{},
-                      fr::ClipNorm<1.0_r>{},
+                      fr::Schedule<fr::Warmup<10>, fr::LinearDecay<>>{},
+                      fr::ClipNorm<1.0>{},
                       fr::Validate<fr::Every<2, fr::Epoch>, fr::Accuracy>{},
                       policies...};
   fr::Report const report = trainer.fit(training, valid);

@@ -6,7 +6,7 @@
 //
 // Shapes: B pictures, 3 channels, H rows, W columns.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/folder.hpp>
 #include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
@@ -29,11 +29,11 @@ at::Tensor picture(std::uint64_t number) {
   fr::Draw draw({.index = number}, fr::draw_stream("picture"));
   at::Tensor const y = at::linspace(0, 1, side).view({side, 1}).expand({side, side});
   at::Tensor const x = at::linspace(0, 1, side).view({1, side}).expand({side, side});
-  auto const colour = [&] {
+  auto const color = [&] {
     return at::tensor({draw.uniform(), draw.uniform(), draw.uniform()}, at::kFloat).view({3, 1, 1});
   };
-  at::Tensor image = colour() * 0.5 + 0.5 * (1 - y);
-  auto const fill = [&](at::Tensor const& where) { image = at::where(where, colour(), image); };
+  at::Tensor image = color() * 0.5 + 0.5 * (1 - y);
+  auto const fill = [&](at::Tensor const& where) { image = at::where(where, color(), image); };
   double const sun_x = draw.uniform(0.15, 0.85), sun_y = draw.uniform(0.1, 0.35);
   fill((x - sun_x).square() + (y - sun_y).square() < 0.008);
   for (double const base : {0.55, 0.7}) {
@@ -54,7 +54,7 @@ fr::Batch pictures(std::string const& folder) {
     return {at::stack(images), at::arange(count)};
   }
   fr::ImageFolder const set(folder);
-  fr::Augment const square{fr::ResizeShorter{.size = side}, fr::CentreCrop{side, side}};
+  fr::Augment const square{fr::ResizeShorter{.size = side}, fr::CenterCrop{side, side}};
   for (std::uint64_t i = 0; i < count; ++i) {
     images.push_back(square(set.get(i * set.size() / count).data));
   }
@@ -85,12 +85,12 @@ int main(int argc, char** argv) {
         strip(batch.data),
         shown(fr::Resize{26, 26}),
         shown(fr::Resize{26, 26, {.antialias = false}}),
-        shown(fr::CentreCrop{64, 64}),
+        shown(fr::CenterCrop{64, 64}),
         shown(fr::RandomCrop{.height = side, .width = side, .padding = 16}),
         shown(fr::RandomResizedCrop{.height = side, .width = side}),
         shown(fr::RandomFlip{}),
-        shown(fr::ColourJitter{.brightness = 0.5, .contrast = 0.5}),
-        shown(fr::ColourJitter{.saturation = 1, .hue = 0.5}),
+        shown(fr::ColorJitter{.brightness = 0.5, .contrast = 0.5}),
+        shown(fr::ColorJitter{.saturation = 1, .hue = 0.5}),
         shown(fr::ToFloat{}, fr::MixUp{.classes = count, .alpha = 1}),
         shown(fr::CutMix{.classes = count}),
         shown(fr::Mosaic{.classes = count}),

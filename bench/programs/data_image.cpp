@@ -5,7 +5,7 @@
 //
 // Shapes: B images, 3 channels, 224 rows and columns.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/decode.hpp>
 #include <frugal/data/image/geometry.hpp>
 
@@ -69,14 +69,14 @@ int main(int count, char** arguments) {
       fr::resize_shorter(fr::decode_image(file, {.at_least = 224}), 224);
     }
   });
-  fr::Augment const sample{fr::RandomResizedCrop{}, fr::RandomFlip{}, fr::Normalise{}};
+  fr::Augment const sample{fr::RandomResizedCrop{}, fr::RandomFlip{}, fr::Normalize{}};
   measure("training pipeline", rounds, all, [&] {
     for (std::size_t i = 0; i < all; ++i) sample(fr::decode_image(files[i]), keys[i]);
   });
 
   std::vector<at::Tensor> images;
   for (auto const& file : files) {
-    images.push_back(fr::centre_crop(fr::resize_shorter(fr::decode_image(file), 256), 256, 256));
+    images.push_back(fr::center_crop(fr::resize_shorter(fr::decode_image(file), 256), 256, 256));
   }
   at::Tensor const batch = at::stack(images);
   auto const augment = [&](char const* name, auto const& transform) {
@@ -84,7 +84,7 @@ int main(int count, char** arguments) {
   };
   augment("crop and flip",
           fr::Augment{fr::RandomCrop{.height = 224, .width = 224}, fr::RandomFlip{}});
-  augment("colour jitter",
-          fr::Augment{fr::ColourJitter{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4}});
-  augment("hue", fr::Augment{fr::ColourJitter{.hue = 0.1}});
+  augment("color jitter",
+          fr::Augment{fr::ColorJitter{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4}});
+  augment("hue", fr::Augment{fr::ColorJitter{.hue = 0.1}});
 }

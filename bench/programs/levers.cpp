@@ -34,7 +34,6 @@
 
 namespace fr = frugal;
 namespace nn = torch::nn;
-using namespace frugal::literals;
 using nlohmann::json;
 
 namespace {
@@ -67,7 +66,7 @@ using Others = fr::list<
     Lever<"clip_value", "ClipValue<>", fr::ClipValue<>>,
     Lever<"clip_adaptive", "ClipAdaptive<>", fr::ClipAdaptive<>>,
     Lever<"schedule", "Schedule<Warmup<2>, Cosine>", fr::Schedule<fr::Warmup<2>, fr::Cosine>>,
-    Lever<"ema", "Average<Ema<0.9_r>>, loss of the average", fr::Average<fr::Ema<0.9_r>>>,
+    Lever<"ema", "Average<Ema<0.9>>, loss of the average", fr::Average<fr::Ema<0.9>>>,
     Lever<"rollback", "Rollback<Every<4>>", fr::Rollback<fr::Every<4>>>,
     Lever<"checkpoint", "Checkpoint<Every<4>, Async>", fr::Checkpoint<fr::Every<4>, fr::Async>>,
     Lever<"audit", "Audit<BitExact>", fr::Audit<fr::BitExact>>,

@@ -27,7 +27,6 @@
 #include "../classifier.hpp"
 
 namespace fr = frugal;
-using namespace fr::literals;
 using Clock = std::chrono::steady_clock;
 
 namespace {

@@ -3,7 +3,7 @@
 //
 //     model_parts live|cached FOLDER     five epochs of distillation, the teacher asked live or once
 //     model_parts cut IMAGES FOLDER      a residual network, cut and tuned; its weights go to FOLDER
-//     model_parts linear                 one linear layer, in FP32 and quantised
+//     model_parts linear                 one linear layer, in FP32 and quantized
 //     model_parts int8                   the linear layers of a GPT, forward and backward
 //     model_parts seeds TEXT STEPS       a GPT trained in FP32 and INT8, with five seeds
 #include <algorithm>
@@ -34,7 +34,6 @@
 namespace fr = frugal;
 namespace nn = torch::nn;
 using frugal_bench::Classifier;
-using namespace fr::literals;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
@@ -68,21 +67,21 @@ struct Tokens {
   std::string identity() const { return "512 texts of 48 random tokens"; }
 };
 
-json distil(bool cached, std::filesystem::path const& folder) {
+json distill(bool cached, std::filesystem::path const& folder) {
   torch::manual_seed(1);
   Tokens const tokens;
   Classifier teacher;
   Classifier student(
       finetune::EncoderSizes{.width = 192, .layers = 3, .heads = 6, .intermediate = 768});
-  fr::Distil<fr::Temperature<4>> const distil{.teachers = {fr::Teacher(teacher)}, .alpha = 0.9};
+  fr::Distill<fr::Temperature<4>> const distill{.teachers = {fr::Teacher(teacher)}, .alpha = 0.9};
   auto const fit = [&](auto source) {
-    fr::Trainer trainer{student, distil.objective(fr::CrossEntropy{}), fr::Settings{.epochs = 5},
-                        fr::Optimize<fr::AdamW>{}, distil};
+    fr::Trainer trainer{student, distill.objective(fr::CrossEntropy{}), fr::Settings{.epochs = 5},
+                        fr::Optimize<fr::AdamW>{}, distill};
     return trainer.fit(source).train_loss;
   };
   auto const begun = Clock::now();
   double const loss =
-      cached ? fit(fr::CachedTeacher(tokens, distil, {.folder = folder, .out = nullptr})
+      cached ? fit(fr::CachedTeacher(tokens, distill, {.folder = folder, .out = nullptr})
                        .source({.batch = 32}))
              : fit(fr::loader(tokens, fr::LoaderOptions{.batch = 32}));
   return {{"seconds", since(begun)}, {"loss", loss}};
@@ -145,7 +144,7 @@ json cut(std::string const& images, std::filesystem::path const& folder) {
   auto const fit = [&](std::uint64_t epochs, double rate) {
     fr::Trainer trainer{net, fr::CrossEntropy{}, fr::Settings{.epochs = epochs},
                         fr::Optimize<fr::AdamW>{.lr = rate},
-                        fr::Schedule<fr::Warmup<10>, fr::Linear>{}};
+                        fr::Schedule<fr::Warmup<10>, fr::LinearDecay<>>{}};
     static_cast<void>(trainer.fit(data));
   };
   auto const accuracy = [&] {
@@ -164,7 +163,7 @@ json cut(std::string const& images, std::filesystem::path const& folder) {
   json made{{"accuracy", accuracy()}, {"seconds", seconds()}};
   double const before = net->operations();
   fr::prune_structured(net, test.data.narrow(0, 0, 2),
-                       fr::Structured<fr::Keep<0.75_r>, fr::RoundTo<fr::Auto>>{});
+                       fr::Structured<fr::KeepShare<0.75>, fr::RoundTo<fr::Auto>>{});
   made["operations"] = net->operations() / before;
   made["cut_accuracy"] = accuracy();
   made["cut_seconds"] = seconds();
@@ -179,13 +178,13 @@ json linear() {
   at::NoGradGuard const no_gradients;
   auto const net = [] { return nn::Sequential(nn::Linear(384, 1536)); };
   at::Tensor const x = at::randn({32, 384});
-  nn::Sequential plain = net(), quantised = net();
+  nn::Sequential plain = net(), quantized = net();
   plain->eval();
-  quantised->eval();
-  fr::quantise<fr::INT8>(quantised);
+  quantized->eval();
+  fr::quantize<fr::INT8>(quantized);
   json made;
   made["fp32"] = fastest(3000, [&] { plain->forward(x); });
-  made["int8"] = fastest(3000, [&] { quantised->forward(x); });
+  made["int8"] = fastest(3000, [&] { quantized->forward(x); });
   return made;
 }
 
@@ -263,8 +262,8 @@ json seeds(std::string const& path, std::uint64_t steps) {
                         fr::CrossEntropy{},
                         fr::Settings{.steps = steps, .seed = seed},
                         fr::Optimize<fr::AdamW>{.lr = 2e-3},
-                        fr::Schedule<fr::Warmup<20>, fr::Linear>{},
-                        fr::ClipNorm<1.0_r>{},
+                        fr::Schedule<fr::Warmup<20>, fr::LinearDecay<>>{},
+                        fr::ClipNorm<1.0>{},
                         precision};
     static_cast<void>(trainer.fit(data));
     return trainer.evaluate(test)["loss"];
@@ -279,7 +278,7 @@ json seeds(std::string const& path, std::uint64_t steps) {
 
 json measure(std::vector<std::string> const& words) {
   std::string const& way = words.at(0);
-  if (way == "live" || way == "cached") return distil(way == "cached", words.at(1));
+  if (way == "live" || way == "cached") return distill(way == "cached", words.at(1));
   if (way == "cut") return cut(words.at(1), words.at(2));
   if (way == "linear") return linear();
   if (way == "seeds") return seeds(words.at(1), std::stoull(words.at(2)));

@@ -11,10 +11,10 @@ using Fp16Trainer =
     fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Precision<fr::FP16>>;
 /// Recipe "value": gradients clipped by value.
 using ValueTrainer =
-    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipValue<0.5_r>>;
+    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipValue<0.5>>;
 /// Recipe "adaptive": gradients clipped by unit, to a fraction of its weights' norm.
 using AdaptiveTrainer =
-    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipAdaptive<0.01_r>>;
+    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::ClipAdaptive<0.01>>;
 
 /// Specialised for the CPU: scale and flag are plain numbers, and only operations for which
 /// PyTorch's scaler has a kernel are operators.

@@ -16,7 +16,6 @@
 namespace frugal_bench {
 
 namespace fr = frugal;
-using namespace frugal::literals;
 
 struct NetImpl : torch::nn::Module {
   NetImpl() {

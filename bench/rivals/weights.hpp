@@ -8,7 +8,7 @@ namespace frugal_bench {
 
 /// Recipe "ema": an exponential moving average of the weights.
 using EmaTrainer =
-    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Average<fr::Ema<0.999_r>>>;
+    fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>, fr::Average<fr::Ema<0.999>>>;
 /// Recipe "swa": from some step on, their mean at every tenth step.
 using SwaTrainer = fr::Trainer<Net, fr::CrossEntropy, fr::Optimize<fr::AdamW>,
                                fr::Average<fr::Swa<fr::From<10>, fr::Every<10>>>>;

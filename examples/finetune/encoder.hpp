@@ -190,7 +190,7 @@ struct EncoderImpl : torch::nn::Module {
     return x_BTW;
   }
 
-  /// An embedding of length 1 for each text, [B, W]: the mean over its tokens, normalised. The product
+  /// An embedding of length 1 for each text, [B, W]: the mean over its tokens, normalized. The product
   /// of two is their cosine similarity.
   at::Tensor forward(at::Tensor const& ids_BT, at::Tensor const& mask_BT) {
     at::Tensor const x_BTW = hidden(ids_BT, mask_BT);

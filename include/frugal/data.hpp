@@ -12,7 +12,7 @@
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
 #include <frugal/data/limited.hpp>

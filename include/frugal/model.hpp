@@ -4,7 +4,7 @@
 // What changes the model: published weights, which of them are trained, and in what form they are kept.
 
 #include <frugal/model/cached_teacher.hpp>
-#include <frugal/model/distil.hpp>
+#include <frugal/model/distill.hpp>
 #include <frugal/model/export_torchscript.hpp>
 #include <frugal/model/freeze.hpp>
 #include <frugal/model/load_weights.hpp>
@@ -16,7 +16,7 @@
 #include <frugal/model/module_identity.hpp>
 #include <frugal/model/prune.hpp>
 #include <frugal/model/qat.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/model/structured.hpp>
 #include <frugal/model/warm_start.hpp>

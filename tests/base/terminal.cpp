@@ -18,14 +18,14 @@ namespace frugal_test::watch_terminal {
 
 using namespace frugal::watch;
 
-TEST_CASE("colours need a TERM that has them, and NO_COLOR unset or empty") {
-  CHECK(wants_colours("xterm-256color", nullptr));
-  CHECK(wants_colours("xterm", ""));
-  CHECK_FALSE(wants_colours("xterm", "1"));
-  CHECK_FALSE(wants_colours("xterm", "0"));  // no-color.org: whatever its value
-  CHECK_FALSE(wants_colours("dumb", nullptr));
-  CHECK_FALSE(wants_colours("", nullptr));
-  CHECK_FALSE(wants_colours(nullptr, nullptr));
+TEST_CASE("colors need a TERM that has them, and NO_COLOR unset or empty") {
+  CHECK(wants_colors("xterm-256color", nullptr));
+  CHECK(wants_colors("xterm", ""));
+  CHECK_FALSE(wants_colors("xterm", "1"));
+  CHECK_FALSE(wants_colors("xterm", "0"));  // no-color.org: whatever its value
+  CHECK_FALSE(wants_colors("dumb", nullptr));
+  CHECK_FALSE(wants_colors("", nullptr));
+  CHECK_FALSE(wants_colors(nullptr, nullptr));
 }
 
 TEST_CASE("a file is no terminal, and its size is the usual one") {

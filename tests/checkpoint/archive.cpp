@@ -595,8 +595,8 @@ TEST_CASE("an index of version 0, or with unknown fields, is damaged") {
                        frugal::FormatError);
   with("\"version\": 1", "\"version\": 1, \"version\": 1");
   CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("is there twice"), frugal::FormatError);
-  with("\"serial\"", "\"colour\": 1, \"serial\"");
-  CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("\"colour\" is not known"),
+  with("\"serial\"", "\"color\": 1, \"serial\"");
+  CHECK_THROWS_WITH_AS(archive.list(), doctest::Contains("\"color\" is not known"),
                        frugal::FormatError);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("a manifest with a correct hash and wrong fields says which") {
       {R"("format": 3)", "\"format\" does not say \"frugal checkpoint\""},
       {R"("format": "frugal checkpoint")", "\"version\" is missing"},
       {R"("format": "frugal checkpoint", "version": 0)", "there was never a version 0"},
-      {head + R"("step": 1, "colour": "red")", "\"colour\" is not known"},
+      {head + R"("step": 1, "color": "red")", "\"color\" is not known"},
       {head + numbers + R"("step": 2)", "\"step\" is there twice"},
       {head + numbers + R"("metrics": {"loss": 1, "loss": 2})", "\"loss\" is there twice"},
       {head + R"("step": 1, "serial": 4611686018427387905)",

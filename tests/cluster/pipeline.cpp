@@ -19,7 +19,6 @@
 namespace frugal_test::cluster_pipeline {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
 
 /// Keeps the gradients of the first window, by name.
@@ -159,9 +158,9 @@ std::string train(Make const& make, double dropout) {
                       fr::Settings{.epochs = epochs},
                       fr::Optimize<fr::SGD>{.lr = 0.05, .momentum = 0.9},
                       fr::Accumulate<window>{},
-                      fr::ClipNorm<0.5_r>{},
+                      fr::ClipNorm<0.5>{},
                       Precision{},
-                      fr::Average<fr::Ema<0.9_r>>{.at_end = fr::Weights::trained},
+                      fr::Average<fr::Ema<0.9>>{.at_end = fr::Weights::trained},
                       fr::Pipeline<Schedule>{},
                       Keep{}};
   fr::Report const report = trainer.fit(train, valid);

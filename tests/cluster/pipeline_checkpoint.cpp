@@ -28,7 +28,6 @@
 namespace frugal_test::cluster_pipeline_checkpoint {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
 using fr::detail::StateFile;
 using support::checkpoint_of;
@@ -166,10 +165,10 @@ std::string train_with(Net net, std::filesystem::path const& folder, More const&
         fr::Settings{.run_dir = folder, .epochs = 3},
         fr::Optimize<fr::AdamW>{.lr = 1e-2},
         fr::Accumulate<8>{},
-        fr::ClipNorm<0.5_r>{},
+        fr::ClipNorm<0.5>{},
         fr::Schedule<fr::Warmup<3>, fr::CosineDecay<>>{},
         fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
-        fr::Average<fr::Ema<0.9_r>>{.validate = false, .at_end = fr::Weights::trained},
+        fr::Average<fr::Ema<0.9>>{.validate = false, .at_end = fr::Weights::trained},
         fr::EarlyStop<fr::Patience<9>, fr::WatchLoss>{.restore_best = true},
         more...};
     fr::Report const report = trainer.fit(train, valid);

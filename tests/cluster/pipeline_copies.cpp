@@ -24,7 +24,6 @@
 namespace frugal_test::cluster_pipeline_copies {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
 
 /// Blocks between layers that all processes have. With `tied` these share a weight, and with
@@ -119,10 +118,10 @@ std::string train(Make const& make, Policies const&... policies) {
         fr::Settings{.run_dir = std::getenv("FRUGAL_TEST_FOLDER"), .epochs = 3},
         fr::Optimize<fr::AdamW>{.lr = 1e-2, .groups = groups},
         fr::Accumulate<8>{},
-        fr::ClipNorm<0.5_r>{},
+        fr::ClipNorm<0.5>{},
         fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
         fr::EarlyStop<fr::Patience<9>, fr::WatchLoss>{.restore_best = true},
-        fr::Average<fr::Ema<0.9_r>>{.validate = false, .at_end = fr::Weights::trained},
+        fr::Average<fr::Ema<0.9>>{.validate = false, .at_end = fr::Weights::trained},
         policies...};
     fr::Report const report = trainer.fit(train, valid);
     std::int64_t elements = 0;

@@ -27,7 +27,6 @@
 namespace frugal_test::cluster_power_sgd {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 
@@ -152,7 +151,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     rank_processes::answer(train(
         fr::Replicate<fr::Ring, fr::Wire<fr::PowerSGD<3>>, fr::Shard<fr::States>>{.wire =
                                                                                       settings(1)},
-        job, fr::SkipNonFinite{}, fr::ClipNorm<0.5_r>{}));
+        job, fr::SkipNonFinite{}, fr::ClipNorm<0.5>{}));
     return;
   }
   Power power{.wire = settings(has("late") ? 100 : 1)};
@@ -172,7 +171,7 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
   if (has("ring")) {
     rank_processes::answer(train(fr::Replicate<fr::Ring>{}, job));
   } else if (has("clip")) {
-    rank_processes::answer(train(power, job, fr::SkipNonFinite{}, fr::ClipNorm<0.5_r>{}));
+    rank_processes::answer(train(power, job, fr::SkipNonFinite{}, fr::ClipNorm<0.5>{}));
   } else {
     rank_processes::answer(train(power, job));
   }

@@ -33,7 +33,6 @@
 namespace frugal_test::cluster_replicate_exact {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 using rank_processes::run;
@@ -104,7 +103,7 @@ std::string train_on(Source& train, Objective objective, Data const& all, bool l
                       fr::Settings{.epochs = 3},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
-                      fr::ClipNorm<0.5_r>{},
+                      fr::ClipNorm<0.5>{},
                       fr::Schedule<fr::Warmup<2>, fr::Cosine>{},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
                       fr::Replicate<fr::Exact>{.with = with},
@@ -139,7 +138,7 @@ std::string train_in(std::string const& folder) {
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
-                      fr::Average<fr::Ema<0.9_r>>{},
+                      fr::Average<fr::Ema<0.9>>{},
                       fr::Checkpoint<fr::Every<2>>{},
                       fr::Log<fr::Every<1>>{},
                       support::Notice::of_environment(),
@@ -214,7 +213,7 @@ std::string train_with_bad_loss(std::shared_ptr<fr::Communicator> const& with, b
 
 std::string job(std::string_view name, std::shared_ptr<fr::Communicator> const& with) {
   if (name == "fp32")
-    return train(fr::CrossEntropy{}, data(), false, with, fr::Average<fr::Ema<0.9_r>>{});
+    return train(fr::CrossEntropy{}, data(), false, with, fr::Average<fr::Ema<0.9>>{});
   if (name == "bf16")
     return train(fr::CrossEntropy{}, data(), true, with, fr::Precision<fr::BF16>{});
   if (name == "loader") {

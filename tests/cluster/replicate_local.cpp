@@ -38,7 +38,6 @@
 namespace frugal_test::cluster_replicate_local {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 using rank_processes::run;
@@ -223,9 +222,9 @@ std::string train_in(std::string const& folder, std::vector<Leg> const& expected
       fr::Settings{.run_dir = folder, .epochs = 3},
       fr::Optimize<fr::AdamW>{.lr = 1e-2},
       fr::Accumulate<8>{},
-      fr::ClipNorm<0.5_r>{},
+      fr::ClipNorm<0.5>{},
       fr::Validate<fr::Every<1>, fr::Accuracy>{},
-      fr::Average<fr::Ema<0.9_r>>{
+      fr::Average<fr::Ema<0.9>>{
           .validate = false, .at_end = by_hand_too ? fr::Weights::trained : fr::Weights::averaged},
       fr::Checkpoint<fr::Every<2>, fr::KeepBest<fr::WatchLoss>, fr::Async>{},
       support::Notice::of_environment(),

@@ -23,7 +23,6 @@
 namespace frugal_test::cluster_replicate_ring {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 
@@ -64,8 +63,8 @@ std::string train(Replicate const& replicate, bool all = false,
                       fr::Settings{.epochs = 3},
                       fr::Optimize<fr::SGD>{.lr = 0.05, .momentum = 0.9},
                       fr::Accumulate<8>{},
-                      fr::ClipNorm<0.5_r>{},
-                      fr::Average<fr::Ema<0.9_r>>{.at_end = fr::Weights::trained},
+                      fr::ClipNorm<0.5>{},
+                      fr::Average<fr::Ema<0.9>>{.at_end = fr::Weights::trained},
                       replicate};
   fr::Report const report = trainer.fit(train, valid);
   double sum = 0;

@@ -24,7 +24,6 @@
 namespace frugal_test::cluster_shard {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 using rank_processes::run;

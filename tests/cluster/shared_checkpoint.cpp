@@ -29,7 +29,6 @@
 namespace frugal_test::cluster_shared_checkpoint {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace rank_processes = support::rank_processes;
 using support::checkpoint_of;
 using support::files_in;
@@ -148,10 +147,10 @@ TEST_CASE("a rank of a world" * doctest::skip()) {
     rank_processes::answer(train(folder, divided, threads));
   } else if (name == "averages") {
     rank_processes::answer(train(folder, fr::Replicate<fr::Exact, fr::Shard<fr::States>>{}, threads,
-                                 fr::Average<fr::Ema<0.9_r>>{}));
+                                 fr::Average<fr::Ema<0.9>>{}));
   } else if (name == "whole averages") {
     rank_processes::answer(
-        train(folder, fr::Replicate<fr::Exact>{}, saves, fr::Average<fr::Ema<0.9_r>>{}));
+        train(folder, fr::Replicate<fr::Exact>{}, saves, fr::Average<fr::Ema<0.9>>{}));
   } else if (name == "elsewhere") {
     rank_processes::answer(train(second ? folder / "of-1" : folder, divided, saves));
   } else if (name == "infinite") {

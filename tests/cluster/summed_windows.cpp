@@ -44,7 +44,7 @@ TEST_CASE("the gradients of a share are of losses times weights, and then of all
   window.complete({gradient});
   CHECK(at::equal(gradient, at::full({2}, 4.0 * 5 + 6.0 * 2)));
   window.complete({gradient});  // once
-  window.normalise({gradient}, 16);
+  window.normalize({gradient}, 16);
   CHECK(at::equal(gradient, at::full({2}, 2.0)));
 }
 

@@ -32,7 +32,6 @@
 namespace frugal_test::cluster_tensor_parallel {
 
 namespace fr = frugal;
-using namespace fr::literals;
 namespace ranks = support::ranks;
 namespace rank_processes = support::rank_processes;
 
@@ -361,9 +360,9 @@ std::string train_in(fr::Grid const& all, std::filesystem::path const& folder) {
                       fr::Settings{.run_dir = folder / "run", .epochs = 3},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
-                      fr::ClipNorm<0.3_r>{},
+                      fr::ClipNorm<0.3>{},
                       fr::Validate<fr::Every<1, fr::Epoch>, fr::Accuracy>{},
-                      fr::Average<fr::Ema<0.9_r>>{},
+                      fr::Average<fr::Ema<0.9>>{},
                       fr::EarlyStop<fr::Patience<9>, fr::WatchLoss>{.restore_best = true},
                       fr::Checkpoint<fr::Every<2>>{},
                       fr::Log<fr::Every<1>>{},
@@ -388,7 +387,7 @@ std::string train_with_ring(fr::Grid const& all) {
                       fr::Settings{.epochs = 3},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
-                      fr::ClipNorm<0.3_r>{},
+                      fr::ClipNorm<0.3>{},
                       fr::Replicate<fr::Ring>{.with = all.data}};
   static_cast<void>(trainer.fit(train));
   torch::manual_seed(3);

@@ -36,19 +36,19 @@ std::string train_in(std::string const& folder, std::string const& from) {
   at::Tensor const x = at::randn({114, 8}, generator);
   fr::TensorDataset train(x, at::randint(0, 3, {114}, generator), {.batch = 4});
   torch::nn::Sequential teacher = net(9, 32);
-  fr::Distil<fr::Temperature<4>> const distil{.teachers = {fr::Teacher(teacher)},
-                                              .alpha = 0.7,
-                                              .hidden = {{.student = "0", .teacher = "0"}}};
+  fr::Distill<fr::Temperature<4>> const distill{.teachers = {fr::Teacher(teacher)},
+                                                .alpha = 0.7,
+                                                .hidden = {{.student = "0", .teacher = "0"}}};
   torch::nn::Sequential student = net(1, 16);
   fr::Trainer trainer{
       student,
-      distil.objective(fr::CrossEntropy{}),
+      distill.objective(fr::CrossEntropy{}),
       fr::Settings{.run_dir = folder, .epochs = 2},
       fr::Optimize<fr::AdamW>{.lr = 1e-2},
       fr::Accumulate<8>{},
       fr::Checkpoint<fr::Every<2>>{.resume = from.empty() ? fr::Resume::Exact : fr::Resume::Weights,
                                    .from = from},
-      distil,
+      distill,
       support::Notice::of_environment(),
       fr::Replicate<fr::Exact>{}};
   fr::Report const report = trainer.fit(train);

@@ -10,8 +10,6 @@
 
 namespace frugal_test::conform {
 
-using namespace frugal::literals;
-
 /// The policies of one kind; an empty recipe stands for none of them.
 template <class... Choices>
 using Axis = frugal::list<Choices...>;
@@ -25,13 +23,13 @@ using Axes = frugal::list<
          frugal::Optimize<frugal::SGD>, frugal::Optimize<frugal::Adagrad>,
          frugal::Optimize<frugal::Any>, frugal::Optimize<frugal::Nothing>>,
     Axis<Without, frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
-         frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>>,
+         frugal::Schedule<frugal::Plateau<0.5, frugal::Patience<1>>>>,
     Axis<Without, frugal::Validate<>, frugal::Validate<frugal::Every<2>, frugal::Accuracy>>,
     Axis<frugal::Precision<frugal::FP32>, frugal::Precision<frugal::BF16>,
          frugal::Precision<frugal::FP16>>,
     Axis<frugal::Accumulate<1>, frugal::Accumulate<3>, frugal::Accumulate<frugal::Auto>,
          frugal::Recipe<frugal::Accumulate<frugal::Auto>, frugal::AutoBatch>>,
-    Axis<Without, frugal::ClipNorm<0.5_r>, frugal::ClipValue<0.1_r>, frugal::ClipAdaptive<0.1_r>>,
+    Axis<Without, frugal::ClipNorm<0.5>, frugal::ClipValue<0.1>, frugal::ClipAdaptive<0.1>>,
     Axis<Without, frugal::EarlyStop<frugal::Patience<50>>>,
     Axis<Without, frugal::Log<frugal::Every<2>>,
          frugal::Recipe<frugal::Log<frugal::Every<2>>, frugal::HtmlReport<>>>,
@@ -50,7 +48,7 @@ using Axes = frugal::list<
     Axis<Without, frugal::Recompute<frugal::Segments<2>>,
          frugal::Recompute<frugal::Modules<frugal::OfType<torch::nn::Dropout>>>>,
     Axis<Without, frugal::Activations<frugal::BF16>, frugal::Activations<frugal::Offload>>,
-    Axis<Without, frugal::Average<frugal::Ema<0.9_r>>,
+    Axis<Without, frugal::Average<frugal::Ema<0.9>>,
          frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>>,
     // Neither has another device here; tests/device has one, and moves all of these.
     Axis<Without, frugal::StartOn<frugal::Cpu, frugal::Steps<5>>>,

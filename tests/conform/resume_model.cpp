@@ -8,9 +8,9 @@ namespace frugal_test::conform_resume {
 
 TEST_CASE("a run resumed with adapters ends with the same bits, and the same parameters trained") {
   resumes(frugal::list<frugal::Optimize<frugal::AdamW>,
-                       frugal::Lora<frugal::Rank<2>, frugal::AdapterDropout<0.2_r>,
+                       frugal::Lora<frugal::Rank<2>, frugal::AdapterDropout<0.2>,
                                     frugal::On<"first", "second">, frugal::AlsoTrain<"norm.*">>,
-                       frugal::Average<frugal::Ema<0.9_r>>, frugal::ClipNorm<0.5_r>>{});
+                       frugal::Average<frugal::Ema<0.9>>, frugal::ClipNorm<0.5>>{});
   resumes(frugal::list<
           frugal::Optimize<frugal::SGD>, frugal::Precision<frugal::BF16>,
           frugal::Recompute<frugal::Segments<2>>, frugal::Accumulate<3>,
@@ -27,19 +27,19 @@ TEST_CASE("a run resumed with layers that are unfrozen later ends with the same 
 
 TEST_CASE("a run resumed while it is pruned ends with the same bits") {
   using frugal::list, frugal::Prune, frugal::Sparsity, frugal::Optimize;
-  resumes(list<Optimize<frugal::AdamW>, frugal::ClipNorm<0.5_r>,
-               Prune<frugal::Magnitude, Sparsity<0.6_r>, frugal::From<4>, frugal::Cubic<16>,
+  resumes(list<Optimize<frugal::AdamW>, frugal::ClipNorm<0.5>,
+               Prune<frugal::Magnitude, Sparsity<0.6>, frugal::From<4>, frugal::Cubic<16>,
                      frugal::Every<3>, frugal::Global>>{});
   resumes(list<Optimize<frugal::SGD>, frugal::Accumulate<2>,
-               Prune<frugal::Movement, Sparsity<0.5_r>, frugal::From<5>,
+               Prune<frugal::Movement, Sparsity<0.5>, frugal::From<5>,
                      frugal::Where<"first.weight">>>{});
-  resumes(list<Optimize<frugal::AdamW>, frugal::Average<frugal::Ema<0.9_r>>,
+  resumes(list<Optimize<frugal::AdamW>, frugal::Average<frugal::Ema<0.9>>,
                Prune<frugal::NofM<1, 2>, frugal::Where<"first.weight">>>{});
 }
 
-TEST_CASE("a run resumed with quantisation in its passes ends with the same bits and ranges") {
+TEST_CASE("a run resumed with quantization in its passes ends with the same bits and ranges") {
   using frugal::list, frugal::Optimize, frugal::Qat, frugal::INT8;
-  resumes(list<Optimize<frugal::AdamW>, Qat<INT8>, frugal::Average<frugal::Ema<0.9_r>>>{});
+  resumes(list<Optimize<frugal::AdamW>, Qat<INT8>, frugal::Average<frugal::Ema<0.9>>>{});
   resumes(list<Optimize<frugal::SGD>, frugal::Recompute<frugal::Segments<2>>,
                Qat<INT8, frugal::Learned>>{});
 }

@@ -74,7 +74,7 @@ void fit_again(Trainer& trainer, torch::nn::Module& module,
   CHECK(differences(flags, flags_of(module)) == "");
 }
 
-/// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalisation.
+/// Three epochs of 11 batches (the last ragged), shuffled, with dropout and normalization.
 template <class... Ps>
 Outcome run(frugal::list<Ps...> policies, Frozen const* from) {
   Outcome outcome;

@@ -12,7 +12,6 @@ namespace frugal_test::device_resume {
 
 using namespace support;
 using namespace support::dying_runs;
-using namespace frugal::literals;
 using frugal::Every;
 
 /// A run that dies on one device and resumes on the other, compared with an uninterrupted run on
@@ -52,8 +51,8 @@ void goes_on_everywhere(Ps const&... policies) {
 
 TEST_CASE("AdamW, windows, clipping and an average resume on another device, and on the CPU") {
   auto const on = [](auto const&... where) {
-    (where(frugal::Optimize<frugal::AdamW>{}, frugal::Accumulate<2>{}, frugal::ClipValue<0.1_r>{},
-           frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}),
+    (where(frugal::Optimize<frugal::AdamW>{}, frugal::Accumulate<2>{}, frugal::ClipValue<0.1>{},
+           frugal::Average<frugal::Ema<0.9>>{}, frugal::Checkpoint<Every<3>>{}),
      ...);
   };
   // The fake device computes the CPU's bits, and draws other random numbers.
@@ -65,7 +64,7 @@ TEST_CASE("AdamW, windows, clipping and an average resume on another device, and
 TEST_CASE("SGD in FP16 with Device and a writing thread resumes on another device") {
   goes_on_everywhere(frugal::Optimize<frugal::SGD>{.momentum = 0.9},
                      frugal::Precision<frugal::FP16>{}, frugal::DevicePrefetch<>{},
-                     frugal::ClipNorm<0.5_r>{},
+                     frugal::ClipNorm<0.5>{},
                      frugal::Average<frugal::Swa<frugal::From<4>, Every<3>>>{},
                      frugal::Checkpoint<Every<3>, frugal::Async>{});
 }

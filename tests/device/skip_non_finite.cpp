@@ -18,7 +18,6 @@
 namespace frugal_test::device_skip_non_finite {
 
 namespace fr = frugal;
-using namespace fr::literals;
 using namespace support;
 
 struct Outcome {
@@ -61,11 +60,11 @@ TEST_CASE("a bad window is skipped on a device as on the CPU, and no step waits"
 
 TEST_CASE("ClipNorm's bad norm on a device names its window when the losses are read") {
   fr::Batch const bad = marked(44, 20, 4);
-  CHECK_THROWS_WITH_AS(train(bad, fake::device(), fr::ClipNorm<100.0_r>{}),
+  CHECK_THROWS_WITH_AS(train(bad, fake::device(), fr::ClipNorm<100.0>{}),
                        doctest::Contains("the norm of the gradients is NaN (epoch 0, step 5)"),
                        fr::NonFiniteGradientError);
   fake::complaints();
-  Outcome const skipped = train(bad, fake::device(), fr::ClipNorm<100.0_r>{}, fr::SkipNonFinite{});
+  Outcome const skipped = train(bad, fake::device(), fr::ClipNorm<100.0>{}, fr::SkipNonFinite{});
   CHECK(skipped.report.non_finite_windows == 2);
 }
 
@@ -82,7 +81,7 @@ void passes_over(Ps const&... policies) {
 TEST_CASE("Rollback finds the window of a NaN gradient on a device") {
   passes_over<fr::Every<1>>();
   passes_over<fr::Every<4>>();
-  passes_over<fr::Every<4>>(fr::ClipNorm<100.0_r>{});
+  passes_over<fr::Every<4>>(fr::ClipNorm<100.0>{});
 }
 
 TEST_CASE("Rollback passes over a window whose loss is NaN on a device, and no other") {

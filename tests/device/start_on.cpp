@@ -132,15 +132,14 @@ TEST_CASE(
                      frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
                      frugal::Validate<frugal::Every<2>, frugal::Accuracy>,
                      frugal::EarlyStop<frugal::Patience<50>>, frugal::Log<frugal::Every<2>>,
-                     frugal::Progress<>, frugal::DryRun<>, frugal::ClipValue<0.1_r>,
-                     frugal::Average<frugal::Ema<0.9_r>>, frugal::Checkpoint<frugal::Every<5>>,
+                     frugal::Progress<>, frugal::DryRun<>, frugal::ClipValue<0.1>,
+                     frugal::Average<frugal::Ema<0.9>>, frugal::Checkpoint<frugal::Every<5>>,
                      frugal::Throughput<frugal::Every<4>>>{});
 }
 
 TEST_CASE("a run that moves has the bits of one that does not: SGD, plateau, Rollback, Async") {
   moves(frugal::list<
-        frugal::Optimize<frugal::SGD>,
-        frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>,
+        frugal::Optimize<frugal::SGD>, frugal::Schedule<frugal::Plateau<0.5, frugal::Patience<1>>>,
         frugal::Validate<frugal::Every<2>>, frugal::Rollback<frugal::Every<3>>,
         frugal::Average<frugal::Swa<frugal::From<4>, frugal::Every<3>>>,
         frugal::Recompute<frugal::Segments<2>>,
@@ -189,7 +188,7 @@ TEST_CASE(
 TEST_CASE("a run resumed before, at or after the move ends with the bits of an uninterrupted one") {
   using Policies = frugal::list<frugal::Optimize<frugal::AdamW>, frugal::Accumulate<2>,
                                 frugal::Schedule<frugal::Warmup<3>, frugal::Cosine>,
-                                frugal::Average<frugal::Ema<0.9_r>>,
+                                frugal::Average<frugal::Ema<0.9>>,
                                 frugal::Rollback<frugal::Every<4>>, StartOn<Cpu, Steps<7>>>;
   Ended const whole = run(Policies{}, fake::device());
   for (std::uint64_t const step : {1U, 6U, 7U, 8U, 15U}) {
@@ -290,7 +289,7 @@ TEST_CASE("FP16's scale and its flags move with the run") {
 
 TEST_CASE("ClipNorm clips on the CPU, and on the device once the run is there") {
   // The factor is a double in host memory and a float on a device, so the last bits differ.
-  using Policies = frugal::list<frugal::Optimize<frugal::SGD>, frugal::ClipNorm<0.5_r>>;
+  using Policies = frugal::list<frugal::Optimize<frugal::SGD>, frugal::ClipNorm<0.5>>;
   Ended const stays = run(Policies{}, c10::kCPU);
   Ended const moved =
       run(frugal::concat<Policies, frugal::list<StartOn<Cpu, Steps<5>>>>{}, fake::device());

@@ -161,7 +161,7 @@ class Headers:
 
 def number(text: str) -> float | None:
     """A number with a unit, as a page or a header writes it: `1 GiB`, 4'000, std::chrono::hours(2), 30s."""
-    text = text.strip().replace("'", "").replace("_r", "")
+    text = text.strip().replace("'", "")
     duration = re.fullmatch(r"(?:std::chrono::)?(\w+)[({](.+)[)}]", text)
     if duration and duration[1] in UNITS:
         inner = number(duration[2])

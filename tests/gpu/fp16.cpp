@@ -11,7 +11,6 @@ namespace frugal_test::gpu_fp16 {
 
 using namespace frugal_test::gpu;
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::AdamW;
 using frugal::Optimize;
 
@@ -183,8 +182,7 @@ TEST_CASE("one micro-batch: skips, scales and bits") {
 
 TEST_CASE("two micro-batches and ClipNorm: skips, scales and bits") {
   constexpr int windows = 8 * epochs;
-  check_all(windows, 3, (windows - warm_up) * 3, frugal::Accumulate<2>{},
-            frugal::ClipNorm<0.3_r>{});
+  check_all(windows, 3, (windows - warm_up) * 3, frugal::Accumulate<2>{}, frugal::ClipNorm<0.3>{});
 }
 
 }  // namespace frugal_test::gpu_fp16

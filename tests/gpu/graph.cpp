@@ -11,12 +11,11 @@ namespace frugal_test::gpu_graph {
 
 using namespace frugal_test::gpu;
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Accumulate;
 using frugal::AdamW;
 using frugal::Optimize;
 using frugal::TensorDataset;
-using Ema = frugal::Average<frugal::Ema<0.9_r>>;
+using Ema = frugal::Average<frugal::Ema<0.9>>;
 using Bf16 = frugal::Precision<frugal::BF16>;
 using WarmUp = frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>;
 
@@ -119,15 +118,15 @@ void whole_windows(Policies const&... policies) {
 }
 
 TEST_CASE("AdamW, ClipNorm, a schedule and an average") {
-  whole_batches(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{}, Ema{}, WarmUp{});
+  whole_batches(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3>{}, Ema{}, WarmUp{});
 }
 
 TEST_CASE("amsgrad, ClipValue and BF16") {
-  whole_batches(Optimize<AdamW>{.lr = 0.01, .amsgrad = true}, frugal::ClipValue<0.05_r>{}, Bf16{});
+  whole_batches(Optimize<AdamW>{.lr = 0.01, .amsgrad = true}, frugal::ClipValue<0.05>{}, Bf16{});
 }
 
 TEST_CASE("Adagrad, ClipValue and an average") {
-  whole_batches(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1}, frugal::ClipValue<0.05_r>{},
+  whole_batches(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1}, frugal::ClipValue<0.05>{},
                 Ema{});
 }
 
@@ -136,7 +135,7 @@ TEST_CASE("SGD with momentum and ClipNorm, with a ragged last batch") {
   auto const advice = same_as_eager(
       16 * batch - 20,
       {.steps = 48, .side_streams = 3 + 3, .captures = 1, .replays = 3 * 15 - warm_up},
-      Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipNorm<0.3_r>{});
+      Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipNorm<0.3>{});
   REQUIRE(advice.size() == 1);
   CHECK(advice[0] ==
         "CudaGraph: a window of batches [12, 16] Float, [12] Long ran eagerly: the graph is for "
@@ -148,22 +147,22 @@ TEST_CASE("four micro-batches: AdamW, ClipValue and an average, with a ragged la
   auto const advice = same_as_eager(
       14 * batch - 20,
       {.steps = 12, .side_streams = 3, .captures = 3, .replays = (3 * 3 - warm_up) * 5},
-      Accumulate<4>{}, Optimize<AdamW>{.lr = 0.01}, frugal::ClipValue<0.05_r>{}, Ema{});
+      Accumulate<4>{}, Optimize<AdamW>{.lr = 0.01}, frugal::ClipValue<0.05>{}, Ema{});
   REQUIRE(advice.size() == 1);
   CHECK(advice[0].find("of fewer micro-batches") != std::string::npos);
 }
 
 TEST_CASE("four micro-batches: amsgrad, ClipNorm and BF16") {
-  whole_windows(Optimize<AdamW>{.lr = 0.01, .amsgrad = true}, frugal::ClipNorm<0.3_r>{}, Bf16{});
+  whole_windows(Optimize<AdamW>{.lr = 0.01, .amsgrad = true}, frugal::ClipNorm<0.3>{}, Bf16{});
 }
 
 TEST_CASE("four micro-batches: SGD with momentum, ClipValue and a schedule") {
-  whole_windows(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipValue<0.05_r>{},
+  whole_windows(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipValue<0.05>{},
                 WarmUp{});
 }
 
 TEST_CASE("four micro-batches: Adagrad, ClipNorm and an average") {
-  whole_windows(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1}, frugal::ClipNorm<0.3_r>{},
+  whole_windows(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1}, frugal::ClipNorm<0.3>{},
                 Ema{});
 }
 

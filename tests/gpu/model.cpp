@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case 15: adapters, packed weights, masks, fake quantisation, freezing and teachers give a GPU the
+// Case 15: adapters, packed weights, masks, fake quantization, freezing and teachers give a GPU the
 // losses of a CPU; with Recompute and CudaGraph a run has the bits of one without.
 #include <doctest/doctest.h>
 
@@ -26,7 +26,6 @@ namespace frugal_test::gpu_model {
 
 using namespace frugal_test::gpu;
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using namespace frugal;
 
 constexpr std::int64_t features = 32;
@@ -211,17 +210,17 @@ TEST_CASE("weights of a quarter of the bytes, on the GPU") {
   at::NoGradGuard const no_gradients;
   at::Tensor const input = samples(batch, 93, features, classes).data;
   Net here = network(), there = network();
-  quantise<INT8>(here);
+  quantize<INT8>(here);
   there->to(gpu);
-  quantise<INT8>(there);
+  quantize<INT8>(there);
   CHECK(relative(there->forward(input.to(gpu)).cpu(), here->forward(input)) < 1e-2);
   CHECK(relative(there->forward(input.to(gpu)).cpu(), network()->forward(input)) < 5e-2);
 }
 
 TEST_CASE("a teacher on the GPU teaches what it teaches on a CPU") {
   auto const taught = [](c10::Device device) {
-    Distil<Temperature<4>> const distil{.teachers = {Teacher(network(11))}, .alpha = 0.5};
-    return train_with(distil.objective(CrossEntropy{}), device, distil);
+    Distill<Temperature<4>> const distill{.teachers = {Teacher(network(11))}, .alpha = 0.5};
+    return train_with(distill.objective(CrossEntropy{}), device, distill);
   };
   Ran const here = taught(c10::kCPU);
   Ran const there = taught(gpu);
@@ -233,8 +232,8 @@ TEST_CASE("channels go on the GPU as they go on a CPU") {
   at::Tensor const input = samples(batch, 93, features, classes).data;
   Net here = network(), there = network();
   there->to(gpu);
-  static_cast<void>(prune_structured(here, input, Structured<Keep<0.5_r>>{}));
-  static_cast<void>(prune_structured(there, input.to(gpu), Structured<Keep<0.5_r>>{}));
+  static_cast<void>(prune_structured(here, input, Structured<KeepShare<0.5>>{}));
+  static_cast<void>(prune_structured(there, input.to(gpu), Structured<KeepShare<0.5>>{}));
   CHECK(here->q->weight.size(0) == there->q->weight.size(0));
   CHECK(here->q->weight.size(0) < 64);
   at::NoGradGuard const no_gradients;

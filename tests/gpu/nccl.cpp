@@ -22,7 +22,6 @@
 namespace frugal_test::gpu_nccl {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 namespace fr = frugal;
 namespace rank_processes = support::rank_processes;
 using rank_processes::run;
@@ -56,7 +55,7 @@ std::string train(Policies const&... policies) {
       fr::Settings{.epochs = 3, .seed = 7, .device = gpu},
       fr::Optimize<fr::AdamW>{.lr = 1e-2},
       fr::Accumulate<4>{},
-      fr::ClipNorm<0.5_r>{},
+      fr::ClipNorm<0.5>{},
       fr::Replicate<fr::Exact>{
           .with = fr::Communicator::join(fr::World::from_environment(), {}, fr::Transport::gloo)},
       policies...};
@@ -72,7 +71,7 @@ std::string train(Policies const&... policies) {
 
 TEST_CASE("a rank of a world" * doctest::skip()) {
   rank_processes::answer(rank_processes::job() == "bf16" ? train(fr::Precision<fr::BF16>{})
-                                                         : train(fr::Average<fr::Ema<0.9_r>>{}));
+                                                         : train(fr::Average<fr::Ema<0.9>>{}));
 }
 
 TEST_CASE("1, 2 and 4 processes come to the same bits on a GPU") {

@@ -20,7 +20,6 @@ namespace frugal_test::gpu_resume {
 
 using namespace frugal_test::support;
 using namespace frugal_test::support::dying_runs;
-using namespace frugal::literals;
 using frugal::Every;
 
 c10::Device const any_gpu(c10::kCUDA);
@@ -32,8 +31,8 @@ std::vector<std::uint64_t> const deaths{1, 5, 13};
 
 template <class... Ps>
 Outcome run_eagerly(Job const& job, Ps const&... policies) {
-  return run(job, frugal::Optimize<frugal::AdamW>{.lr = 1e-2}, frugal::ClipNorm<0.5_r>{},
-             frugal::Average<frugal::Ema<0.9_r>>{}, frugal::Checkpoint<Every<3>>{}, policies...);
+  return run(job, frugal::Optimize<frugal::AdamW>{.lr = 1e-2}, frugal::ClipNorm<0.5>{},
+             frugal::Average<frugal::Ema<0.9>>{}, frugal::Checkpoint<Every<3>>{}, policies...);
 }
 
 /// Stops after `job.dies_at` - 1 steps on one device, like a kill, and resumes on the other.
@@ -94,7 +93,7 @@ Outcome run_captured(std::filesystem::path const& folder, std::uint64_t dies_aft
                      c10::Device device) {
   Job const job{.folder = folder, .device = device};
   return run_with(job, frugal::CrossEntropy{}, frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
-                  frugal::ClipNorm<0.5_r>{}, frugal::Average<frugal::Ema<0.9_r>>{},
+                  frugal::ClipNorm<0.5>{}, frugal::Average<frugal::Ema<0.9>>{},
                   frugal::Checkpoint<Every<3>>{}, frugal::CudaGraph<frugal::WholeStep>{},
                   Dies{.at = dies_after});
 }

@@ -20,7 +20,6 @@
 namespace frugal_test::gpu_snapshots {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Every;
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -66,7 +65,7 @@ struct Ended {
   Tensors averages;
 };
 
-/// 40 steps of 16 samples, with dropout and normalisation; a checkpoint has about 25 MiB.
+/// 40 steps of 16 samples, with dropout and normalization; a checkpoint has about 25 MiB.
 template <class... Ps>
 Ended run(std::filesystem::path const& folder, bool validates, Ps const&... policies) {
   static frugal::Batch const set = samples(320, 91, features, classes);
@@ -80,7 +79,7 @@ Ended run(std::filesystem::path const& folder, bool validates, Ps const&... poli
           .run_dir = folder, .epochs = 2, .seed = 7, .device = c10::Device(c10::kCUDA, 0)},
       frugal::Optimize<frugal::AdamW>{.lr = 1e-2},
       // The module keeps what was trained, so that both are compared.
-      frugal::Average<frugal::Ema<0.9_r>>{.at_end = frugal::Weights::trained}, policies...};
+      frugal::Average<frugal::Ema<0.9>>{.at_end = frugal::Weights::trained}, policies...};
   frugal::TensorDataset train(set, {.batch = 16, .shuffle = true});
   frugal::TensorDataset valid(watched, {.batch = 16});
   ended.report = validates ? trainer.fit(train, valid) : trainer.fit(train);

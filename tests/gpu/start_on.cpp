@@ -23,7 +23,6 @@
 namespace frugal_test::gpu_start {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 namespace nn = torch::nn;
 
 c10::Device const gpu(c10::kCUDA, 0);
@@ -84,7 +83,7 @@ void moves(Ps const&... policies) {
 
 TEST_CASE("a run that starts on the CPU continues on the GPU with the losses of one that stays") {
   moves(frugal::Optimize<frugal::AdamW>{}, frugal::DevicePrefetch<>{},
-        frugal::Average<frugal::Ema<0.9_r>>{});
+        frugal::Average<frugal::Ema<0.9>>{});
 }
 
 /// A convolution, a depthwise one and a 1x1 one. With a single channel, or a 1x1 kernel, the

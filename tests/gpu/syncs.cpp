@@ -13,7 +13,6 @@ namespace frugal_test::gpu_syncs {
 
 using namespace frugal_test::gpu;
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using c10::cuda::SyncDebugMode;
 using frugal::AdamW;
 using frugal::Optimize;
@@ -102,9 +101,9 @@ TEST_CASE("a policy with a host sync is detected") {
 
 TEST_CASE("AdamW with ClipNorm, a schedule and an average, data on the host and on the GPU") {
   auto const watched = [](at::Device data_on) {
-    return watch(false, data_on, Optimize<AdamW>{.amsgrad = true}, frugal::ClipNorm<0.3_r>{},
+    return watch(false, data_on, Optimize<AdamW>{.amsgrad = true}, frugal::ClipNorm<0.3>{},
                  frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                 frugal::Average<frugal::Ema<0.9_r>>{});
+                 frugal::Average<frugal::Ema<0.9>>{});
   };
   CHECK(watched(c10::kCPU) == last_step - first_step);
   CHECK(watched(gpu()) == last_step - first_step);
@@ -112,7 +111,7 @@ TEST_CASE("AdamW with ClipNorm, a schedule and an average, data on the host and 
 
 TEST_CASE("SGD with BF16, ClipValue and four micro-batches") {
   waits_for_nothing(Optimize<frugal::SGD>{.lr = 0.01, .momentum = 0.9}, frugal::Accumulate<4>{},
-                    frugal::Precision<frugal::BF16>{}, frugal::ClipValue<0.05_r>{});
+                    frugal::Precision<frugal::BF16>{}, frugal::ClipValue<0.05>{});
 }
 
 TEST_CASE("Adagrad with FP16") {
@@ -120,8 +119,8 @@ TEST_CASE("Adagrad with FP16") {
 }
 
 TEST_CASE("Device, and an average at a cadence") {
-  waits_for_nothing(Optimize<AdamW>{}, frugal::DevicePrefetch<>{}, frugal::ClipAdaptive<0.1_r>{},
-                    frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
+  waits_for_nothing(Optimize<AdamW>{}, frugal::DevicePrefetch<>{}, frugal::ClipAdaptive<0.1>{},
+                    frugal::Average<frugal::Ema<0.9, frugal::Every<3>>>{});
 }
 
 TEST_CASE("activations that are recomputed, halved or offloaded") {
@@ -143,9 +142,9 @@ void replays_wait_for_nothing(int replays_each, Policies const&... policies) {
 }
 
 TEST_CASE("CudaGraph") {
-  replays_wait_for_nothing(1, Optimize<AdamW>{}, frugal::ClipNorm<0.3_r>{},
+  replays_wait_for_nothing(1, Optimize<AdamW>{}, frugal::ClipNorm<0.3>{},
                            frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                           frugal::Average<frugal::Ema<0.9_r>>{}, frugal::DevicePrefetch<>{});
+                           frugal::Average<frugal::Ema<0.9>>{}, frugal::DevicePrefetch<>{});
 }
 
 TEST_CASE("CudaGraph with FP16 and four micro-batches") {

@@ -33,8 +33,8 @@ SCHEMA = fastavro.parse_schema({"type": "record", "name": "sample", "namespace":
     {"name": "bytes", "type": "bytes"},
     {"name": "any", "type": ["null", "long", "string", "boolean", "double"]},
     {"name": "fixed", "type": {"type": "fixed", "name": "four", "size": 4}},
-    {"name": "enum", "type": {"type": "enum", "name": "colour", "symbols": ["RED", "GREEN", "BLUE"]}},
-    {"name": "again", "type": "colour"},
+    {"name": "enum", "type": {"type": "enum", "name": "color", "symbols": ["RED", "GREEN", "BLUE"]}},
+    {"name": "again", "type": "color"},
     {"name": "ints", "type": {"type": "array", "items": "int"}},
     {"name": "longs", "type": {"type": "array", "items": "long"}},
     {"name": "floats", "type": {"type": "array", "items": "float"}},
@@ -44,7 +44,7 @@ SCHEMA = fastavro.parse_schema({"type": "record", "name": "sample", "namespace":
     {"name": "when", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
     {"name": "nothing", "type": "null"},
     {"name": "box", "type": {"type": "record", "name": "box", "fields": [
-        {"name": "width", "type": "long"}, {"name": "colour", "type": "colour"}]}},
+        {"name": "width", "type": "long"}, {"name": "color", "type": "color"}]}},
 ]})  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def samples() -> list[dict]:
             "ints": [chance.randrange(-(2**31), 2**31) for _ in few], "longs": [chance.getrandbits(60) for _ in few],
             "floats": [float(np.float32(chance.random())) for _ in few], "doubles": [chance.random() for _ in few],
             "flags": [chance.random() < 0.5 for _ in few], "words": [f"w{k}" * k for k in few],
-            "when": 10**15 + i, "nothing": None, "box": {"width": i * i, "colour": "GREEN"}})  # fmt: skip
+            "when": 10**15 + i, "nothing": None, "box": {"width": i * i, "color": "GREEN"}})  # fmt: skip
     return made
 
 

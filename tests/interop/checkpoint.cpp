@@ -7,7 +7,6 @@
 #include <iostream>
 
 namespace fr = frugal;
-using namespace frugal::literals;
 
 int main(int count, char** arguments) {
   try {
@@ -22,7 +21,7 @@ int main(int count, char** arguments) {
                         fr::CrossEntropy{},
                         fr::Settings{.run_dir = arguments[1], .epochs = 2},
                         fr::Optimize<fr::SGD>{.lr = 0.5},
-                        fr::Average<fr::Ema<0.75_r>>{},
+                        fr::Average<fr::Ema<0.75>>{},
                         fr::Checkpoint<fr::Every<1>, fr::Keep<20>>{}};
     fr::TensorDataset train(at::randn({40, 8}), at::randint(0, 3, {40}), {.batch = 8});
     return trainer.fit(train).exit_code();

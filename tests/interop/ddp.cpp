@@ -17,7 +17,6 @@
 #include <frugal/model.hpp>
 
 namespace fr = frugal;
-using namespace fr::literals;
 
 /// Weights, and the rows that it is trained on as buffers: one file has both.
 struct NetImpl : torch::nn::Module {
@@ -40,7 +39,7 @@ int train(char** arguments, Optimizer const& optimizer, Replicate const& replica
   fr::TensorDataset train(net->rows.clone(), net->labels.clone(), {.batch = 4, .shuffle = false});
   fr::Trainer trainer{
       net,       fr::CrossEntropy{},  fr::Settings{.epochs = 4, .steps = std::stoull(arguments[3])},
-      optimizer, fr::Accumulate<4>{}, fr::ClipNorm<1.0_r>{},
+      optimizer, fr::Accumulate<4>{}, fr::ClipNorm<1.0>{},
       replicate};
   if (int const code = trainer.fit(train).exit_code(); code != 0) return code;
   if (fr::World::from_environment().rank == 0) fr::save_weights(net, folder / "frugal");

@@ -20,7 +20,6 @@
 
 namespace {
 
-using namespace frugal::literals;
 namespace fr = frugal;
 
 struct NetImpl : torch::nn::Module {
@@ -98,7 +97,7 @@ int main(int count, char** arguments) {
       if (words[2] == "dora") {
         save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, fr::Dora, Names, Head>>(words[1]);
       } else if (words[2] == "rslora") {
-        save<fr::Lora<fr::Rank<4>, fr::Alpha<0.5_r>, fr::RankStabilised, Names, Head>>(words[1]);
+        save<fr::Lora<fr::Rank<4>, fr::Alpha<0.5>, fr::RankStabilized, Names, Head>>(words[1]);
       } else {
         save<fr::Lora<fr::Rank<2>, fr::Alpha<4>, Names, Head>>(words[1]);
       }

@@ -39,7 +39,7 @@ watch::BarLine line_at(std::uint64_t step) {
 }
 
 void serve() {
-  watch::Display display(stderr, watch::wants_colours());
+  watch::Display display(stderr, watch::wants_colors());
   std::uint64_t step = 0;
   auto const draw = [&](watch::BarLine const& line) {
     display.draw(watch::bar_lines(line, watch::terminal_size(stderr).columns));

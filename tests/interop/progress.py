@@ -160,7 +160,7 @@ class Bars(unittest.TestCase):
         self.assertEqual((terminal.screen.cursor.x, terminal.screen.cursor.y), (0, 3))
         self.assertFalse(terminal.screen.cursor.hidden)
 
-    def test_colours_are_on_the_part_that_is_done_and_not_with_no_color(self):
+    def test_colors_are_on_the_part_that_is_done_and_not_with_no_color(self):
         terminal = self.terminal(12, 100)
         terminal.send("draw 50")
         row = terminal.screen.buffer[1]

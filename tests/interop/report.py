@@ -356,7 +356,7 @@ class Reports(unittest.TestCase):
     @staticmethod
     def chart(x: list, y: list, unit: str = "plain", over: str = "count", **more) -> dict:
         return {"kind": "chart", "title": "t", "unit": unit, "axes": [{"id": "step", "name": "step", "unit": over}],
-                "lines": [{"name": "a", "colour": 0, "step": x, "value": y}], **more}
+                "lines": [{"name": "a", "color": 0, "step": x, "value": y}], **more}
 
     def test_ticks_are_labelled_as_people_write_numbers(self):
         cases = [(0, 1, "plain", {}, "0 0.5 1.0"), (0.31, 2.3, "plain", {}, "0 0.5 1.0 1.5 2.0 2.5"), (0, 0.93, "percent", {}, "0% 50% 100%"),
@@ -392,9 +392,9 @@ class Reports(unittest.TestCase):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         self.assertIn(f"script-src 'sha256-{digest}'", page)
 
-    def test_colours_have_the_contrast_of_wcag_aa(self):
-        def luminance(colour: str) -> float:
-            parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    def test_colors_have_the_contrast_of_wcag_aa(self):
+        def luminance(color: str) -> float:
+            parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
             parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
             return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 

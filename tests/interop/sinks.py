@@ -39,7 +39,7 @@ def read(folder: Path) -> EventAccumulator:
 
 
 def pixels(png: bytes) -> tuple[int, int, int, list[bytes]]:
-    """Width, height, colour type and rows of an 8-bit PNG without interlacing, by its specification."""
+    """Width, height, color type and rows of an 8-bit PNG without interlacing, by its specification."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     at, data, header = 8, b"", (0, 0, 0, 0)
     while at < len(png):
@@ -51,8 +51,8 @@ def pixels(png: bytes) -> tuple[int, int, int, list[bytes]]:
             header = struct.unpack(">IIBB", body[:10])
         if name == b"IDAT":
             data += body
-    width, height, _, colour = header
-    channels = {0: 1, 2: 3, 6: 4}[colour]
+    width, height, _, color = header
+    channels = {0: 1, 2: 3, 6: 4}[color]
     raw, rows, before = zlib.decompress(data), [], bytes(width * channels)
     for y in range(height):
         kind, *line = raw[y * (width * channels + 1):(y + 1) * (width * channels + 1)]
@@ -65,7 +65,7 @@ def pixels(png: bytes) -> tuple[int, int, int, list[bytes]]:
             row.append((byte + (0, left, up, (left + up) // 2, paeth)[kind]) % 256)
         before = bytes(row)
         rows.append(before)
-    return width, height, colour, rows
+    return width, height, color, rows
 
 
 class Interop(unittest.TestCase):
@@ -123,10 +123,10 @@ class Interop(unittest.TestCase):
     def test_images_are_png_files_with_the_pixels_of_the_tensors(self):
         run(self.folder, "run")
         events = read(self.folder)
-        colours = events.Images("picture")[0]
-        self.assertEqual((colours.width, colours.height), (3, 2))
+        colors = events.Images("picture")[0]
+        self.assertEqual((colors.width, colors.height), (3, 2))
         row = bytes([255, 0, 0, 0, 255, 0, 0, 0, 255])
-        self.assertEqual(pixels(colours.encoded_image_string), (3, 2, 2, [row, row]))
+        self.assertEqual(pixels(colors.encoded_image_string), (3, 2, 2, [row, row]))
         grey = events.Images("grey")[0]
         self.assertEqual(pixels(grey.encoded_image_string),
                          (3, 2, 0, [bytes([0, 50, 100]), bytes([150, 200, 250])]))

@@ -32,7 +32,6 @@
 #include <frugal/report.hpp>
 
 namespace fr = frugal;
-using namespace fr::literals;
 using namespace std::chrono_literals;
 
 namespace {
@@ -65,7 +64,7 @@ fr::Report train(torch::nn::Sequential& net, std::filesystem::path const& folder
                       fr::Settings{.run_dir = folder, .epochs = 4},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<window>{},
-                      fr::ClipNorm<1.0_r>{},
+                      fr::ClipNorm<1.0>{},
                       fr::Checkpoint<fr::Every<5>>{},
                       fr::Spot<fr::SigtermSave>{},
                       fr::Log<fr::Every<1>>{},

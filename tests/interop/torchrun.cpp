@@ -18,7 +18,6 @@
 #include <frugal/model.hpp>
 
 namespace fr = frugal;
-using namespace fr::literals;
 
 int main(int count, char** arguments) {
   if (count < 2) {

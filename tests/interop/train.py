@@ -44,7 +44,7 @@ class Recipes(unittest.TestCase):
 
     def test_what_is_no_policy_is_refused(self):
         include = SOURCES.parents[2] / "include"
-        check_names(policies_of(RECIPE | {'Freeze<Where<"bert.*">>': {}, "Average<Ema<0.9_r>>": {}}), include)
+        check_names(policies_of(RECIPE | {'Freeze<Where<"bert.*">>': {}, "Average<Ema<0.9>>": {}}), include)
         self.assertIn("the nearest name is Optimize", self.refused(check_names, policies_of({"Optimise<SGD>": {}}), include))
         self.assertIn("is no policy", self.refused(policies_of, {"Optimize<AdamW": {}}))
         self.assertIn("is no policy", self.refused(policies_of, {'f("x");': {}}))

@@ -201,7 +201,7 @@ class Wordpiece(unittest.TestCase):
                 self.assertEqual(ours["ids"], python.encode(text).ids, text)
 
     def test_every_character_is_treated_as_in_python_unless_it_is_younger_than_its_tables(self):
-        # A word of the character alone, between letters: normalised and cut by both.
+        # A word of the character alone, between letters: normalized and cut by both.
         # No character is assigned in what is left out, but for private ones.
         planes = [*range(0x32000), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFD]
         characters = [c for c in planes if not 0xD800 <= c < 0xE000]

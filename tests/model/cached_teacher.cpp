@@ -6,7 +6,7 @@
 #include <frugal/data/cache/cache_folder.hpp>
 #include <frugal/data/pad.hpp>
 #include <frugal/metrics/accuracy.hpp>
-#include <frugal/model/distil.hpp>
+#include <frugal/model/distill.hpp>
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/train_metrics.hpp>
@@ -62,11 +62,11 @@ struct Counting : torch::nn::Module {
   std::int64_t calls = 0, asked = 0;
 };
 
-using Soft = Distil<Temperature<4>>;
+using Soft = Distill<Temperature<4>>;
 
 struct Job {
   std::shared_ptr<Counting> teacher = std::make_shared<Counting>();
-  Soft distil{.teachers = {Teacher(teacher)}, .alpha = 0.8};
+  Soft distill{.teachers = {Teacher(teacher)}, .alpha = 0.8};
   TemporaryFolder folder;
 
   TeacherCacheSettings settings(at::ScalarType type = at::kHalf, std::int64_t top_k = 0) const {
@@ -75,12 +75,12 @@ struct Job {
 };
 
 template <class Source, class... Ps>
-std::map<std::string, at::Tensor> fit(Soft const& distil, Source&& train, Ps const&... policies) {
+std::map<std::string, at::Tensor> fit(Soft const& distill, Source&& train, Ps const&... policies) {
   Trainer trainer{Mlp({.hidden = 8, .classes = classes}),
-                  distil.objective(CrossEntropy{}),
+                  distill.objective(CrossEntropy{}),
                   Settings{.epochs = 3},
                   Optimize<AdamW>{.lr = 0.05},
-                  distil,
+                  distill,
                   policies...};
   trainer.fit(train);
   return tensors_of(trainer.module());
@@ -89,15 +89,15 @@ std::map<std::string, at::Tensor> fit(Soft const& distil, Source&& train, Ps con
 TEST_CASE("a full FP32 cache gives the bits of the live teacher") {
   Job job;
   LoaderOptions const loading{.batch = 16};
-  auto const live = fit(job.distil, loader(Rows{}, loading));
+  auto const live = fit(job.distill, loader(Rows{}, loading));
   CHECK(job.teacher->asked == 150);
   job.teacher->asked = job.teacher->calls = 0;
 
-  CachedTeacher const taught(Rows{}, job.distil, job.settings(at::kFloat));
+  CachedTeacher const taught(Rows{}, job.distill, job.settings(at::kFloat));
   CHECK(taught.filled());
   CHECK(job.teacher->calls == 4);  // in batches of one size
   CHECK(job.teacher->asked == 64);
-  CHECK(same_bits(fit(job.distil, taught.source(loading)), live));
+  CHECK(same_bits(fit(job.distill, taught.source(loading)), live));
   CHECK(job.teacher->calls == 4);
   // The teacher itself may be gone.
   CHECK(same_bits(fit({.alpha = 0.8}, taught.source(loading)), live));
@@ -105,11 +105,11 @@ TEST_CASE("a full FP32 cache gives the bits of the live teacher") {
 
 TEST_CASE("sixteen bits and the top K come near the live teacher") {
   Job job;
-  auto const live = fit(job.distil, loader(Rows{}, {.batch = 10}));
+  auto const live = fit(job.distill, loader(Rows{}, {.batch = 10}));
   auto const away = [&](TeacherCacheSettings const& settings) {
-    CachedTeacher const taught(Rows{}, job.distil, settings);
+    CachedTeacher const taught(Rows{}, job.distill, settings);
     double most = 0;
-    for (auto const& [name, tensor] : fit(job.distil, taught.source({.batch = 10}))) {
+    for (auto const& [name, tensor] : fit(job.distill, taught.source({.batch = 10}))) {
       most = std::max(most, distance(tensor, live.at(name)));
     }
     return most;
@@ -124,7 +124,7 @@ TEST_CASE("sixteen bits and the top K come near the live teacher") {
 
 TEST_CASE("the outputs of a batch are those of its samples, wherever it is sought") {
   Job job;
-  CachedTeacher const taught(Rows{}, job.distil, job.settings(at::kFloat));
+  CachedTeacher const taught(Rows{}, job.distill, job.settings(at::kFloat));
   auto source = taught.source({.batch = 7});
   auto const check = [&](Cursor const& cursor) {
     source.seek(cursor);
@@ -147,13 +147,13 @@ TEST_CASE("the outputs of a batch are those of its samples, wherever it is sough
 TEST_CASE("the second object, and the next run, ask no teacher") {
   Job job;
   {
-    CachedTeacher const first(Rows{}, job.distil, job.settings());
+    CachedTeacher const first(Rows{}, job.distill, job.settings());
   }
   job.teacher->asked = 0;
   std::ostringstream out;
   auto settings = job.settings();
   settings.out = &out;
-  CachedTeacher const second(Rows{}, job.distil, settings);
+  CachedTeacher const second(Rows{}, job.distill, settings);
   CHECK_FALSE(second.filled());
   CHECK(job.teacher->asked == 0);
   CHECK(out.str().empty());
@@ -162,14 +162,14 @@ TEST_CASE("the second object, and the next run, ask no teacher") {
 TEST_CASE("each part of the key makes another cache") {
   Job job;
   auto const folder = [&](auto const& set, TeacherCacheSettings const& settings) {
-    return CachedTeacher(set, job.distil, settings).folder();
+    return CachedTeacher(set, job.distill, settings).folder();
   };
   auto const first = folder(Rows{}, job.settings());
   CHECK(folder(Rows{}, job.settings()) == first);
   CHECK(folder(Rows{"others"}, job.settings()) != first);
   CHECK(folder(Rows{}, job.settings(at::kFloat)) != first);
   CHECK(folder(Rows{}, job.settings(at::kHalf, 2)) != first);
-  auto const at_2 = CachedTeacher(Rows{}, Distil<Temperature<2>>{.teachers = job.distil.teachers},
+  auto const at_2 = CachedTeacher(Rows{}, Distill<Temperature<2>>{.teachers = job.distill.teachers},
                                   job.settings(at::kHalf, 2));
   CHECK(at_2.folder() != folder(Rows{}, job.settings(at::kHalf, 2)));
   Teacher const twice(job.teacher, [](std::shared_ptr<Counting>& teacher, at::Tensor const& data) {
@@ -182,7 +182,7 @@ TEST_CASE("each part of the key makes another cache") {
   }
   CHECK(folder(Rows{}, job.settings()) != first);
   // What is not used any more.
-  CachedTeacher const used(Rows{}, job.distil, job.settings());
+  CachedTeacher const used(Rows{}, job.distill, job.settings());
   RemovedKeys const removed = remove_unused_keys(job.folder.path());
   CHECK(removed.in_use == 2);
   CHECK(removed.removed == 5);
@@ -198,20 +198,20 @@ TEST_CASE("a fill that fails, or that was killed, leaves nothing that is used") 
       return Rows::get(i);
     }
   };
-  CHECK_THROWS_AS(CachedTeacher(Failing{}, job.distil, job.settings()), DataError);
+  CHECK_THROWS_AS(CachedTeacher(Failing{}, job.distill, job.settings()), DataError);
   CHECK(entries(job.folder.path()) == 0);
   // What a killed process leaves: a folder without a lock.
-  CachedTeacher const other(Rows{"others"}, job.distil, job.settings());
+  CachedTeacher const other(Rows{"others"}, job.distill, job.settings());
   auto const name = [&] {
     TemporaryFolder elsewhere;
     auto settings = job.settings();
     settings.folder = elsewhere.path();
-    return CachedTeacher(Rows{}, job.distil, settings).folder().filename().string();
+    return CachedTeacher(Rows{}, job.distill, settings).folder().filename().string();
   }();
   auto const left = job.folder.path() / (name + "-0123456789abcdef.filling");
   std::filesystem::create_directories(left);
   std::ofstream(left / "shard-000000.safetensors") << "half of it";
-  CachedTeacher const taught(Rows{}, job.distil, job.settings());
+  CachedTeacher const taught(Rows{}, job.distill, job.settings());
   CHECK(taught.filled());
   CHECK_FALSE(std::filesystem::exists(left));
   CHECK(std::filesystem::exists(other.folder()));
@@ -219,7 +219,7 @@ TEST_CASE("a fill that fails, or that was killed, leaves nothing that is used") 
 
 TEST_CASE("damage is an error and never an output") {
   Job job;
-  auto const folder = CachedTeacher(Rows{}, job.distil, job.settings()).folder();
+  auto const folder = CachedTeacher(Rows{}, job.distill, job.settings()).folder();
   auto const shard = folder / "shard-000000.safetensors";
   auto const size = std::filesystem::file_size(shard);
   std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
@@ -228,7 +228,7 @@ TEST_CASE("damage is an error and never an output") {
   file.put('\x2a');
   file.close();
   auto const read = [&] {
-    CachedTeacher const taught(Rows{}, job.distil, job.settings());
+    CachedTeacher const taught(Rows{}, job.distill, job.settings());
     auto source = taught.source({.batch = 50});
     source.seek({});
     static_cast<void>(source.next());
@@ -252,7 +252,7 @@ TEST_CASE("variants of a random transform have outputs of their own") {
   Job job;
   auto const variants = offline<3>(
       Rows{}, Shift{}, {.cache = {.folder = job.folder.path() / "variants", .out = nullptr}});
-  CachedTeacher const taught(variants, job.distil, job.settings(at::kFloat));
+  CachedTeacher const taught(variants, job.distill, job.settings(at::kFloat));
   CHECK(job.teacher->calls == 10);  // 150 samples
   auto source = taught.source({.batch = 8});
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
@@ -266,22 +266,22 @@ TEST_CASE("variants of a random transform have outputs of their own") {
 TEST_CASE("several teachers, metrics of training batches and split batches take it as it is") {
   Job job;
   auto second = std::make_shared<Counting>(1);
-  Soft const distil{.teachers = {Teacher(job.teacher), Teacher(second, {.weight = 3})},
-                    .alpha = 0.8};
-  CachedTeacher const taught(Rows{}, distil, job.settings(at::kFloat));
+  Soft const distill{.teachers = {Teacher(job.teacher), Teacher(second, {.weight = 3})},
+                     .alpha = 0.8};
+  CachedTeacher const taught(Rows{}, distill, job.settings(at::kFloat));
   LoaderOptions const loading{.batch = 16, .drop_last = true};
-  auto const live = fit(distil, loader(Rows{}, loading));
-  CHECK(same_bits(fit(distil, taught.source(loading)), live));
-  CHECK(same_bits(fit(distil, taught.source(loading), TrainMetrics<Accuracy>{}), live));
-  auto const split = fit(distil, taught.source({.batch = 8, .drop_last = true}), Accumulate<2>{});
-  auto const whole = fit(distil, taught.source(loading));
+  auto const live = fit(distill, loader(Rows{}, loading));
+  CHECK(same_bits(fit(distill, taught.source(loading)), live));
+  CHECK(same_bits(fit(distill, taught.source(loading), TrainMetrics<Accuracy>{}), live));
+  auto const split = fit(distill, taught.source({.batch = 8, .drop_last = true}), Accumulate<2>{});
+  auto const whole = fit(distill, taught.source(loading));
   for (auto const& [name, tensor] : whole) CHECK(distance(tensor, split.at(name)) < 1e-4);
 }
 
 TEST_CASE("a run that resumes with the cache of another teacher is refused by its data") {
   Job job;
   auto const identity = [&] {
-    CachedTeacher const taught(Rows{}, job.distil, job.settings());
+    CachedTeacher const taught(Rows{}, job.distill, job.settings());
     return frugal::detail::data_identity_of(taught.source({.batch = 16})).values();
   };
   auto const before = identity();
@@ -312,7 +312,7 @@ TEST_CASE("impossible settings are refused") {
   auto const refuses = [&](auto change) {
     auto settings = job.settings();
     change(settings);
-    CHECK_THROWS_AS(CachedTeacher(Rows{}, job.distil, settings), SettingsError);
+    CHECK_THROWS_AS(CachedTeacher(Rows{}, job.distill, settings), SettingsError);
   };
   refuses([](auto& each) { each.folder.clear(); });
   refuses([](auto& each) { each.top_k = -1; });
@@ -320,14 +320,14 @@ TEST_CASE("impossible settings are refused") {
   refuses([](auto& each) { each.batch = 0; });
   refuses([](auto& each) { each.type = at::kLong; });
   CHECK_THROWS_AS(CachedTeacher(Rows{}, std::vector<Teacher>{}, job.settings()), SettingsError);
-  CHECK_THROWS_AS(CachedTeacher(Rows{}, Distil<SquaredError>{.teachers = job.distil.teachers},
+  CHECK_THROWS_AS(CachedTeacher(Rows{}, Distill<SquaredError>{.teachers = job.distill.teachers},
                                 job.settings(at::kHalf, 2)),
                   SettingsError);
   {
     at::NoGradGuard const no_gradients;
     job.teacher->second += 1e6;
   }
-  CHECK_THROWS_WITH_AS(CachedTeacher(Rows{}, job.distil, job.settings()),
+  CHECK_THROWS_WITH_AS(CachedTeacher(Rows{}, job.distill, job.settings()),
                        doctest::Contains("does not fit"), DataError);
 }
 

@@ -13,7 +13,7 @@
 #include <torch/script.h>
 
 #include <frugal/model/lora.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 
 #include <memory>
 #include <sstream>
@@ -137,8 +137,8 @@ TEST_CASE("weights in INT8 and NF4 are refused: no trace has their kernels") {
   CHECK_THROWS_WITH_AS(export_torchscript(packed, rows), doctest::Contains("kernel of frugal"),
                        ModuleError);
   torch::nn::Sequential integers(torch::nn::Linear(64, 64));
-  quantise<INT8>(integers);
-  CHECK_THROWS_WITH_AS(export_torchscript(integers, rows), doctest::Contains("'0.quantised'"),
+  quantize<INT8>(integers);
+  CHECK_THROWS_WITH_AS(export_torchscript(integers, rows), doctest::Contains("'0.quantized'"),
                        ModuleError);
 }
 

@@ -9,7 +9,7 @@
 
 #include <frugal/error.hpp>
 #include <frugal/model/fold_batch_norm.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 
 #include <memory>
 
@@ -57,15 +57,15 @@ TEST_CASE("a folded module computes what it computed, without BatchNorm") {
   CHECK(frugal::fold_batch_norm(net) == 0);
 }
 
-TEST_CASE("a quantised layer takes the factor into its scales, and no integer changes") {
+TEST_CASE("a quantized layer takes the factor into its scales, and no integer changes") {
   Sequential net = network();
   at::NoGradGuard const no_gradients;
-  frugal::quantise<frugal::INT8>(net);
+  frugal::quantize<frugal::INT8>(net);
   at::Tensor const images = input();
   at::Tensor const before = net->forward(images).clone();
-  at::Tensor const integers = net->named_buffers()["0.quantised.values"].clone();
+  at::Tensor const integers = net->named_buffers()["0.quantized.values"].clone();
   CHECK(frugal::fold_batch_norm(net) == 3);
-  CHECK(at::equal(net->named_buffers()["0.quantised.values"], integers));
+  CHECK(at::equal(net->named_buffers()["0.quantized.values"], integers));
   CHECK(distance(net->forward(images), before) <= 2e-2 * before.abs().max().item<double>());
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("layers of 16 bits are folded as exactly as they are, and not beyond t
 }
 
 TEST_CASE(
-    "a folded Linear refuses positions, which its BatchNorm normalised instead of its outputs") {
+    "a folded Linear refuses positions, which its BatchNorm normalized instead of its outputs") {
   torch::manual_seed(31);
   at::NoGradGuard const no_gradients;
   Sequential net(Linear(5, 6), BatchNorm1d(6));

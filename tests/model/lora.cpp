@@ -12,7 +12,7 @@
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/model/lora/peft.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/checkpoint/find.hpp>
@@ -33,7 +33,6 @@
 namespace frugal_test::model_lora {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using namespace frugal;
 
 /// The network of tests/reference/make_lora.py.
@@ -142,8 +141,8 @@ void equals_peft(std::string const& name, double const tolerance = 1e-5) {
 
 TEST_CASE("outputs, 50 steps and merged outputs are those of PEFT") {
   equals_peft<Lora<Rank<2>, Alpha<4>, On<"q_proj", "v_proj", "conv", "embed">>>("lora");
-  equals_peft<Lora<Rank<4>, Alpha<3>, RankStabilised, On<"q_proj", "v_proj", "conv", "embed">>>(
-      "rank-stabilised");
+  equals_peft<Lora<Rank<4>, Alpha<3>, RankStabilized, On<"q_proj", "v_proj", "conv", "embed">>>(
+      "rank-stabilized");
   equals_peft<Lora<Rank<2>, Alpha<4>, Dora, On<"q_proj", "v_proj", "conv">>>("dora");
   equals_peft<Lora<Rank<2>, Alpha<4>, Dora, On<"q_proj", "embed">>>("dora-embedding");
 }
@@ -290,7 +289,7 @@ TEST_CASE(
 TEST_CASE(
     "checkpoints hold the adapters alone, resume to the same bits, and only over their base") {
   using Policy =
-      Lora<Rank<2>, Alpha<4>, AdapterDropout<0.2_r>, On<"q_proj", "conv">, AlsoTrain<"v_proj.*">>;
+      Lora<Rank<2>, Alpha<4>, AdapterDropout<0.2>, On<"q_proj", "conv">, AlsoTrain<"v_proj.*">>;
   File const file;
   auto const trained = [&](Net net, std::filesystem::path const& run, std::uint64_t steps) {
     Trainer trainer{net,
@@ -594,13 +593,13 @@ TEST_CASE("one of two layers with one weight cannot be adapted alone") {
   CHECK(frugal::detail::find_adapters(*net).empty());
 }
 
-TEST_CASE("adapters over a quantised layer are not merged, and none of the others is") {
+TEST_CASE("adapters over a quantized layer are not merged, and none of the others is") {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(64, 64), torch::nn::Linear(64, 64));
   adapt(net, Lora<Rank<2>, On<"*">>{});
   for (auto const& each : frugal::detail::find_adapters(*net))
     torch::nn::init::ones_(each.adapter->b());
-  quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"1"}});
+  quantize<INT8>(net, QuantizeOptions{.only = NamePatterns{"1"}});
   at::NoGradGuard const no_gradients;
   at::Tensor const input = torch::randn({4, 64});
   at::Tensor const adapted = net->forward(input);
@@ -610,11 +609,11 @@ TEST_CASE("adapters over a quantised layer are not merged, and none of the other
                        doctest::Contains("no weight in floating point"), SettingsError);
 }
 
-TEST_CASE("a quantised layer of a single number is known as such") {
+TEST_CASE("a quantized layer of a single number is known as such") {
   torch::nn::Sequential net(torch::nn::Linear(1, 1));
-  quantise<INT8>(net);
+  quantize<INT8>(net);
   adapt(net, Lora<Rank<1>, On<"0">>{});
-  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("is quantised"), SettingsError);
+  CHECK_THROWS_WITH_AS(merge(net), doctest::Contains("is quantized"), SettingsError);
 }
 
 TEST_CASE("adapters that are merged one after the other are unmerged to the base's bits") {
@@ -834,7 +833,7 @@ TEST_CASE("an adapted embedding of 16 bits gives 16 bits") {
   CHECK(same);
 }
 
-TEST_CASE("a weight that was quantised after a merge is not unmerged, and neither are others") {
+TEST_CASE("a weight that was quantized after a merge is not unmerged, and neither are others") {
   torch::manual_seed(1);
   torch::nn::Sequential net(torch::nn::Linear(64, 64), torch::nn::Linear(64, 64));
   adapt(net, Lora<Rank<2>, On<"*">>{});
@@ -842,7 +841,7 @@ TEST_CASE("a weight that was quantised after a merge is not unmerged, and neithe
     torch::nn::init::ones_(each.adapter->b());
   merge(net);
   at::Tensor const merged = net->named_parameters()["0.weight"].clone();
-  quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"1"}});
+  quantize<INT8>(net, QuantizeOptions{.only = NamePatterns{"1"}});
   CHECK_THROWS_WITH_AS(unmerge(net), doctest::Contains("'1' cannot be unmerged"), SettingsError);
   CHECK(at::equal(net->named_parameters()["0.weight"], merged));
 }

@@ -33,7 +33,6 @@
 namespace frugal_test::model_prune {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::AdamW;
 using frugal::Cubic;
 using frugal::Every;
@@ -129,10 +128,10 @@ TEST_CASE("masks of magnitude are those of torch.nn.utils.prune, for each layer 
     double const sparsity = which.at("sparsity");
     CAPTURE(sparsity);
     if (which.at("global")) {
-      check_masks(masks_of(Prune<Magnitude, Sparsity<0.7_r>, Global>{.sparsity = sparsity}),
+      check_masks(masks_of(Prune<Magnitude, Sparsity<0.7>, Global>{.sparsity = sparsity}),
                   which.at("masks"));
     } else {
-      check_masks(masks_of(Prune<Magnitude, Sparsity<0.7_r>>{.sparsity = sparsity}),
+      check_masks(masks_of(Prune<Magnitude, Sparsity<0.7>>{.sparsity = sparsity}),
                   which.at("masks"));
     }
   }
@@ -182,7 +181,7 @@ TEST_CASE("training under a mask ends with the weights of torch.nn.utils.prune")
                           frugal::CrossEntropy{},
                           frugal::Settings{.epochs = job.file.at("epochs")},
                           Optimize<SGD>{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01},
-                          Prune<Magnitude, Sparsity<0.5_r>>{},
+                          Prune<Magnitude, Sparsity<0.5>>{},
                           Spy{.seen = &seen}};
   trainer.fit(job.batches());
   auto const side = [&](char const* type) { return job.file.at("training").at(type); };
@@ -211,7 +210,7 @@ TEST_CASE("movement prunes what has moved towards zero, by the scores of a plain
   std::map<std::uint64_t, Frozen> after_step;
   keeps.after_step = &after_step;
   frugal::Trainer trainer{job.net, frugal::CrossEntropy{}, Optimize<SGD>{.lr = 0.1},
-                          Prune<Movement, Sparsity<0.5_r>, From<5>>{}, keeps};
+                          Prune<Movement, Sparsity<0.5>, From<5>>{}, keeps};
   trainer.fit(job.batches());
   auto const& found = trainer.policy<k::prune>().result();
   for (auto const& [name, bits] : expected.at("masks").items()) {
@@ -245,7 +244,7 @@ TEST_CASE("a window that is skipped has no part in the scores of movement") {
                           NanOnce{2},
                           Optimize<SGD>{.lr = 0.1},
                           frugal::SkipNonFinite{},
-                          Prune<Movement, Sparsity<0.5_r>, From<4>>{},
+                          Prune<Movement, Sparsity<0.5>, From<4>>{},
                           keeps};
   trainer.fit(job.batches());
   REQUIRE(after_step.contains(4));
@@ -270,7 +269,7 @@ TEST_CASE("movements of 16-bit weights are summed in FP32: small steps count") {
   std::vector<at::Tensor> batches(601, at::tensor({-0.001, 0.0}).view({1, 2}));
   batches.front() = at::tensor({1.0, 0.5}).view({1, 2});
   frugal::Trainer trainer{layer, AlongBatch{}, Optimize<frugal::Nothing>{},
-                          Prune<Movement, Sparsity<0.5_r>, From<601>>{}};
+                          Prune<Movement, Sparsity<0.5>, From<601>>{}};
   trainer.fit(batches);
   at::Tensor const mask = trainer.policy<k::prune>().result().masks.at("weight");
   CHECK(at::equal(mask, at::tensor({1, 0}).view({1, 2}).to(at::kBool)));
@@ -285,7 +284,7 @@ TEST_CASE("the cubic schedule: sparsity by step, and what is pruned stays so") {
                           frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 5},
                           Optimize<AdamW>{.lr = 0.01},
-                          Prune<Magnitude, Sparsity<0.8_r>, From<3>, Cubic<10>, Every<4>>{},
+                          Prune<Magnitude, Sparsity<0.8>, From<3>, Cubic<10>, Every<4>>{},
                           spy};
   trainer.fit(TensorDataset(samples(32, 91, 20), {.batch = 8}));
   REQUIRE(weights.size() == 20);
@@ -317,7 +316,7 @@ TEST_CASE("a norm for clipping is that of the gradients that train") {
   // Clipped to 1, the step of what is not pruned has the length lr.
   auto const before = std::make_shared<Layers>();
   auto const after =
-      norm_of(frugal::ClipNorm<>{}, Prune<Magnitude, Sparsity<0.5_r>, Where<"first.weight">>{});
+      norm_of(frugal::ClipNorm<>{}, Prune<Magnitude, Sparsity<0.5>, Where<"first.weight">>{});
   double squares = 0;
   for (auto const& item : after->named_parameters()) {
     at::Tensor const was = before->named_parameters()[item.key()];
@@ -332,7 +331,7 @@ TEST_CASE("a run that goes back to before it was pruned is pruned again") {
                           NanOnce{7},
                           frugal::Settings{.epochs = 2},
                           Optimize<SGD>{.lr = 0.1},
-                          Prune<Magnitude, Sparsity<0.5_r>, From<6>>{},
+                          Prune<Magnitude, Sparsity<0.5>, From<6>>{},
                           frugal::Rollback<Every<4>>{}};
   auto const report = trainer.fit(job.batches());
   REQUIRE(report.warnings.size() == 1);
@@ -365,11 +364,11 @@ void resumes_bitwise(Policies const&... policies) {
 }
 
 TEST_CASE("a resumed run ends with the same bits") {
-  resumes_bitwise(Prune<Magnitude, Sparsity<0.6_r>>{});
-  resumes_bitwise(Prune<Magnitude, Sparsity<0.6_r>, From<2>, Cubic<8>, Every<3>, Global>{});
-  resumes_bitwise(Prune<Movement, Sparsity<0.6_r>, Cubic<10>>{});
+  resumes_bitwise(Prune<Magnitude, Sparsity<0.6>>{});
+  resumes_bitwise(Prune<Magnitude, Sparsity<0.6>, From<2>, Cubic<8>, Every<3>, Global>{});
+  resumes_bitwise(Prune<Movement, Sparsity<0.6>, Cubic<10>>{});
   resumes_bitwise(Prune<NofM<2, 4>, From<5>, Where<"second.weight">>{});
-  resumes_bitwise(Prune<Magnitude, Sparsity<0.6_r>, Cubic<8>>{}, frugal::Rollback<Every<2>>{});
+  resumes_bitwise(Prune<Magnitude, Sparsity<0.6>, Cubic<8>>{}, frugal::Rollback<Every<2>>{});
 }
 
 TEST_CASE("a checkpoint has the masks, and its weights are pruned wherever they are loaded") {
@@ -385,7 +384,7 @@ TEST_CASE("a checkpoint has the masks, and its weights are pruned wherever they 
         frugal::CrossEntropy{},
         frugal::Settings{.run_dir = folder / name, .epochs = 2, .stop = stop.get_token()},
         Optimize<AdamW>{.lr = 0.02},
-        Prune<Magnitude, Sparsity<0.5_r>, Cubic<6>, Every<2>>{},
+        Prune<Magnitude, Sparsity<0.5>, Cubic<6>, Every<2>>{},
         frugal::Checkpoint<Every<100>>{},
         spy};
     auto const report = trainer.fit(TensorDataset(samples(32), {.batch = 8, .shuffle = true}));
@@ -417,7 +416,7 @@ TEST_CASE("weights alone of a run without a mask are pruned when the run begins"
       frugal::CrossEntropy{},
       frugal::Settings{.run_dir = folder / "pruned"},
       Optimize<frugal::Nothing>{},
-      Prune<Magnitude, Sparsity<0.5_r>>{},
+      Prune<Magnitude, Sparsity<0.5>>{},
       frugal::Checkpoint<Every<100>>{.resume = frugal::Resume::Weights, .from = folder / "dense"}};
   pruned.fit(TensorDataset(samples(16), {.batch = 4}));
   at::Tensor const expected = trained * pruned.policy<k::prune>().result().masks.at("first.weight");
@@ -428,7 +427,7 @@ TEST_CASE("weights alone of a run without a mask are pruned when the run begins"
 TEST_CASE("an average of pruned weights is pruned, and a validation measures pruned weights") {
   auto const module = std::make_shared<Mlp>();
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, Optimize<AdamW>{.lr = 0.05},
-                          Prune<Magnitude, Sparsity<0.5_r>>{}, frugal::Average<>{}};
+                          Prune<Magnitude, Sparsity<0.5>>{}, frugal::Average<>{}};
   TensorDataset valid(samples(8, 92), {.batch = 8});
   auto const report = trainer.fit(TensorDataset(samples(32), {.batch = 4}), valid);
   CHECK((module->first->weight == 0).sum().item<std::int64_t>() == 24);
@@ -441,7 +440,7 @@ TEST_CASE("best weights from before the last pruning are named") {
                           frugal::CrossEntropy{},
                           frugal::Settings{.epochs = 4},
                           Optimize<SGD>{.lr = 0.5},
-                          Prune<Magnitude, Sparsity<0.9_r>, From<14>>{},
+                          Prune<Magnitude, Sparsity<0.9>, From<14>>{},
                           frugal::EarlyStop<frugal::Patience<9>>{.restore_best = true}};
   auto const report =
       trainer.fit(TensorDataset(samples(32), {.batch = 8}), TensorDataset(samples(8, 92)));
@@ -453,7 +452,7 @@ TEST_CASE("best weights from before the last pruning are named") {
 
 TEST_CASE("a run that is too short for the schedule says so") {
   frugal::Trainer trainer{std::make_shared<Mlp>(), frugal::CrossEntropy{}, Optimize<SGD>{},
-                          Prune<Magnitude, Sparsity<0.9_r>, From<2>, Cubic<100>>{}};
+                          Prune<Magnitude, Sparsity<0.9>, From<2>, Cubic<100>>{}};
   auto const report = trainer.fit(TensorDataset(samples(32), {.batch = 8}));
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings.front() ==
@@ -464,7 +463,7 @@ TEST_CASE("a dry run prunes nothing") {
   auto const module = std::make_shared<Mlp>();
   auto const before = tensors_of(*module);
   frugal::Trainer trainer{module, frugal::CrossEntropy{}, Optimize<SGD>{},
-                          Prune<Magnitude, Sparsity<0.9_r>>{}};
+                          Prune<Magnitude, Sparsity<0.9>>{}};
   std::ostringstream out;
   CHECK(trainer.dry_run(TensorDataset(samples(32), {.batch = 8}), out));
   CHECK(same_bits(tensors_of(*module), before));
@@ -485,19 +484,19 @@ std::string refused(Policy const& policy, std::shared_ptr<Module> const& module)
 
 TEST_CASE("settings that prune nothing, or everything, are refused, and nothing is pruned") {
   auto const layers = [] { return std::make_shared<Layers>(); };
-  CHECK(refused(Prune<Magnitude, Sparsity<0.5_r>>{.sparsity = 1}, layers()) ==
+  CHECK(refused(Prune<Magnitude, Sparsity<0.5>>{.sparsity = 1}, layers()) ==
         "Prune has a sparsity of 1.000000");
-  CHECK(refused(Prune<Magnitude, Sparsity<0.5_r>>{.sparsity = std::nan("")}, layers())
+  CHECK(refused(Prune<Magnitude, Sparsity<0.5>>{.sparsity = std::nan("")}, layers())
             .starts_with("Prune has a sparsity of"));
-  CHECK(refused(Prune<Magnitude, Sparsity<0.5_r>, Where<"thrid.*">>{}, layers()) ==
+  CHECK(refused(Prune<Magnitude, Sparsity<0.5>, Where<"thrid.*">>{}, layers()) ==
         "the pattern 'thrid.*' matches nothing");
-  CHECK(refused(Prune<Magnitude, Sparsity<0.5_r>, Where<"*.bias">>{}, layers()) ==
+  CHECK(refused(Prune<Magnitude, Sparsity<0.5>, Where<"*.bias">>{}, layers()) ==
         "the pattern '*.bias' matches nothing");
   CHECK(refused(Prune<NofM<2, 4>>{}, layers()) ==
         "the inputs of 'first.weight' are no multiple of 4");
-  CHECK(refused(Prune<Magnitude, Sparsity<0.5_r>>{},
+  CHECK(refused(Prune<Magnitude, Sparsity<0.5>>{},
                 std::make_shared<torch::nn::EmbeddingImpl>(4, 4)) == "there is nothing to prune");
-  frugal::Trainer trainer{layers(), SumOfSquares{}, Prune<Magnitude, Sparsity<0.5_r>>{}};
+  frugal::Trainer trainer{layers(), SumOfSquares{}, Prune<Magnitude, Sparsity<0.5>>{}};
   CHECK_THROWS_AS(trainer.policy<k::prune>().result(), frugal::StateError);
 }
 

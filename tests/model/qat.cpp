@@ -39,9 +39,9 @@ using frugal::detail::MovingRanges;
 using torch::nn::Linear;
 using torch::nn::Sequential;
 
-/// Tensors of tests/reference/quantise.json.
+/// Tensors of tests/reference/quantize.json.
 struct File {
-  Json file = reference("quantise.json");
+  Json file = reference("quantize.json");
   std::int64_t inputs = file.at("inputs"), outputs = file.at("outputs"), rows = file.at("rows");
 
   at::Tensor batch(Json const& values) const { return tensor_in(values, {rows, inputs}); }
@@ -49,7 +49,7 @@ struct File {
 };
 
 TEST_CASE(
-    "moving ranges of inputs have the bits of torch.ao's fake quantisation, and its gradients") {
+    "moving ranges of inputs have the bits of torch.ao's fake quantization, and its gradients") {
   File const which;
   Json const& of = which.file.at("moving");
   MovingRanges fake(of.at("averaging"));
@@ -161,7 +161,7 @@ void converts() {
   std::map<std::string, std::int64_t> zero_points;
   std::map<std::string, double> scales;
   for (auto const& item : net->named_modules()) {
-    auto const child = std::dynamic_pointer_cast<frugal::detail::FakeQuantised>(item.value());
+    auto const child = std::dynamic_pointer_cast<frugal::detail::FakeQuantized>(item.value());
     if (!child) continue;
     std::string const layer = item.key().substr(0, item.key().find('.'));
     at::NoGradGuard const no_gradients;
@@ -176,7 +176,7 @@ void converts() {
   auto const buffers = net->named_buffers();
   for (auto const& [layer, expected] : rounded) {
     CAPTURE(layer);
-    at::Tensor const values = buffers[layer + ".quantised.values"];
+    at::Tensor const values = buffers[layer + ".quantized.values"];
     // Each output's numbers are its integers times one scale.
     at::Tensor const numbers = expected.flatten(1);
     at::Tensor const integers = values.flatten(1).to(at::kFloat);
@@ -185,7 +185,7 @@ void converts() {
           1e-6 * numbers.abs().max().item<double>());
     CHECK(integers.abs().max().item<double>() > 100);
     // The input's, by the grid that the converted layer has.
-    at::Tensor const grid = buffers[layer + ".quantised.input_grid"];
+    at::Tensor const grid = buffers[layer + ".quantized.input_grid"];
     CHECK(grid[0].item<double>() == scales[layer]);
     CHECK(grid[1].item<std::int64_t>() == zero_points[layer]);
     auto const on_grid = frugal::detail::Int8Format::on_grid(
@@ -217,9 +217,9 @@ TEST_CASE("training learns under rounding, and learned scales are trained") {
   Sequential net = trained(Learned{});
   auto const parameters = net->named_parameters();
   Sequential other = trained(Learned{}, 1);
-  CHECK(parameters.contains("0.fake_quantised.scale"));
-  CHECK(distance(parameters["0.fake_quantised.weight_scale"],
-                 other->named_parameters()["0.fake_quantised.weight_scale"]) > 0);
+  CHECK(parameters.contains("0.fake_quantized.scale"));
+  CHECK(distance(parameters["0.fake_quantized.weight_scale"],
+                 other->named_parameters()["0.fake_quantized.weight_scale"]) > 0);
 }
 
 TEST_CASE("ranges are saved with the module, and a second fit keeps them") {
@@ -237,7 +237,7 @@ TEST_CASE("ranges are saved with the module, and a second fit keeps them") {
   CHECK(at::equal(outputs(other), outputs(net)));
 }
 
-TEST_CASE("a frozen weight, a module that is quantised, and one without ranges are errors") {
+TEST_CASE("a frozen weight, a module that is quantized, and one without ranges are errors") {
   Sequential frozen = network();
   frozen->named_parameters()["7.weight"].set_requires_grad(false);
   CHECK_THROWS_AS(frugal::adapt(frozen, Qat<INT8>{}), frugal::SettingsError);
@@ -245,13 +245,13 @@ TEST_CASE("a frozen weight, a module that is quantised, and one without ranges a
   Qat<INT8> const but{.layers = {.except = frugal::NamePatterns{"7"}}};
   frugal::adapt(frozen, but);
   CHECK_THROWS_AS(frugal::convert(frozen), frugal::StateError);  // no step has seen an input
-  Sequential quantised = network();
-  frugal::quantise<INT8>(quantised);
-  CHECK_THROWS_AS(frugal::adapt(quantised, Qat<INT8>{}), frugal::SettingsError);
+  Sequential quantized = network();
+  frugal::quantize<INT8>(quantized);
+  CHECK_THROWS_AS(frugal::adapt(quantized, Qat<INT8>{}), frugal::SettingsError);
   Sequential plain = network();
   CHECK_THROWS_AS(frugal::convert(plain), frugal::StateError);
   frugal::adapt(plain, Qat<INT8>{});
-  CHECK_THROWS_AS(frugal::quantise<INT8>(plain), frugal::SettingsError);
+  CHECK_THROWS_AS(frugal::quantize<INT8>(plain), frugal::SettingsError);
 }
 
 TEST_CASE("every call of a trainer adapts the module, so a fresh process loads what was trained") {
@@ -271,7 +271,7 @@ TEST_CASE("every call of a trainer adapts the module, so a fresh process loads w
   frugal::convert(fresh.module());
   CHECK(fresh.evaluate(rows)["loss"] ==
         doctest::Approx(trained.evaluate(rows)["loss"]).epsilon(1e-4));
-  CHECK_THROWS_WITH_AS(fresh.fit(rows), doctest::Contains("quantised already"),
+  CHECK_THROWS_WITH_AS(fresh.fit(rows), doctest::Contains("quantized already"),
                        frugal::SettingsError);
 }
 
@@ -285,7 +285,7 @@ TEST_CASE(
   at::Tensor const rows = torch::randn({2, 8});
   CHECK(net->forward(rows).isfinite().all().item<bool>());
   at::NoGradGuard const no_gradients;
-  net->named_parameters()["0.fake_quantised.weight_scale"][0] = infinite;
+  net->named_parameters()["0.fake_quantized.weight_scale"][0] = infinite;
   CHECK_THROWS_WITH_AS(frugal::convert(net), doctest::Contains("scales of layer '0'"),
                        frugal::StateError);
   Sequential moving(Linear(8, 8));
@@ -309,7 +309,7 @@ TEST_CASE("a window that is skipped leaves no range, also if it is the first") {
                             frugal::SkipNonFinite{}};
     auto const report = trainer.fit(rows);
     CHECK(report.steps == 2);
-    CHECK(trainer.module()->named_buffers()["0.fake_quantised.least"].item<double>() ==
+    CHECK(trainer.module()->named_buffers()["0.fake_quantized.least"].item<double>() ==
           doctest::Approx(rows[first_is_bad ? 1 : 0].data.min().item<double>()));
   }
 }

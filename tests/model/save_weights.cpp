@@ -7,7 +7,7 @@
 
 #include <frugal/base/json.hpp>
 #include <frugal/model/load_weights.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 #include <frugal/model/save_weights.hpp>
 
 #include "support/checkpoints.hpp"
@@ -190,19 +190,19 @@ TEST_CASE("a weight beyond the type of the files is refused, and not made infini
   CHECK(std::isinf(loaded_from(folder.path()).at("w3")[0][0].item<float>()));
 }
 
-TEST_CASE("the scales of quantised layers keep their type when weights are rounded") {
+TEST_CASE("the scales of quantized layers keep their type when weights are rounded") {
   TemporaryFolder const folder;
   torch::manual_seed(2);
   torch::nn::Sequential net(torch::nn::Linear(64, 64),
                             torch::nn::LayerNorm(torch::nn::LayerNormOptions({64})));
-  frugal::quantise<frugal::INT8>(net);
+  frugal::quantize<frugal::INT8>(net);
   at::NoGradGuard const no_gradients;
   // A weight of small numbers, of which FP16 would have a few bits of each scale.
-  net->named_buffers()["0.quantised.scales"].mul_(1e-6);
+  net->named_buffers()["0.quantized.scales"].mul_(1e-6);
   save_weights(net, folder.path(), {.type = at::kHalf});
   auto const file = frugal::Safetensors::open(folder / "model.safetensors");
-  CHECK(frugal::detail::tensor_in_file(file.at("0.quantised.scales"))
-            .equal(net->named_buffers()["0.quantised.scales"]));
+  CHECK(frugal::detail::tensor_in_file(file.at("0.quantized.scales"))
+            .equal(net->named_buffers()["0.quantized.scales"]));
   CHECK((file.at("1.weight").dtype == frugal::Dtype::f16));
 }
 

@@ -28,7 +28,6 @@
 namespace frugal_test::model_structured {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Auto;
 using frugal::CutReport;
 using frugal::Keep;
@@ -130,10 +129,10 @@ void follows(Json const& which) {
   auto const net = std::make_shared<Net>();
   fill(*net, which.at("stream"));
   std::string const rank = which.at("rank");
-  Structured<Keep<0.5_r>> const options{.keep = which.at("keep"),
-                                        .rank = rank == "l2"   ? RankBy::l2
-                                                : rank == "l1" ? RankBy::l1
-                                                               : RankBy::batch_norm_scale};
+  Structured<KeepShare<0.5>> const options{.keep = which.at("keep"),
+                                           .rank = rank == "l2"   ? RankBy::l2
+                                                   : rank == "l1" ? RankBy::l1
+                                                                  : RankBy::batch_norm_scale};
   CutReport const report = prune_structured(*net, image(), options);
   CAPTURE(report);
   for (auto const& item : net->named_parameters()) {
@@ -170,7 +169,7 @@ TEST_CASE("the output is that of the module whose removed channels are masked") 
   ResNet cut;
   fill(whole, 86);
   fill(cut, 86);
-  auto const report = prune_structured(cut, image(), Structured<Keep<0.6_r>>{});
+  auto const report = prune_structured(cut, image(), Structured<KeepShare<0.6>>{});
   CHECK(report.parameters_after < report.parameters_before);
   at::NoGradGuard const no_gradients;
   at::Tensor const stem = kept_of(whole.norm->weight, cut.norm->weight);
@@ -201,7 +200,7 @@ TEST_CASE("layers print and compute with their new widths, and train") {
   at::Tensor const weight = net->wide->weight;
   net->train();
   net->wide->weight.mutable_grad() = at::ones_like(weight);
-  static_cast<void>(prune_structured(*net, image(), Structured<Keep<0.5_r>>{}));
+  static_cast<void>(prune_structured(*net, image(), Structured<KeepShare<0.5>>{}));
   CHECK(net->is_training());
   CHECK(net->stem->options.out_channels() == 4);
   CHECK(net->depth->options.in_channels() == 12);
@@ -232,14 +231,14 @@ TEST_CASE("widths are rounded up to what fills a vector") {
   nn::Sequential net(nn::Linear(4, 64), nn::ReLU(), nn::Linear(64, 20), nn::ReLU(),
                      nn::Linear(20, 3));
   auto const report =
-      prune_structured(net, at::ones({2, 4}), Structured<Keep<0.6_r>, RoundTo<16>>{});
+      prune_structured(net, at::ones({2, 4}), Structured<KeepShare<0.6>, RoundTo<16>>{});
   REQUIRE(report.rows.size() == 2);
   CHECK(report.rows[0].layers == "0.weight");
   CHECK(report.rows[0].after == 48);  // 38 are wanted
   CHECK(report.rows[1].after == 16);  // 12 are wanted
   nn::Sequential other(nn::Linear(4, 64), nn::ReLU(), nn::Linear(64, 3));
   static_cast<void>(
-      prune_structured(other, at::ones({2, 4}), Structured<Keep<0.3_r>, RoundTo<Auto>>{}));
+      prune_structured(other, at::ones({2, 4}), Structured<KeepShare<0.3>, RoundTo<Auto>>{}));
   std::int64_t const width = other->ptr<nn::LinearImpl>(0)->weight.size(0);
   std::int64_t const vector = frugal::detail::vector_width(at::ones({1}));
   CHECK(vector >= 4);
@@ -248,7 +247,7 @@ TEST_CASE("widths are rounded up to what fills a vector") {
   CHECK(width < 19 + vector);
   // Nothing remains to be cut, which is no error.
   auto const whole =
-      prune_structured(other, at::ones({2, 4}), Structured<Keep<0.99_r>, RoundTo<64>>{});
+      prune_structured(other, at::ones({2, 4}), Structured<KeepShare<0.99>, RoundTo<64>>{});
   CHECK(whole.parameters_after == whole.parameters_before);
   CHECK(whole.rows[0].why == "the width that remains is rounded up to all of them");
 }
@@ -256,7 +255,7 @@ TEST_CASE("widths are rounded up to what fills a vector") {
 CutReport cut_encoder(finetune::Encoder& encoder, at::Tensor const& ids, at::Tensor const& mask) {
   return prune_structured(
       encoder, [&](finetune::Encoder& it) { return it->forward(ids, mask); },
-      Structured<Keep<0.5_r>, RoundTo<4>>{});
+      Structured<KeepShare<0.5>, RoundTo<4>>{});
 }
 
 TEST_CASE("heads of an attention and the units between its layers go, and the residual stays") {
@@ -294,7 +293,7 @@ TEST_CASE(
                                              .intermediate = 24,
                                              .head = 6});
   at::Tensor const ids = at::arange(1, 13).view({2, 6});
-  CutReport const report = prune_structured(llama, ids, Structured<Keep<0.5_r>>{});
+  CutReport const report = prune_structured(llama, ids, Structured<KeepShare<0.5>>{});
   CAPTURE(report);
   auto const& layer = llama->model->layers->ptr<finetune::LlamaLayerImpl>(0);
   CHECK((layer->attention->query->weight.sizes() == at::IntArrayRef{24, 16}));
@@ -321,7 +320,7 @@ std::string why(std::function<at::Tensor(at::Tensor const&)> between, std::int64
   Between net(std::move(between), taken);
   at::Tensor const x = table({3, 5}, 89, 0);
   auto const before = tensors_of(net);
-  auto const report = prune_structured(net, x, Structured<Keep<0.5_r>>{});
+  auto const report = prune_structured(net, x, Structured<KeepShare<0.5>>{});
   std::string found = "not in the report";
   for (auto const& row : report.rows) {
     if (row.layers == "first.weight") found = row.why;
@@ -387,7 +386,7 @@ TEST_CASE("operators that leave channels as they are do not stand in the way") {
 TEST_CASE("grouped convolutions keep their channels") {
   nn::Sequential net(conv(3, 8, 3), nn::Conv2d(conv(8, 8, 3, 1, true, 2)), conv(8, 6, 1),
                      conv(6, 4, 1));
-  auto const report = prune_structured(net, image(), Structured<Keep<0.5_r>>{});
+  auto const report = prune_structured(net, image(), Structured<KeepShare<0.5>>{});
   CHECK(net->ptr<nn::Conv2dImpl>(0)->weight.size(0) == 8);
   CHECK(net->ptr<nn::Conv2dImpl>(2)->weight.size(0) == 3);
   CHECK(report.rows.front().layers == "0.weight");
@@ -397,7 +396,8 @@ TEST_CASE("grouped convolutions keep their channels") {
 TEST_CASE("patterns choose the layers, and those that depend on others are not cut alone") {
   ResNet net;
   fill(net, 90);
-  auto const report = prune_structured(net, image(), Structured<Keep<0.5_r>, Where<"first.*">>{});
+  auto const report =
+      prune_structured(net, image(), Structured<KeepShare<0.5>, Where<"first.*">>{});
   CAPTURE(report);
   CHECK(net.first->conv1->weight.size(0) == 4);
   CHECK(net.first->conv2->weight.size(0) == 8);
@@ -423,17 +423,18 @@ TEST_CASE(
     CHECK(same_bits(tensors_of(net), before));
     return what;
   };
-  CHECK(refused(Structured<Keep<0.5_r>, Where<"first.*">>{}) ==
+  CHECK(refused(Structured<KeepShare<0.5>, Where<"first.*">>{}) ==
         "no channel and no head of this module can be removed: first.weight: aten::cumsum is not "
         "traced");
-  CHECK(refused(Structured<Keep<0.5_r>, Where<"thrid.*">>{})
+  CHECK(refused(Structured<KeepShare<0.5>, Where<"thrid.*">>{})
             .starts_with("the pattern 'thrid.*' matches nothing"));
-  CHECK(refused(Structured<Keep<0.5_r>>{.keep = 1}).starts_with("Structured keeps a share of 1.0"));
-  CHECK(refused(Structured<Keep<0.5_r>>{.rank = RankBy::batch_norm_scale})
+  CHECK(refused(Structured<KeepShare<0.5>>{.keep = 1})
+            .starts_with("Structured keeps a share of 1.0"));
+  CHECK(refused(Structured<KeepShare<0.5>>{.rank = RankBy::batch_norm_scale})
             .find("there is no BatchNorm to rank by") != std::string::npos);
   nn::Linear alone(3, 4);
   CHECK_THROWS_AS(
-      static_cast<void>(prune_structured(alone, at::ones({1, 3}), Structured<Keep<0.5_r>>{})),
+      static_cast<void>(prune_structured(alone, at::ones({1, 3}), Structured<KeepShare<0.5>>{})),
       frugal::ModuleError);
 }
 
@@ -444,7 +445,7 @@ TEST_CASE("a cut is compared as closely if the outputs are small") {
     at::NoGradGuard const no_gradients;
     for (at::Tensor& each : net.third->parameters()) each.mul_(1e-6);
   }
-  auto const report = prune_structured(net, table({3, 5}, 89, 0), Structured<Keep<0.5_r>>{});
+  auto const report = prune_structured(net, table({3, 5}, 89, 0), Structured<KeepShare<0.5>>{});
   // Half of the columns would be divided by half as much.
   for (auto const& row : report.rows) {
     if (row.layers != "first.weight") continue;
@@ -465,7 +466,7 @@ TEST_CASE("a tied weight is cut, and counted, once") {
   net.second->weight = net.first->weight;
   auto const report = prune_structured(
       net, [](Twice& module) { return module.last(module.first(at::ones({3, 8})).relu()); },
-      Structured<Keep<0.5_r>>{});
+      Structured<KeepShare<0.5>>{});
   // first.weight and its bias, second's bias, last.
   CHECK(report.parameters_before == 64 + 8 + 8 + 16 + 2);
 }

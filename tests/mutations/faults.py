@@ -147,8 +147,8 @@ FAULTS = (
         name="sentence-changed",
         breaks="The sentence of a static_assert is no longer the one that its page quotes.",
         file="include/frugal/policy/clip.hpp",
-        old="Write ClipNorm<1.0_r>, or leave it out.",
-        new="Write ClipNorm<1.0_r>.",
+        old="Write ClipNorm<1.0>, or leave it out.",
+        new="Write ClipNorm<1.0>.",
         check=test("^docs: code, quoted sentences"),
     ),
     Fault(
@@ -699,11 +699,11 @@ FAULTS = (
         check=test("^model: freeze$"),
     ),
     Fault(
-        name="rank-stabilised-by-the-rank",
+        name="rank-stabilized-by-the-rank",
         breaks="rsLoRA scales by the rank and not by its root.",
         file="include/frugal/model/lora/adapter.hpp",
-        old="settings_.rank_stabilised ? std::sqrt(rank) : rank",
-        new="settings_.rank_stabilised ? rank : rank",
+        old="settings_.rank_stabilized ? std::sqrt(rank) : rank",
+        new="settings_.rank_stabilized ? rank : rank",
         check=test("^model: lora$"),
     ),
     Fault(
@@ -714,7 +714,7 @@ FAULTS = (
         new="      all[i] = {detail::nf4_values[i & 15], detail::nf4_values[i >> 4]};",
         check=test("^model: lora/nf4$"),
     ),
-    # ---- pruning, distillation, quantisation, files of weights -----------------------------------
+    # ---- pruning, distillation, quantization, files of weights -----------------------------------
     Fault(
         name="masked-before-the-update",
         breaks="Weights are masked before the update, so momentum and weight decay revive them.",
@@ -774,10 +774,10 @@ FAULTS = (
     Fault(
         name="temperature-squared-forgotten",
         breaks="A distillation's gradients shrink with the temperature.",
-        file="include/frugal/model/distil/objective.hpp",
+        file="include/frugal/model/distill/objective.hpp",
         old="temperature * temperature * sum",
         new="temperature * sum",
-        check=test("^model: distil$"),
+        check=test("^model: distill$"),
     ),
     Fault(
         name="top-classes-at-temperature-one",
@@ -814,27 +814,27 @@ FAULTS = (
     ),
     Fault(
         name="scale-of-the-wrong-axis",
-        breaks="A quantised weight is read with the scales of its outputs along its inputs.",
-        file="include/frugal/model/quantise/quantised_weight.hpp",
+        breaks="A quantized weight is read with the scales of its outputs along its inputs.",
+        file="include/frugal/model/quantize/quantized_weight.hpp",
         old="    along[0] = -1;\n",
         new="    along.back() = -1;\n",
-        check=test("^model: quantise$"),
+        check=test("^model: quantize$"),
     ),
     Fault(
         name="edges-of-integer-zero",
-        breaks="A quantised convolution pads with the integer 0, which is a number of its own.",
-        file="include/frugal/model/quantise/quantised_weight.ipp",
+        breaks="A quantized convolution pads with the integer 0, which is a number of its own.",
+        file="include/frugal/model/quantize/quantized_weight.ipp",
         old="static_cast<std::int8_t>(grid_.defined() ? input_grid().zero_point - 128 : 0);",
         new="static_cast<std::int8_t>(0);",
-        check=test("^model: quantise$"),
+        check=test("^model: quantize$"),
     ),
     Fault(
         name="last-batch-is-the-histogram",
         breaks="A calibration's histogram is that of its last batch.",
-        file="include/frugal/model/quantise/quantised_weight.ipp",
+        file="include/frugal/model/quantize/quantized_weight.ipp",
         old="seen_.counts[bin] += found[bin];",
         new="seen_.counts[bin] = found[bin];",
-        check=test("^model: quantise/quantised_weight$"),
+        check=test("^model: quantize/quantized_weight$"),
     ),
     Fault(
         name="recomputation-moves-ranges",
@@ -856,8 +856,8 @@ FAULTS = (
         name="learned-scale-not-converted",
         breaks="convert() rounds by the weights' largest numbers, not by the scales that were learned.",
         file="include/frugal/model/qat.ipp",
-        old="    Quantised const integers = each.fake->integers(layer.weight);\n",
-        new="    Quantised const integers =\n"
+        old="    Quantized const integers = each.fake->integers(layer.weight);\n",
+        new="    Quantized const integers =\n"
             "        Int8Format::rows(layer.weight.detach().contiguous().flatten(1));\n",
         check=test("^model: qat$"),
     ),
@@ -867,7 +867,7 @@ FAULTS = (
         file="include/frugal/policy/precision/int8.ipp",
         old="static_cast<std::int32_t>(shift + zero_point);",
         new="static_cast<std::int32_t>(shift);",
-        check=test("^model: quantise$"),
+        check=test("^model: quantize$"),
     ),
     Fault(
         name="another-recipe-computes-in-int8",

@@ -14,7 +14,6 @@
 namespace frugal_test::trainer_accessors {
 
 using namespace frugal;
-using namespace frugal::literals;
 using namespace frugal_test::support;
 
 /// A kind of a user that brings an accessor, and one that brings none.

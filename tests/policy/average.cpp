@@ -27,7 +27,6 @@
 namespace frugal_test::policy_average {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Average;
 using frugal::Ema;
 using frugal::Epoch;
@@ -106,8 +105,8 @@ void follows(std::string const& name) {
 }
 
 TEST_CASE("exponential averages and their statistics are those of PyTorch's AveragedModel") {
-  follows<Ema<0.9_r>>("ema");
-  follows<Ema<0.75_r, Every<4>>>("ema every 4 steps");
+  follows<Ema<0.9>>("ema");
+  follows<Ema<0.75, Every<4>>>("ema every 4 steps");
 }
 
 TEST_CASE("equal averages and their statistics are those of PyTorch's AveragedModel") {
@@ -168,7 +167,7 @@ TEST_CASE("a validation uses the averaged weights, without a copy, and training 
                             Look{&seen, &places},
                             frugal::Settings{.epochs = 2},
                             Optimize<SGD>{.lr = 0.5},
-                            Average<Ema<0.5_r>>{.validate = validate, .at_end = Weights::trained},
+                            Average<Ema<0.5>>{.validate = validate, .at_end = Weights::trained},
                             frugal::Validate<frugal::SanityBatches<0>>{}};
     static_cast<void>(
         trainer.fit(TensorDataset(samples(16), {.batch = 4}), TensorDataset(samples(8, 92))));
@@ -226,7 +225,7 @@ TEST_CASE("the run ends with the weights that were validated, or with those that
       void const* const place = module->first->weight.const_data_ptr();
       frugal::Trainer trainer{module, frugal::CrossEntropy{}, frugal::Settings{.epochs = 2},
                               Optimize<SGD>{.lr = 0.5},
-                              Average<Ema<0.8_r>>{.validate = validate, .at_end = at_end}};
+                              Average<Ema<0.8>>{.validate = validate, .at_end = at_end}};
       TensorDataset valid(samples(9, 92), {.batch = 4});
       auto const report = trainer.fit(TensorDataset(samples(32), {.batch = 4}), valid);
       auto const& average = trainer.average().weights().tensors;
@@ -255,7 +254,7 @@ TEST_CASE("a preempted run keeps its trained weights, and ends as an undisturbed
         frugal::CrossEntropy{},
         frugal::Settings{.run_dir = folder / name, .epochs = 2, .stop = stop.get_token()},
         Optimize<SGD>{.lr = 0.5},
-        Average<Ema<0.8_r>>{},
+        Average<Ema<0.8>>{},
         frugal::Checkpoint<Every<100>>{},
         spy};
     auto const report =
@@ -339,7 +338,7 @@ TEST_CASE("an update is one grouped operator, and nothing waits for it") {
   CHECK(with["aten::_foreach_lerp_"] == 4);
   CHECK(with["aten::item"] == 0);
   CHECK(with["aten::_foreach_copy_"] == 0);
-  CHECK(per_step(Average<Ema<0.9_r, Every<2>>>{})["aten::_foreach_lerp_"] == 2);
+  CHECK(per_step(Average<Ema<0.9, Every<2>>>{})["aten::_foreach_lerp_"] == 2);
 }
 
 TEST_CASE("averages are in the checkpoint by name, and a resumed run has the same bits") {
@@ -407,8 +406,8 @@ std::size_t saves_what_it_validates(AnAverage const& average, Validates validate
 
 TEST_CASE("the metrics of a checkpoint are those of the weights that load_weights takes from it") {
   using PerEpoch = frugal::Validate<Every<1, Epoch>>;
-  CHECK(saves_what_it_validates(Average<Ema<0.9_r>>{}, PerEpoch{}) == 3);
-  CHECK(saves_what_it_validates(Average<Ema<0.9_r>>{.validate = false}, PerEpoch{}) == 3);
+  CHECK(saves_what_it_validates(Average<Ema<0.9>>{}, PerEpoch{}) == 3);
+  CHECK(saves_what_it_validates(Average<Ema<0.9>>{.validate = false}, PerEpoch{}) == 3);
   CHECK(saves_what_it_validates(Average<Swa<From<2, Epoch>>>{}, PerEpoch{}) == 3);
 }
 

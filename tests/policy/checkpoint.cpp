@@ -61,10 +61,9 @@ TEST_CASE("so it does whatever the cadence counts") {
 }
 
 TEST_CASE("so it does in the middle of windows, plateaus, patience and clipping") {
-  using namespace frugal::literals;
   ends_in_the_same_bits({7, 8, 16}, Optimizer{.lr = 0.05}, frugal::Accumulate<3>{},
-                        frugal::Precision<frugal::BF16>{}, frugal::ClipNorm<0.5_r>{},
-                        frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>{},
+                        frugal::Precision<frugal::BF16>{}, frugal::ClipNorm<0.5>{},
+                        frugal::Schedule<frugal::Plateau<0.5, frugal::Patience<1>>>{},
                         frugal::Validate<Every<2>, frugal::Accuracy>{},
                         frugal::EarlyStop<frugal::Patience<4>>{}, frugal::Log<Every<2>>{},
                         frugal::DryRun<>{.out = nullptr}, frugal::Checkpoint<Every<3>, Async>{});

@@ -45,7 +45,6 @@ using namespace frugal_test::policy_clip;
 using frugal::ClipNorm;
 using frugal::Optimize;
 using frugal::SGD;
-using namespace frugal::literals;
 
 TEST_CASE("ClipNorm clips what PyTorch's clip_grad_norm_ clips, in a run") {
   Json const file = reference("clip.json");
@@ -102,7 +101,7 @@ TEST_CASE("gradients below the limit keep their bits") {
   Table const table = gradients_of(file, "usual");
   auto const module = parts_of(file);
   frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
-                  ClipNorm<1000.0_r>{}}
+                  ClipNorm<1000.0>{}}
       .fit(std::vector<Table>{table});
   for (std::size_t i = 0; i < table.gradients.size(); ++i) {
     CHECK(at::equal(module->parameters()[i], table.gradients[i].neg()));
@@ -118,7 +117,7 @@ TEST_CASE("the gradient of the whole window is clipped") {
                   frugal::Settings{},
                   Optimize<SGD>{.lr = 1.0},
                   frugal::Accumulate<2>{},
-                  ClipNorm<1.5_r>{},
+                  ClipNorm<1.5>{},
                   Spy{.seen = &seen}}
       .fit(std::vector<Table>{{{at::full({1}, 3.0)}}, {{at::full({1}, 1.0)}}});
   REQUIRE(seen.gradient_norms.size() == 1);
@@ -183,7 +182,7 @@ TEST_CASE("a norm that is not finite ends the run before the update, and names t
     auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
     std::string const text = error_of<frugal::NonFiniteGradientError>([&] {
       frugal::Trainer{module, Hooked{value}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
-                      ClipNorm<5.0_r>{}}
+                      ClipNorm<5.0>{}}
           .fit(std::vector<Table>{{{at::ones({1})}}, {{at::full({1}, 2.0)}}});
     });
     CHECK(contains(text, std::isnan(value) ? "gradients is NaN" : "gradients is infinite"));
@@ -196,12 +195,9 @@ TEST_CASE("a norm that is not finite ends the run before the update, and names t
 TEST_CASE("a policy that skips such windows keeps the run going") {
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
   frugal::Report const report =
-      frugal::Trainer{module,
-                      Hooked{std::nan("")},
-                      frugal::Settings{},
-                      Optimize<SGD>{.lr = 1.0},
-                      ClipNorm<5.0_r>{},
-                      frugal::SkipNonFinite{}}
+      frugal::Trainer{
+          module,          Hooked{std::nan("")},   frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
+          ClipNorm<5.0>{}, frugal::SkipNonFinite{}}
           .fit(std::vector<Table>{{{at::ones({1})}}, {{at::full({1}, 2.0)}}, {{at::ones({1})}}});
   CHECK(report.steps == 2);
   CHECK(report.non_finite_windows == 1);
@@ -227,7 +223,6 @@ using namespace frugal_test::policy_clip;
 using frugal::ClipValue;
 using frugal::Optimize;
 using frugal::SGD;
-using namespace frugal::literals;
 
 TEST_CASE("ClipValue clips what PyTorch's clip_grad_value_ clips, in a run") {
   Json const file = reference("clip.json");
@@ -253,8 +248,7 @@ TEST_CASE("ClipValue clips what PyTorch's clip_grad_value_ clips, in a run") {
 
 TEST_CASE("the limit in the type is that of the settings") {
   auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({3})});
-  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
-                  ClipValue<0.25_r>{}}
+  frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0}, ClipValue<0.25>{}}
       .fit(std::vector<Table>{{{at::tensor({0.5F, -4.0F, 0.125F})}}});
   CHECK(at::equal(module->parameters()[0], at::tensor({-0.25F, 0.25F, -0.125F})));
 }
@@ -292,7 +286,6 @@ using namespace frugal_test::policy_clip;
 using frugal::ClipAdaptive;
 using frugal::Optimize;
 using frugal::SGD;
-using namespace frugal::literals;
 
 std::shared_ptr<Parts> weights_of(Json const& file) {
   std::vector<at::Tensor> start;
@@ -344,8 +337,8 @@ TEST_CASE("skipped parameters are not clipped") {
   auto const module =
       std::make_shared<Parts>(std::vector<at::Tensor>{at::ones({1}), at::ones({1})});
   frugal::Trainer{module, Linear{}, frugal::Settings{}, Optimize<SGD>{.lr = 1.0},
-                  ClipAdaptive<0.5_r>{.skips = [](std::string_view name,
-                                                  at::Tensor const&) { return name == "p1"; }}}
+                  ClipAdaptive<0.5>{.skips = [](std::string_view name,
+                                                at::Tensor const&) { return name == "p1"; }}}
       .fit(std::vector<Table>{{{at::full({1}, 4.0), at::full({1}, 4.0)}}});
   CHECK(module->parameters()[0].item<double>() == doctest::Approx(0.5));
   CHECK(module->parameters()[1].item<double>() == doctest::Approx(-3.0));

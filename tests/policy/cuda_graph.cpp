@@ -26,7 +26,6 @@
 namespace frugal_test::policy_graph {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Accumulate;
 using frugal::AdamW;
 using frugal::CudaGraph;
@@ -82,7 +81,7 @@ TEST_CASE("a replayed run has the weights and averages of an eager one, bit for 
     auto const with = [&](auto... execution) {
       return run(Mlp::Shape{.dropout = 0.5, .norm = true}, samples(64), accumulate,
                  Optimize<AdamW>{.lr = 0.01}, frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                 frugal::Average<frugal::Ema<0.9_r>>{}, execution...);
+                 frugal::Average<frugal::Ema<0.9>>{}, execution...);
     };
     RecorderLog log;
     Ran const eager = with();
@@ -122,12 +121,12 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
     RecorderLog log;
     same_as_eager(Mlp::Shape{.dropout = 0.25, .norm = true}, samples(62), log, policies...,
                   frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                  frugal::Average<frugal::Ema<0.9_r>>{});
+                  frugal::Average<frugal::Ema<0.9>>{});
   };
-  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{});
-  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{}, Accumulate<4>{});
-  same(Optimize<frugal::Adam>{.lr = 0.01, .amsgrad = true}, frugal::ClipValue<0.05_r>{});
-  same(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipAdaptive<0.1_r>{},
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3>{});
+  same(Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3>{}, Accumulate<4>{});
+  same(Optimize<frugal::Adam>{.lr = 0.01, .amsgrad = true}, frugal::ClipValue<0.05>{});
+  same(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipAdaptive<0.1>{},
        Accumulate<2>{});
   same(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1});
   same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms(),
@@ -150,8 +149,8 @@ TEST_CASE("a schedule of a parameter group is refused: a captured step has one f
 TEST_CASE("clipping by operators does not change gradients below the limit") {
   RecorderLog idle;
   Ran const plain = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{});
-  Ran const clipped = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{},
-                          frugal::ClipNorm<1000.0_r>{}, replayed(idle, never));
+  Ran const clipped = run(Mlp::Shape{}, samples(64), Optimize<AdamW>{}, frugal::ClipNorm<1000.0>{},
+                          replayed(idle, never));
   CHECK(same_bits(plain.tensors, clipped.tensors));
 }
 
@@ -165,7 +164,7 @@ TEST_CASE("a window that overflows in FP16 is no step of a replayed run either")
     return ran.report.non_finite_windows;
   };
   CHECK(skipped() > 5);
-  CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3_r>{}) > 5);
+  CHECK(skipped(Accumulate<2>{}, frugal::ClipNorm<0.3>{}) > 5);
 }
 
 TEST_CASE("a window that SkipNonFinite skips is no step of a replayed run either") {
@@ -175,7 +174,7 @@ TEST_CASE("a window that SkipNonFinite skips is no step of a replayed run either
   auto const skipped = [&](auto... policies) {
     RecorderLog log;
     Ran const ran = same_as_eager(Mlp::Shape{}, bad, log, policies..., frugal::SkipNonFinite{},
-                                  Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3_r>{});
+                                  Optimize<AdamW>{.lr = 0.01}, frugal::ClipNorm<0.3>{});
     CHECK(std::isfinite(ran.report.train_loss));
     return ran.report.non_finite_windows;
   };
@@ -186,7 +185,7 @@ TEST_CASE("a window that SkipNonFinite skips is no step of a replayed run either
 TEST_CASE("an average at another cadence than every step is updated between replays") {
   RecorderLog log;
   same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
-                frugal::Average<frugal::Ema<0.9_r, frugal::Every<3>>>{});
+                frugal::Average<frugal::Ema<0.9, frugal::Every<3>>>{});
   same_as_eager(Mlp::Shape{}, samples(62), log, Optimize<AdamW>{},
                 frugal::Average<frugal::Swa<frugal::From<1, frugal::Epoch>>>{});
 }
@@ -431,8 +430,8 @@ TEST_CASE("a resumed replayed run has the bits of an uninterrupted one") {
                             frugal::Settings{.epochs = 3},
                             Optimize<AdamW>{.lr = 0.01},
                             frugal::Schedule<frugal::Warmup<5>, frugal::Cosine>{},
-                            frugal::ClipNorm<0.3_r>{},
-                            frugal::Average<frugal::Ema<0.9_r>>{},
+                            frugal::ClipNorm<0.3>{},
+                            frugal::Average<frugal::Ema<0.9>>{},
                             Accumulate<2>{},
                             replayed(log, 2),
                             resume};
@@ -554,7 +553,7 @@ TEST_CASE("losses and the gradients' norms are those of each step, not of the ca
   auto const norms = [](int warm_up) {
     std::vector<double> seen;
     RecorderLog log;
-    run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, frugal::ClipNorm<0.1_r>{}, Norms{&seen},
+    run(Mlp::Shape{}, samples(30), Optimize<AdamW>{}, frugal::ClipNorm<0.1>{}, Norms{&seen},
         replayed(log, warm_up));
     return seen;
   };

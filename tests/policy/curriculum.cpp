@@ -62,7 +62,7 @@ std::string told(Report const& report) {
   return "";
 }
 
-using EasyFirst = Curriculum<By<Small>, LinearPace<2, 0.25_r>>;
+using EasyFirst = Curriculum<By<Small>, LinearPace<2, 0.25>>;
 
 TEST_CASE("the first epochs train on the easiest samples, and later ones on all") {
   std::vector<std::vector<std::int64_t>> seen;
@@ -118,10 +118,10 @@ static_assert(
 
 // The order is known through what stands around the loader.
 using Source = decltype(EasyFirst{}.source(Rows{}, LoaderOptions{}));
-static_assert(std::same_as<order_type_of<Source>, CurriculumPass<LinearPace<2, 0.25_r>>>);
+static_assert(std::same_as<order_type_of<Source>, CurriculumPass<LinearPace<2, 0.25>>>);
 static_assert(std::same_as<order_type_of<Prefetch<Source>>, order_type_of<Source>>);
 // And through one process's part of it.
-using OfARank = Loader<Rows, Stack, Shared<CurriculumPass<LinearPace<2, 0.25_r>>>>;
+using OfARank = Loader<Rows, Stack, Shared<CurriculumPass<LinearPace<2, 0.25>>>>;
 static_assert(std::same_as<order_type_of<OfARank>, order_type_of<Source>>);
 
 TEST_CASE("each rank trains on its part of the curriculum") {

@@ -199,7 +199,6 @@ namespace frugal_test::policy_early_stop_best_weights {
 
 using namespace support;
 using namespace support::dying_runs;
-using namespace frugal::literals;
 using frugal::Every;
 using frugal::Patience;
 using Sgd = frugal::Optimize<frugal::SGD>;
@@ -304,8 +303,8 @@ TEST_CASE("a run that comes to its end restores as one does that runs out of pat
 }
 
 TEST_CASE("with Average, what was validated is the average, and that is what is restored") {
-  holds_what_was_validated_best(frugal::Average<frugal::Ema<0.9_r>>{});
-  holds_what_was_validated_best(frugal::Average<frugal::Ema<0.9_r>>{.validate = false});
+  holds_what_was_validated_best(frugal::Average<frugal::Ema<0.9>>{});
+  holds_what_was_validated_best(frugal::Average<frugal::Ema<0.9>>{.validate = false});
 }
 
 using Saves = frugal::Checkpoint<Every<4>>;
@@ -334,8 +333,7 @@ void survives_a_kill(Ps const&... policies) {
 
 TEST_CASE("a run that is killed before or after its best validation ends with the same weights") {
   survives_a_kill<Saves>();
-  survives_a_kill<frugal::Checkpoint<Every<4>, frugal::Async>>(
-      frugal::Average<frugal::Ema<0.9_r>>{});
+  survives_a_kill<frugal::Checkpoint<Every<4>, frugal::Async>>(frugal::Average<frugal::Ema<0.9>>{});
 }
 
 TEST_CASE("weights that a checkpoint rounds are restored as they were validated") {

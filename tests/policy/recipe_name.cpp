@@ -10,7 +10,6 @@
 namespace frugal_test::trainer_recipe_name {
 
 using namespace frugal;
-using namespace frugal::literals;
 using namespace frugal_test::support;
 
 /// Two user-defined policies: one with a declared name, one without.
@@ -29,7 +28,7 @@ struct Bread {
   using listens = list<>;
 };
 
-using Lean = Recipe<Optimize<SGD>, ClipNorm<0.5_r>>;
+using Lean = Recipe<Optimize<SGD>, ClipNorm<0.5>>;
 
 }  // namespace frugal_test::trainer_recipe_name
 
@@ -50,8 +49,8 @@ TEST_CASE("a recipe is named by its policies, the optimizer first") {
 
 TEST_CASE("the name contains only explicit choices") {
   CHECK(recipe_name<Recipe<Optimize<AdamW>, ClipNorm<>>>() == "AdamW + ClipNorm");
-  CHECK(recipe_name<Recipe<Optimize<AdamW>, ClipNorm<0.5_r>>>() == "AdamW + ClipNorm<0.5_r>");
-  CHECK(recipe_name<Recipe<Optimize<AdamW>, Average<Ema<0.99_r>>>>() == "AdamW + Ema<0.99_r>");
+  CHECK(recipe_name<Recipe<Optimize<AdamW>, ClipNorm<0.5>>>() == "AdamW + ClipNorm<0.5>");
+  CHECK(recipe_name<Recipe<Optimize<AdamW>, Average<Ema<0.99>>>>() == "AdamW + Ema<0.99>");
   CHECK(recipe_name<Recipe<Optimize<AdamW>, Precision<FP32>, Accumulate<1>, Validate<>>>() ==
         "AdamW");
   CHECK(recipe_name<Recipe<>>() == "defaults");
@@ -78,7 +77,7 @@ TEST_CASE("a user-defined policy has its label, or the name of its type") {
 TEST_CASE("a recipe may be given a name, and a trainer another") {
   CHECK(recipe_name<Lean>() == "lean");
   Trainer trainer{std::make_shared<Mlp>(), CrossEntropy{}, Settings{}, Optimize<SGD>{},
-                  ClipNorm<0.5_r>{}};
+                  ClipNorm<0.5>{}};
   CHECK(trainer.name() == "lean");
   trainer.settings().name = "third try";
   CHECK(trainer.name() == "third try");

@@ -164,8 +164,7 @@ TEST_CASE("a window with a finite loss and a NaN gradient is passed over, and no
 }
 
 TEST_CASE("the same if ClipNorm sees the gradient before the update") {
-  using namespace frugal::literals;
-  passes_over_a_bad_gradient<Every<1000>>(frugal::ClipNorm<100.0_r>{});
+  passes_over_a_bad_gradient<Every<1000>>(frugal::ClipNorm<100.0>{});
 }
 
 TEST_CASE("a return that looks for a window counts once, and lowers the rate once") {
@@ -259,11 +258,9 @@ TEST_CASE("a micro-batch of weight 0 is not in the mean of a jump") {
 }
 
 TEST_CASE("so it does with windows of several micro-batches, clipping and a schedule") {
-  using namespace frugal::literals;
   auto const train = [](frugal::Batch const& data) {
-    return run(data, {.epochs = 2}, Mlp::Shape{}, frugal::Accumulate<2>{},
-               frugal::ClipNorm<0.1_r>{}, frugal::Schedule<frugal::Warmup<4>>{},
-               Rollback<Every<3>>{.slow_down = 1});
+    return run(data, {.epochs = 2}, Mlp::Shape{}, frugal::Accumulate<2>{}, frugal::ClipNorm<0.1>{},
+               frugal::Schedule<frugal::Warmup<4>>{}, Rollback<Every<3>>{.slow_down = 1});
   };
   CHECK(same_bits(train(spoilt(not_a_number, 20, 2)).tensors, train(without(16, 8)).tensors));
 }

@@ -60,37 +60,37 @@ TEST_CASE("every curve has the factors of torch's scheduler, sequences of them t
   Constant<4> third;
   third.value = 1.0 / 3;
   against("constant, a third for 4 steps", Schedule<Constant<4>, Constant<>>{.parts = {third, {}}});
-  against("constant, a half to the end", Schedule<Constant<to_end, 0.5_r>>{});
+  against("constant, a half to the end", Schedule<Constant<to_end, 0.5>>{});
   against("warm-up over 2", Schedule<Warmup<2>>{});
   against("warm-up over 10", Schedule<Warmup<10>>{});
   against("warm-up over 16", Schedule<Warmup<16>>{});
   against("cosine", Schedule<Cosine>{});
-  against("cosine to a tenth", Schedule<CosineDecay<0.1_r>>{});
-  against("linear to 0", Schedule<Linear>{});
-  against("linear to a tenth", Schedule<LinearDecay<0.1_r>>{});
-  against("linear to a quarter, then flat", Schedule<LinearDecay<0.25_r, 20>>{});
+  against("cosine to a tenth", Schedule<CosineDecay<0.1>>{});
+  against("linear to 0", Schedule<LinearDecay<>>{});
+  against("linear to a tenth", Schedule<LinearDecay<0.1>>{});
+  against("linear to a quarter, then flat", Schedule<LinearDecay<0.25, 20>>{});
   against("step", Schedule<StepDecay<10>>{});
-  against("step of 7 by a half", Schedule<StepDecay<7, 0.5_r>>{});
-  against("milestones", Schedule<MultiStepDecay<0.3_r, 5, 12, 30>>{});
-  against("exponential", Schedule<StepDecay<1, 0.9_r>>{});
+  against("step of 7 by a half", Schedule<StepDecay<7, 0.5>>{});
+  against("milestones", Schedule<MultiStepDecay<0.3, 5, 12, 30>>{});
+  against("exponential", Schedule<StepDecay<1, 0.9>>{});
   against("polynomial of power 1", Schedule<Polynomial>{});
-  against("polynomial of power 2", Schedule<PolynomialDecay<2.0_r>>{});
-  against("polynomial of power 0.5, then flat", Schedule<PolynomialDecay<0.5_r, 20>>{});
+  against("polynomial of power 2", Schedule<PolynomialDecay<2.0>>{});
+  against("polynomial of power 0.5, then flat", Schedule<PolynomialDecay<0.5, 20>>{});
   against("warm-up, cosine", Schedule<Warmup<8>, Cosine>{});
-  against("warm-up, cosine to a tenth", Schedule<Warmup<5>, CosineDecay<0.1_r>>{});
-  against("warm-up, linear", Schedule<Warmup<8>, Linear>{});
-  against("warm-up, polynomial", Schedule<Warmup<8>, PolynomialDecay<2.0_r>>{});
+  against("warm-up, cosine to a tenth", Schedule<Warmup<5>, CosineDecay<0.1>>{});
+  against("warm-up, linear", Schedule<Warmup<8>, LinearDecay<>>{});
+  against("warm-up, polynomial", Schedule<Warmup<8>, PolynomialDecay<2.0>>{});
   against("warm-up, stable, decay", WarmupStableDecay<6, 12>{});
-  against("warm-up, step", Schedule<Warmup<4>, StepDecay<9, 0.5_r>>{});
+  against("warm-up, step", Schedule<Warmup<4>, StepDecay<9, 0.5>>{});
   against("warm restarts", Schedule<CosineRestarts<10>>{});
-  against("warm restarts, twice as long", Schedule<CosineRestarts<6, 2, 0.1_r>>{});
+  against("warm restarts, twice as long", Schedule<CosineRestarts<6, 2, 0.1>>{});
   CHECK(against.seen.size() == against.cases.size());
 }
 
 TEST_CASE("a curve's settings may be given at run time") {
   CHECK(factors(
             Schedule<Warmup<2>, Cosine>{.parts = {Warmup<2>{.steps = 5}, Cosine{.floor = 0.1}}}) ==
-        factors(Schedule<Warmup<5>, CosineDecay<0.1_r>>{}));
+        factors(Schedule<Warmup<5>, CosineDecay<0.1>>{}));
 }
 
 TEST_CASE("warm restarts far into a run take no longer than at its beginning") {
@@ -108,7 +108,7 @@ using namespace frugal_test::policy_optimize;
 using frugal::Constant;
 using frugal::Cosine;
 using frugal::Every;
-using frugal::Linear;
+using frugal::LinearDecay<>;
 using frugal::LinearDecay;
 using frugal::Optimize;
 using frugal::Patience;
@@ -119,7 +119,6 @@ using frugal::SGD;
 using frugal::StepDecay;
 using frugal::Validate;
 using frugal::Warmup;
-using namespace frugal::literals;
 
 using Objective = policy_optimize::Linear;
 
@@ -171,18 +170,19 @@ TEST_CASE("the optimizer's first step uses the schedule's first factor, and so o
 
 TEST_CASE("a schedule counts optimizer steps, not micro-batches") {
   // 5 micro-batches make windows of 2, 2 and 1: three steps per epoch.
-  auto const found =
-      moves({.epochs = 2}, std::vector<Table>(5, one), Schedule<Linear>{}, frugal::Accumulate<2>{});
+  auto const found = moves({.epochs = 2}, std::vector<Table>(5, one), Schedule<LinearDecay<>>{},
+                           frugal::Accumulate<2>{});
   check_close(found, {1.0, 5.0 / 6, 4.0 / 6, 3.0 / 6, 2.0 / 6, 1.0 / 6});
 }
 
 TEST_CASE("the end of the run is where its steps end, if that is before its epochs do") {
-  check_close(moves({.epochs = 9, .steps = 4}, std::vector<Table>(3, one), Schedule<Linear>{}),
-              {1.0, 0.75, 0.5, 0.25});
+  check_close(
+      moves({.epochs = 9, .steps = 4}, std::vector<Table>(3, one), Schedule<LinearDecay<>>{}),
+      {1.0, 0.75, 0.5, 0.25});
 }
 
 TEST_CASE("the end of a run with a source without a size is known if the steps are given") {
-  check_close(moves({.epochs = 9, .steps = 4}, Unsized{}, Schedule<Linear>{}),
+  check_close(moves({.epochs = 9, .steps = 4}, Unsized{}, Schedule<LinearDecay<>>{}),
               {1.0, 0.75, 0.5, 0.25});
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a decay in the last steps of a run of unknown length is refused") {
 
 TEST_CASE("curves that need no end may end a run of unknown length") {
   check_close(moves({}, Unsized{.steps = 4}, Schedule<Warmup<2>, Constant<>>{}), {0.5, 1, 1, 1});
-  check_close(moves({}, Unsized{.steps = 4}, Schedule<StepDecay<2, 0.5_r>>{}), {1, 1, 0.5, 0.5});
+  check_close(moves({}, Unsized{.steps = 4}, Schedule<StepDecay<2, 0.5>>{}), {1, 1, 0.5, 0.5});
 }
 
 TEST_CASE("a run shorter than its fixed curves follows them as far as it goes") {
@@ -252,11 +252,11 @@ TEST_CASE("a curve that is longer than the run is told before the first step, wi
 }
 
 TEST_CASE("a decay to nothing long before the end of the run is told") {
-  CHECK(told(Schedule<LinearDecay<0_r, 5>>{}, 20) ==
+  CHECK(told(Schedule<LinearDecay<0, 5>>{}, 20) ==
         "Schedule: Ramp ends at step 5, and the run ends at step 20: all steps in between have the "
         "factor 0");
-  CHECK(told(Schedule<LinearDecay<0_r, 18>>{}, 20) == "");   // a tenth is left
-  CHECK(told(Schedule<LinearDecay<0.1_r, 5>>{}, 20) == "");  // and trains on
+  CHECK(told(Schedule<LinearDecay<0, 18>>{}, 20) == "");   // a tenth is left
+  CHECK(told(Schedule<LinearDecay<0.1, 5>>{}, 20) == "");  // and trains on
   CHECK(told(Schedule<Warmup<5>>{}, 20) == "");
 }
 
@@ -266,9 +266,9 @@ TEST_CASE("milestones and restarts beyond the end of the run are told") {
   CHECK(told(Schedule<Warmup<2>, StepDecay<30>>{}, 12) ==
         "Schedule: StepDecay needs 31 steps from step 2 on to have its effect, and the run ends at "
         "step 12");
-  CHECK(told(Schedule<MultiStepDecay<0.1_r, 4, 12>>{}, 12)
+  CHECK(told(Schedule<MultiStepDecay<0.1, 4, 12>>{}, 12)
             .starts_with("Schedule: MultiStepDecay needs 13 steps from step 0 on"));
-  CHECK(told(Schedule<MultiStepDecay<0.1_r, 4, 11>>{}, 12) == "");
+  CHECK(told(Schedule<MultiStepDecay<0.1, 4, 11>>{}, 12) == "");
   CHECK(told(Schedule<CosineRestarts<13>>{}, 12)
             .starts_with("Schedule: CosineRestarts needs 13 steps"));
   CHECK(told(Schedule<CosineRestarts<12>>{}, 12) == "");
@@ -299,7 +299,7 @@ TEST_CASE("Plateau lowers the rate of the step after the validation that exhaust
                           Scripted{&losses},
                           frugal::Settings{.epochs = 3},
                           Optimize<SGD>{.lr = 1.0},
-                          Schedule<Plateau<0.5_r, Patience<1>>>{},
+                          Schedule<Plateau<0.5, Patience<1>>>{},
                           Validate<Every<2>, SanityBatches<0>>{},
                           Spy{.seen = &seen}};
   static_cast<void>(trainer.fit(std::vector<Table>(4, one), std::vector<Table>{one}));
@@ -316,7 +316,7 @@ TEST_CASE("Plateau multiplies the curves' factor") {
                           Scripted{&losses},
                           frugal::Settings{.epochs = 3},
                           Optimize<SGD>{.lr = 1.0},
-                          Schedule<Warmup<4>, Plateau<0.5_r, Patience<1>>, Constant<>>{},
+                          Schedule<Warmup<4>, Plateau<0.5, Patience<1>>, Constant<>>{},
                           Validate<SanityBatches<0>>{},
                           Spy{.seen = &seen}};
   static_cast<void>(trainer.fit(std::vector<Table>(2, one), std::vector<Table>{one}));
@@ -349,7 +349,7 @@ TEST_CASE("Plateau lists the metrics if its own is not among them") {
                           Scripted{&losses},
                           frugal::Settings{},
                           Optimize<SGD>{},
-                          Schedule<Plateau<0.5_r, Patience<1>, frugal::WatchAccuracy>>{},
+                          Schedule<Plateau<0.5, Patience<1>, frugal::WatchAccuracy>>{},
                           Validate<SanityBatches<0>>{},
                           support::AddsNothing{}};
   std::string const text = error_of<frugal::MetricError>(
@@ -371,7 +371,7 @@ TEST_CASE("a resumed run of another length begins with its own schedule's factor
                     Objective{},
                     frugal::Settings{.run_dir = folder.path(), .epochs = 1, .steps = steps},
                     Optimize<SGD>{.lr = 1.0},
-                    Schedule<Linear>{},
+                    Schedule<LinearDecay<>>{},
                     frugal::Checkpoint<>{},
                     spy}
         .fit(source);

@@ -152,7 +152,7 @@ TEST_CASE("a validation that throws restores each part's mode too") {
   CHECK(at::GradMode::is_enabled());
 }
 
-/// The final tensors of a run with dropout and normalisation.
+/// The final tensors of a run with dropout and normalization.
 template <class... Valid>
 std::map<std::string, at::Tensor> trained(Valid&&... valid) {
   auto const module = std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.5, .norm = true});

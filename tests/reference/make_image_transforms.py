@@ -42,7 +42,7 @@ for dtype in ("uint8", "float32"):
     for size, shape_of in ((7, (1, 3, 11, 14)), (7, (1, 3, 14, 11)), (15, (1, 1, 12, 12)), (6, (1, 3, 7, 40))):
         add("resize_shorter", dtype, shape_of, 2, F.resize(images(shape_of, 2, dtype), [size]), size=size)
     for height, width in ((5, 6), (6, 5), (11, 14), (16, 9), (13, 21), (8, 8)):
-        add("centre_crop", dtype, shape, 3, F.center_crop(images(shape, 3, dtype), [height, width]),
+        add("center_crop", dtype, shape, 3, F.center_crop(images(shape, 3, dtype), [height, width]),
             height=height, width=width)
     for top, left, height, width in ((1, 2, 6, 7), (0, 0, 11, 14), (5, 9, 3, 5)):
         add("resized_crop", dtype, shape, 4,
@@ -51,18 +51,18 @@ for dtype in ("uint8", "float32"):
     add("horizontal_flip", dtype, shape, 5, F.horizontal_flip(images(shape, 5, dtype)))
     add("vertical_flip", dtype, shape, 5, F.vertical_flip(images(shape, 5, dtype)))
     for channels in (3, 1):
-        colours = (1, channels, 6, 7)
+        colors = (1, channels, 6, 7)
         for factor in (0.0, 0.3, 1.0, 1.7):
-            x = images(colours, 6, dtype)
-            add("adjust_brightness", dtype, colours, 6, F.adjust_brightness(x, factor), factor=factor)
-            add("adjust_contrast", dtype, colours, 6, F.adjust_contrast(x, factor), factor=factor)
-            add("adjust_saturation", dtype, colours, 6, F.adjust_saturation(x, factor), factor=factor)
+            x = images(colors, 6, dtype)
+            add("adjust_brightness", dtype, colors, 6, F.adjust_brightness(x, factor), factor=factor)
+            add("adjust_contrast", dtype, colors, 6, F.adjust_contrast(x, factor), factor=factor)
+            add("adjust_saturation", dtype, colors, 6, F.adjust_saturation(x, factor), factor=factor)
         for factor in (-0.5, -0.2, 0.0, 0.1, 0.45):
-            add("adjust_hue", dtype, colours, 6, F.adjust_hue(images(colours, 6, dtype), factor), factor=factor)
-    # torchvision normalises floats; bytes are scaled before.
+            add("adjust_hue", dtype, colors, 6, F.adjust_hue(images(colors, 6, dtype), factor), factor=factor)
+    # torchvision normalizes floats; bytes are scaled before.
     x = F.to_dtype(images(shape, 7, dtype), torch.float32, scale=True)
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    add("normalise", dtype, shape, 7, F.normalize(x, mean, std), mean=mean, std=std)
+    add("normalize", dtype, shape, 7, F.normalize(x, mean, std), mean=mean, std=std)
 
 shape, labels = (4, 3, 8, 10), torch.tensor([2, 0, 1, 2])
 for factor in (0.0, 0.35, 1.0):

@@ -16,7 +16,7 @@ from reference import FOLDER, number, write
 
 
 def picture(height: int, width: int, channels: int, seed: int) -> np.ndarray:
-    """Smooth colours with some noise, uint8 [H, W, C]: what a decoder meets."""
+    """Smooth colors with some noise, uint8 [H, W, C]: what a decoder meets."""
     y, x = np.mgrid[0:height, 0:width] / 8.0
     layers = []
     for c in range(channels):
@@ -61,13 +61,13 @@ def png_rows(values: np.ndarray, bits: int) -> bytes:
 
 def png(values: np.ndarray, bits: int, interlaced: bool = False, extra: bytes = b"") -> bytes:
     height, width, channels = values.shape
-    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     if interlaced:
         parts = [values[y::dy, x::dx] for x, y, dx, dy in ADAM7]
         data = b"".join(png_rows(part, bits) for part in parts if part.size)
     else:
         data = png_rows(values, bits)
-    head = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, int(interlaced))
+    head = struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, int(interlaced))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + extra + chunk(b"IDAT", zlib.compress(data))
             + chunk(b"IEND", b""))
 
@@ -101,7 +101,7 @@ def jpeg_cases() -> list[dict]:
     file = saved(pillow(rgb, "RGB"), "JPEG", quality=85)
     y_only = Image.open(io.BytesIO(file))
     y_only.draft("L", y_only.size)
-    cases.append(case("jpeg colours as grey", file, np.asarray(y_only), "grey", False))
+    cases.append(case("jpeg colors as grey", file, np.asarray(y_only), "grey", False))
     large = saved(pillow(picture(50, 70, 3, 4), "RGB"), "JPEG", quality=85)
     for at_least in (50, 26, 25, 13, 12, 7, 6, 1):
         image = Image.open(io.BytesIO(large))
@@ -130,7 +130,7 @@ def png_cases() -> list[dict]:
     file = saved(palette, "PNG", transparency=bytes(range(0, 13 * 19, 19)))
     cases.append(case("png palette with alpha", file, decoded(file, "RGBA"), "as_stored", True))
     file = saved(pillow(rgb, "RGB"), "PNG", transparency=tuple(int(v) for v in rgb[3, 4]))
-    cases.append(case("png transparent colour", file, decoded(file, "RGBA"), "as_stored", True))
+    cases.append(case("png transparent color", file, decoded(file, "RGBA"), "as_stored", True))
     for bits in (1, 2, 4):
         few = grey >> (8 - bits)
         cases.append(case(f"png {bits} bits", png(few, bits), few * (255 // (2**bits - 1)), "as_stored", True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes lora.json: outputs and 50 steps of LoRA, rank-stabilised LoRA, DoRA and PiSSA, from PEFT."""
+"""Writes lora.json: outputs and 50 steps of LoRA, rank-stabilized LoRA, DoRA and PiSSA, from PEFT."""
 
 import copy
 
@@ -29,7 +29,7 @@ START = {
 LAYERS = ["q_proj", "v_proj", "conv"]
 CASES = [
     {"name": "lora", "on": [*LAYERS, "embed"], "rank": 2, "alpha": 4},
-    {"name": "rank-stabilised", "on": [*LAYERS, "embed"], "rank": 4, "alpha": 3, "use_rslora": True},
+    {"name": "rank-stabilized", "on": [*LAYERS, "embed"], "rank": 4, "alpha": 3, "use_rslora": True},
     {"name": "dora", "on": LAYERS, "rank": 2, "alpha": 4, "use_dora": True},
     {"name": "dora-embedding", "on": ["q_proj", "embed"], "rank": 2, "alpha": 4, "use_dora": True},
     {"name": "pissa", "on": ["q_proj", "v_proj"], "rank": 2, "alpha": 2, "init_lora_weights": "pissa"},

@@ -15,7 +15,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
-  objectives distil padding images image_transforms torch_files prune sobol; do
+  objectives distill padding images image_transforms torch_files prune sobol; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.
@@ -24,12 +24,12 @@ if "$python" -c 'import datasketch, scipy' 2>/dev/null; then
 else
   echo "regenerate: $python lacks datasketch or scipy; curate.json is as it was." >&2
 fi
-# torchao and ONNX Runtime are in requirements/quantise.txt.
+# torchao and ONNX Runtime are in requirements/quantize.txt.
 if "$python" -c 'import torchao, onnxruntime, onnx' 2>/dev/null; then
-  "$python" make_quantised_training.py
-  "$python" make_quantise.py
+  "$python" make_quantized_training.py
+  "$python" make_quantize.py
 else
-  echo "regenerate: $python lacks torchao, onnxruntime or onnx; quantised_training.json and quantise.json are as they were." >&2
+  echo "regenerate: $python lacks torchao, onnxruntime or onnx; quantized_training.json and quantize.json are as they were." >&2
 fi
 # optuna is in requirements/search.txt.
 if "$python" -c 'import optuna' 2>/dev/null; then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: this trainer's recipe has no clip. Add ClipNorm<1.0_r> to it, or remove the call.
+// expect: frugal: this trainer's recipe has no clip. Add ClipNorm<1.0> to it, or remove the call.
 #include <frugal/policy/clip.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999_r>.
+// expect: frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999>.
 #include <frugal/policy/average.hpp>
 
 using namespace frugal;
 
-auto good = Average<Ema<0.5_r>>{};
+auto good = Average<Ema<0.5>>{};
 #ifdef FRUGAL_REJECT
-auto bad = Average<Ema<0_r>>{};
+auto bad = Average<Ema<0>>{};
 #endif

@@ -2,7 +2,7 @@
 // needs: torch
 // expect: frugal: MixUp, CutMix and Mosaic mix the images of a batch, and a sample alone has no other. Apply them to batches: CollateThen{Stack{}, Augment{MixUp{.classes = 10}}} as the collate function of a loader.
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/mix.hpp>
 
 #include <span>

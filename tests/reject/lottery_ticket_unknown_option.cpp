@@ -4,7 +4,6 @@
 #include <frugal/model/lottery_ticket.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 LotteryTicket<Rewind<5>, Rounds<2>> good;
 #ifdef FRUGAL_REJECT

@@ -11,6 +11,6 @@ ParameterGroup good() {
 }
 #ifdef FRUGAL_REJECT
 ParameterGroup bad() {
-  return group_by_pattern("head.*", {.schedule = Schedule<Warmup<5>, Plateau<0.5_r>>{}});
+  return group_by_pattern("head.*", {.schedule = Schedule<Warmup<5>, Plateau<0.5>>{}});
 }
 #endif

@@ -4,7 +4,6 @@
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 NofM<1, 2> good;
 #ifdef FRUGAL_REJECT

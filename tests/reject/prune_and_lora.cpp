@@ -9,7 +9,6 @@
 #include <torch/nn/modules/linear.h>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 template <class... Ps>
 void train() {
@@ -18,7 +17,7 @@ void train() {
       torch::nn::Linear(2, 2));
   static_cast<void>(trainer.fit(batches));
 }
-template void train<Prune<Magnitude, Sparsity<0.5_r>, Where<"head.*">>>();
+template void train<Prune<Magnitude, Sparsity<0.5>, Where<"head.*">>>();
 #ifdef FRUGAL_REJECT
-template void train<Prune<Magnitude, Sparsity<0.5_r>>>();
+template void train<Prune<Magnitude, Sparsity<0.5>>>();
 #endif

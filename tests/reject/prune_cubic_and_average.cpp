@@ -9,7 +9,6 @@
 #include <torch/nn/modules/linear.h>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 template <class... Ps>
 void train() {
@@ -17,7 +16,7 @@ void train() {
   Trainer<torch::nn::Linear, CrossEntropy, Optimize<SGD>, Ps...> trainer(torch::nn::Linear(2, 2));
   static_cast<void>(trainer.fit(batches));
 }
-template void train<Average<>, Prune<Magnitude, Sparsity<0.5_r>>>();
+template void train<Average<>, Prune<Magnitude, Sparsity<0.5>>>();
 #ifdef FRUGAL_REJECT
-template void train<Average<>, Prune<Magnitude, Sparsity<0.5_r>, Cubic<10>>>();
+template void train<Average<>, Prune<Magnitude, Sparsity<0.5>, Cubic<10>>>();
 #endif

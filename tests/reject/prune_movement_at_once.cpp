@@ -4,9 +4,8 @@
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
-Prune<Movement, Sparsity<0.5_r>, Cubic<10>> good;
+Prune<Movement, Sparsity<0.5>, Cubic<10>> good;
 #ifdef FRUGAL_REJECT
-Prune<Movement, Sparsity<0.5_r>> bad;
+Prune<Movement, Sparsity<0.5>> bad;
 #endif

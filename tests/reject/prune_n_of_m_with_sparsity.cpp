@@ -4,9 +4,8 @@
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 Prune<NofM<2, 4>, From<5>> good;
 #ifdef FRUGAL_REJECT
-Prune<NofM<2, 4>, Sparsity<0.5_r>> bad;
+Prune<NofM<2, 4>, Sparsity<0.5>> bad;
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Prune<Rule, ...>: the rule is Magnitude, Movement or NofM<N, M>. Write Prune<Magnitude, Sparsity<0.9_r>>.
+// expect: frugal: Prune<Rule, ...>: the rule is Magnitude, Movement or NofM<N, M>. Write Prune<Magnitude, Sparsity<0.9>>.
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
-Prune<Magnitude, Sparsity<0.9_r>> good;
+Prune<Magnitude, Sparsity<0.9>> good;
 #ifdef FRUGAL_REJECT
-Prune<Sparsity<0.5_r>, Sparsity<0.9_r>> bad;
+Prune<Sparsity<0.5>, Sparsity<0.9>> bad;
 #endif

@@ -4,9 +4,8 @@
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
-Prune<Magnitude, Sparsity<0.5_r>, Cubic<10>, Every<5>> good;
+Prune<Magnitude, Sparsity<0.5>, Cubic<10>, Every<5>> good;
 #ifdef FRUGAL_REJECT
-Prune<Magnitude, Sparsity<0.5_r>, Cubic<10>, Every<1, Epoch>> bad;
+Prune<Magnitude, Sparsity<0.5>, Cubic<10>, Every<1, Epoch>> bad;
 #endif

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Prune needs the share of weights to prune. Write Sparsity<0.9_r>.
+// expect: frugal: Prune needs the share of weights to prune. Write Sparsity<0.9>.
 #include <frugal/model/prune.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 Prune<NofM<2, 4>> good;
 #ifdef FRUGAL_REJECT

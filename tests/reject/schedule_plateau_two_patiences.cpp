@@ -5,7 +5,7 @@
 
 using namespace frugal;
 
-Schedule<Plateau<0.5_r, Patience<2>>> good;
+Schedule<Plateau<0.5, Patience<2>>> good;
 #ifdef FRUGAL_REJECT
-Schedule<Plateau<0.5_r, Patience<2>, Patience<4>>> bad;
+Schedule<Plateau<0.5, Patience<2>, Patience<4>>> bad;
 #endif

@@ -5,7 +5,7 @@
 
 using namespace frugal;
 
-Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>> good;
+Schedule<Plateau<0.5, WatchAccuracy, Patience<2>>> good;
 #ifdef FRUGAL_REJECT
-Schedule<Plateau<0.5_r, Every<500>>> bad;
+Schedule<Plateau<0.5, Every<500>>> bad;
 #endif

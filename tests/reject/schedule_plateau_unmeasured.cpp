@@ -12,9 +12,9 @@ using namespace frugal;
 template <class... Ps>
 using Job = Trainer<torch::nn::Linear, CrossEntropy, Optimize<AdamW>, Ps...>;
 
-void good(Job<Schedule<Plateau<0.1_r, WatchAccuracy>>, Validate<Accuracy>>& trainer) {
+void good(Job<Schedule<Plateau<0.1, WatchAccuracy>>, Validate<Accuracy>>& trainer) {
   trainer.module();
 }
 #ifdef FRUGAL_REJECT
-void bad(Job<Schedule<Plateau<0.1_r, WatchAccuracy>>>& trainer) { trainer.module(); }
+void bad(Job<Schedule<Plateau<0.1, WatchAccuracy>>>& trainer) { trainer.module(); }
 #endif

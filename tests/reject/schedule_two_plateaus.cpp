@@ -5,7 +5,7 @@
 
 using namespace frugal;
 
-Schedule<Warmup<5>, Plateau<0.5_r>> good;
+Schedule<Warmup<5>, Plateau<0.5>> good;
 #ifdef FRUGAL_REJECT
-Schedule<Plateau<0.5_r>, Plateau<0.1_r>> bad;
+Schedule<Plateau<0.5>, Plateau<0.1>> bad;
 #endif

@@ -8,7 +8,6 @@
 #include <frugal/policy/stop_after.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 /// Demands what Shard<States, Grads, Params> does, without the headers of LibTorch's process groups.
 struct DividesWeights {
@@ -30,5 +29,5 @@ constexpr bool stands = frugal::detail::RecipeCheck<typename Recipe<Ps...>::poli
 
 static_assert(stands<DividesWeights, Optimize<AdamW>, StopAfter<Hours<4>>>);
 #ifdef FRUGAL_REJECT
-static_assert(stands<DividesWeights, Optimize<AdamW>, Average<Ema<0.9_r>>>);
+static_assert(stands<DividesWeights, Optimize<AdamW>, Average<Ema<0.9>>>);
 #endif

@@ -7,7 +7,6 @@
 #include <frugal/policy/optimize.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
 /// Demands what Shard<States> does, without the headers of LibTorch's process groups.
 struct DividesStates {
@@ -27,7 +26,7 @@ template <class... Ps>
 constexpr bool stands = frugal::detail::RecipeCheck<typename Recipe<Ps...>::policies>::require();
 
 static_assert(stands<DividesStates, ClipNorm<>, Optimize<AdamW>>);
-static_assert(stands<DividesStates, ClipValue<1.0_r>, Optimize<SGD>>);
+static_assert(stands<DividesStates, ClipValue<1.0>, Optimize<SGD>>);
 #ifdef FRUGAL_REJECT
 static_assert(stands<DividesStates, ClipNorm<>, Optimize<Any>>);
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Keep<share>: the share that stays is above 0 and below 1. Write Keep<0.75_r>.
+// expect: frugal: KeepShare<share>: the share that stays is above 0 and below 1. Write KeepShare<0.75>.
 #include <frugal/model/structured.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
-Keep<0.75_r> good;
+KeepShare<0.75> good;
 #ifdef FRUGAL_REJECT
-Keep<1_r> bad;
+Keep<1> bad;
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Structured<...>: unknown option. Options: Keep<0.75_r>, RoundTo<Auto>, RoundTo<8>, Where<"pattern">.
+// expect: frugal: Structured<...>: unknown option. Options: KeepShare<0.75>, RoundTo<Auto>, RoundTo<8>, Where<"pattern">.
 #include <frugal/model/structured.hpp>
 
 using namespace frugal;
-using namespace frugal::literals;
 
-Structured<Keep<0.75_r>, RoundTo<8>> good;
+Structured<KeepShare<0.75>, RoundTo<8>> good;
 #ifdef FRUGAL_REJECT
-Structured<Keep<0.75_r>, Keep<3>> bad;
+Structured<KeepShare<0.75>, Keep<3>> bad;
 #endif

@@ -26,7 +26,7 @@ std::shared_ptr<Mlp> module() {
   return std::make_shared<Mlp>(Mlp::Shape{.dropout = 0.3, .norm = true});
 }
 
-/// Three epochs of 6 shuffled batches with dropout and normalisation.
+/// Three epochs of 6 shuffled batches with dropout and normalization.
 template <class... Ps>
 std::vector<AuditMark> marks(frugal::Settings settings, Ps const&... policies) {
   if (!settings.epochs) settings.epochs = 3;

@@ -16,7 +16,6 @@
 namespace frugal_test::trainer_explain {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 
 /// Policies of a user: one with a page of its own, and one that says nothing of itself.
 struct Counted {
@@ -59,13 +58,13 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
       R"(AdamW + ClipNorm + Warmup<100> + Cosine + EarlyStop<Patience<2>, Watch<"recall",
     Better::higher>> + Ema + Checkpoint<Every<1, Epoch>> + Counted + Silent<3>
 #  policy                  lever                cost                 docs/
-1  ClipNorm<1.0_r>         runs to convergence  one norm and one     policy/clip.md
+1  ClipNorm<1.0>         runs to convergence  one norm and one     policy/clip.md
                                                 product over the
                                                 gradients per step
 2  Optimize<AdamW>         hours per run        one fused kernel     policy/optimize.md
                                                 per parameter group
                                                 and step
-3  Average<Ema<0.999_r>>   runs to convergence  the parameters once  policy/average.md
+3  Average<Ema<0.999>>   runs to convergence  the parameters once  policy/average.md
                                                 more, and one
                                                 operator at its
                                                 cadence
@@ -90,7 +89,7 @@ TEST_CASE("no line of a plan is wider than 100 columns") {
   using Wide = frugal::Trainer<
       Module, frugal::CrossEntropy, frugal::Optimize<frugal::AdamW>, frugal::FlushDenormals,
       frugal::Precision<frugal::FromEnv<frugal::FP32, frugal::BF16, frugal::FP16>>,
-      frugal::Schedule<frugal::Warmup<1000>, frugal::Constant<>, frugal::LinearDecay<0.1_r, 10000>>,
+      frugal::Schedule<frugal::Warmup<1000>, frugal::Constant<>, frugal::LinearDecay<0.1, 10000>>,
       frugal::Checkpoint<frugal::Every<1, frugal::Epoch>, frugal::Keep<5>,
                          frugal::KeepBest<frugal::WatchAccuracy, 3>, frugal::Async>,
       frugal::Validate<frugal::Every<500>, frugal::Accuracy>, frugal::KeepHostMemory,
@@ -225,7 +224,7 @@ TEST_CASE("the checkpoint's size is weights, buffers and the optimizer's state f
   CHECK(plan({}, frugal::Optimize<frugal::AdamW>{}).find("checkpoint: 996 B") != std::string::npos);
   CHECK(plan({}, frugal::Optimize<frugal::AdamW>{.amsgrad = true}).find("996 B optimizer") !=
         std::string::npos);
-  // Normalisation adds 16 parameters, 16 running floats and a count of 8 bytes.
+  // Normalization adds 16 parameters, 16 running floats and a count of 8 bytes.
   std::string const norm = plan({.norm = true}, frugal::Optimize<frugal::SGD>{});
   CHECK(norm.find(": 99 parameters, ") != std::string::npos);
   CHECK(norm.find("checkpoint: 468 B (468 B weights and buffers") != std::string::npos);

@@ -18,7 +18,6 @@
 namespace frugal_test::policy_log {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using dying_runs::Steps;
 using frugal::Epoch;
 using frugal::Every;
@@ -85,8 +84,7 @@ TEST_CASE(
 TEST_CASE("a step's line has the gradients' norm if a policy computes it") {
   TemporaryFolder const folder;
   Seen seen;
-  fit({.run_dir = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0_r>{},
-      Spy{.seen = &seen});
+  fit({.run_dir = folder.path()}, Log<Every<2>>{}, frugal::ClipNorm<1000.0>{}, Spy{.seen = &seen});
   Json const step = events_in(folder / "metrics.jsonl")[1];
   // No gradient is that long: the optimizer sees what was measured.
   CHECK(step.at("gradient_norm").get<double>() ==

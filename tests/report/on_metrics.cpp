@@ -19,7 +19,6 @@
 namespace frugal_test::policy_on_metrics {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Every;
 using frugal::MetricRecord;
 using frugal::OnMetrics;
@@ -104,9 +103,9 @@ TEST_CASE("a callable gets the begin, each due step, validation, epoch, event, a
   std::vector<MetricRecord> all;
   Seen seen;
   Call const call = [&](MetricRecord const& record) { all.push_back(record); };
-  auto trainer = trainer_of(
-      {}, OnMetrics<Call, Every<2>>{.call = call}, frugal::ClipNorm<1000.0_r>{}, Recording{},
-      frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{}, Spy{.seen = &seen});
+  auto trainer = trainer_of({}, OnMetrics<Call, Every<2>>{.call = call}, frugal::ClipNorm<1000.0>{},
+                            Recording{}, frugal::Schedule<frugal::Warmup<5>, frugal::Constant<>>{},
+                            Spy{.seen = &seen});
   auto const report = trainer.fit(train(), valid());
   CHECK(names(all) == std::vector<std::string>{"begin", "price", "step", "third", "step", "epoch",
                                                "validation", "step", "step", "step", "epoch",

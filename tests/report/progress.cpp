@@ -233,11 +233,11 @@ class Terminal {
   Variable ci_{"CI", nullptr};
 };
 
-/// The lines of each redraw: everything after a return and an erasure, without colours.
+/// The lines of each redraw: everything after a return and an erasure, without colors.
 std::vector<std::vector<std::string>> drawn(std::string text) {
-  for (std::string const colour : {"\x1b[32m", "\x1b[0m"}) {
-    for (std::size_t at; (at = text.find(colour)) != std::string::npos;) {
-      text.erase(at, colour.size());
+  for (std::string const color : {"\x1b[32m", "\x1b[0m"}) {
+    for (std::size_t at; (at = text.find(color)) != std::string::npos;) {
+      text.erase(at, color.size());
     }
   }
   std::string const erase = "\r\x1b[J";

@@ -24,7 +24,6 @@
 namespace frugal_test::policy_tensorboard {
 
 using namespace frugal_test::support;
-using namespace frugal::literals;
 using frugal::Every;
 using frugal::TensorBoard;
 using frugal::TensorBoardWriter;
@@ -45,7 +44,7 @@ TEST_CASE(
   TemporaryFolder const folder;
   TensorBoard<Every<2>, fr::WeightHistograms<Every<5>>, fr::GradientHistograms<Every<4>>> const
       board{.texts = {{"recipe", "**AdamW**"}}};
-  auto trainer = trainer_of({.run_dir = folder.path()}, board, fr::ClipNorm<1.0_r>{});
+  auto trainer = trainer_of({.run_dir = folder.path()}, board, fr::ClipNorm<1.0>{});
   static_cast<void>(trainer.fit(train(), valid()));
   auto const files = files_in(folder / "tensorboard");
   REQUIRE(files.size() == 1);

@@ -28,7 +28,6 @@ namespace frugal_test::search_search {
 
 using namespace support;
 namespace fr = frugal;
-using namespace frugal::literals;
 
 struct Shape {
   int width = 4;
@@ -73,7 +72,7 @@ struct Data {
 
 using Adam = fr::Recipe<fr::Optimize<fr::AdamW>, fr::Schedule<fr::Cosine>>;
 using Averaged =
-    fr::Recipe<fr::Optimize<fr::SGD>, fr::Schedule<fr::Cosine>, fr::Average<fr::Ema<0.9_r>>>;
+    fr::Recipe<fr::Optimize<fr::SGD>, fr::Schedule<fr::Cosine>, fr::Average<fr::Ema<0.9>>>;
 
 auto space() {
   return fr::SearchSpace{fr::Axis<Adam, Averaged>{},
@@ -628,7 +627,7 @@ TEST_CASE(
   };
   CHECK(search({}, 0) == "nothing was thrown");
   CHECK(has(search({.max_norm = 0.5}, 0),
-            "shared policy 3 is ClipNorm<1.0_r> {1} there and ClipNorm<1.0_r> {0.5} here"));
+            "shared policy 3 is ClipNorm<1.0> {1} there and ClipNorm<1.0> {0.5} here"));
   CHECK(has(search({}, 0.25), "the objective is CrossEntropy {0, "));
   CHECK(search({}, 0) == "nothing was thrown");
 }

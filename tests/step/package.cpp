@@ -28,7 +28,6 @@
 namespace frugal_test::step_package {
 
 namespace fr = frugal;
-using namespace fr::literals;
 using support::CountedLinear;
 using support::FakePackage;
 using Json = FakePackage::Json;
@@ -81,7 +80,7 @@ TEST_CASE("trains as the module that it stands for, to the bit, the ragged last 
   both(fr::Optimize<fr::SGD>{.lr = 0.01});
   both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Schedule<fr::Warmup<5>, fr::Cosine>{},
        fr::ClipNorm<>{.max_norm = 0.5});
-  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Average<fr::Ema<0.9_r>>{},
+  both(fr::Optimize<fr::AdamW>{.lr = 0.01}, fr::Average<fr::Ema<0.9>>{},
        fr::EarlyStop<fr::Patience<1>>{});
   both(fr::Optimize<fr::SGD>{.lr = 0.01}, fr::SkipNonFinite{});
   // Parts of a window: powers of two, so that the shares of the seeds round nothing.

@@ -65,7 +65,7 @@ inline frugal::TensorDataset validation_data(Mlp::Shape const& shape = {}) {
 }
 
 /// On the job's device: three epochs of 11 batches (the last ragged), shuffled, with dropout and
-/// normalisation.
+/// normalization.
 template <class Objective, class... Ps>
 Outcome run_with(Job const& job, Objective const& objective, Ps const&... policies) {
   Outcome outcome;

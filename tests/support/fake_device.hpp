@@ -593,7 +593,7 @@ inline std::tuple<at::Tensor, at::Tensor> dropped(at::Tensor const& input, doubl
 
 /// Its schema does not declare that it changes the running statistics, so the fallback would lose
 /// them.
-inline std::tuple<at::Tensor, at::Tensor, at::Tensor> normalised(
+inline std::tuple<at::Tensor, at::Tensor, at::Tensor> normalized(
     at::Tensor const& input, std::optional<at::Tensor> const& weight,
     std::optional<at::Tensor> const& bias, std::optional<at::Tensor> const& mean,
     std::optional<at::Tensor> const& variance, bool training, double momentum, double eps) {
@@ -637,7 +637,7 @@ inline bool install() {
   own.impl("_has_compatible_shallow_copy_type",
            [](at::Tensor const&, at::Tensor const&) { return true; });
   own.impl("bernoulli_.float", TORCH_FN(drawn));
-  own.impl("native_batch_norm", TORCH_FN(normalised));
+  own.impl("native_batch_norm", TORCH_FN(normalized));
   own.impl("native_dropout", TORCH_FN(dropped));
   return true;
 }

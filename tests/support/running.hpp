@@ -32,7 +32,7 @@
 
 namespace frugal_test::support {
 
-/// Linear, ReLU, Linear, with optional dropout and normalisation. Always the same initial weights.
+/// Linear, ReLU, Linear, with optional dropout and normalization. Always the same initial weights.
 struct Mlp : torch::nn::Module {
   struct Shape {
     std::int64_t features = 6, hidden = 8, classes = 3;

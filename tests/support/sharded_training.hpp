@@ -17,7 +17,6 @@
 namespace frugal_test::support::sharded_training {
 
 namespace fr = frugal;
-using namespace fr::literals;
 
 /// A window without finite gradients, then one in which a layer has none: nothing of the first must be
 /// left in its part.
@@ -155,27 +154,27 @@ inline fr::Optimize<fr::AdamW> adamw() {
 /// `averages`: whether recipes may have Average.
 template <bool averages = true, class Replicate>
 std::string job(std::string_view name, Replicate const& replicate) {
-  if (name == "adamw") return train(replicate, "", adamw(), fr::ClipNorm<0.5_r>{});
+  if (name == "adamw") return train(replicate, "", adamw(), fr::ClipNorm<0.5>{});
   if (name == "bf16") {
     auto const fit = [&](auto const&... more) {
       return train(replicate, "", fr::Optimize<fr::SGD>{.lr = 0.05, .momentum = 0.9},
-                   fr::ClipNorm<0.5_r>{}, fr::Precision<fr::BF16>{}, fr::SkipNonFinite{}, more...);
+                   fr::ClipNorm<0.5>{}, fr::Precision<fr::BF16>{}, fr::SkipNonFinite{}, more...);
     };
     if constexpr (averages) {
-      return fit(fr::Average<fr::Ema<0.9_r>>{});
+      return fit(fr::Average<fr::Ema<0.9>>{});
     } else {
       return fit();
     }
   }
   if (name == "fp16")
-    return train(replicate, "", fr::Optimize<fr::Adam>{.lr = 1e-2}, fr::ClipValue<0.05_r>{},
+    return train(replicate, "", fr::Optimize<fr::Adam>{.lr = 1e-2}, fr::ClipValue<0.05>{},
                  fr::Precision<fr::FP16>{});
   if (name == "odd") return train_odd(replicate);
   std::string const folder = std::getenv("FRUGAL_TEST_FOLDER");
   if (name == "timed")  // at times that the first process alone knows
-    return train(replicate, folder, adamw(), fr::ClipNorm<0.5_r>{},
+    return train(replicate, folder, adamw(), fr::ClipNorm<0.5>{},
                  fr::Checkpoint<fr::Every<fr::Auto>, fr::Async>{}, Notice::of_environment());
-  return train(replicate, folder, adamw(), fr::ClipNorm<0.5_r>{},
+  return train(replicate, folder, adamw(), fr::ClipNorm<0.5>{},
                fr::Checkpoint<fr::Every<3>, fr::KeepBest<fr::WatchLoss>>{},
                Notice::of_environment());
 }

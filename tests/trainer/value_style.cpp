@@ -12,7 +12,6 @@
 namespace frugal_test::trainer_value_style {
 
 using namespace frugal;
-using namespace frugal::literals;
 using namespace frugal_test::support;
 
 using Module = std::shared_ptr<Mlp>;
@@ -53,14 +52,14 @@ TEST_CASE("arguments that have defaults are not written") {
                   Optimize<SGD>{},
                   ClipNorm{.max_norm = 0.5},
                   EarlyStop{.min_delta = 0.01},
-                  Average{.rule = Ema<0.99_r>{}},
+                  Average{.rule = Ema<0.99>{}},
                   Validate{},
                   Checkpoint{.share = 0.05},
                   Log{},
                   DryRun{}};
   CHECK(std::same_as<decltype(trainer),
                      Trainer<Module, CrossEntropy, Optimize<SGD>, ClipNorm<>, EarlyStop<>,
-                             Average<Ema<0.99_r>>, Validate<>, Checkpoint<>, Log<>, DryRun<>>>);
+                             Average<Ema<0.99>>, Validate<>, Checkpoint<>, Log<>, DryRun<>>>);
   CHECK(trainer.clip().max_norm == 0.5);
   CHECK(trainer.early_stop().min_delta == 0.01);
 }

@@ -288,8 +288,8 @@ const choiceOf = list => {
 
 let figures = 0;
 const coordinate = v => String(Math.round(10 * v) / 10);
-const lineClass = of => of.kind !== undefined ? "run " + of.kind : `line s${of.colour % 8} d${(of.colour + Math.floor(of.colour / 8)) % 4}`;
-const dotClass = of => of.kind !== undefined ? "spot " + of.kind : "dot s" + of.colour % 8;
+const lineClass = of => of.kind !== undefined ? "run " + of.kind : `line s${of.color % 8} d${(of.color + Math.floor(of.color / 8)) % 4}`;
+const dotClass = of => of.kind !== undefined ? "spot " + of.kind : "dot s" + of.color % 8;
 const key = (of, spot) => s("svg", { class: "key", viewBox: "0 0 22 6", "aria-hidden": "true" },
   spot ? s("circle", { cx: 11, cy: 3, r: 3, class: dotClass(of) }) : s("path", { d: "M0 3H22", class: lineClass(of) }));
 const legendOf = of => {
@@ -407,7 +407,7 @@ const chart = of => {
     const apart = 14, places = of.lines.filter(line => line.value.length).map(line => [atY(line.value.at(-1)) + 4, line]).sort((a, b) => a[0] - b[0]);
     for (let i = 1; i < places.length; ++i) places[i][0] = Math.max(places[i][0], places[i - 1][0] + apart);
     for (let i = places.length, limit = floor + 2; i-- > 0; limit = places[i][0] - apart) places[i][0] = Math.min(places[i][0], limit);
-    return places.map(([where, line]) => s("text", { class: "label f" + line.colour % 8, x: coordinate(end + 6), y: coordinate(where) }, beginning(line.name, 11)));
+    return places.map(([where, line]) => s("text", { class: "label f" + line.color % 8, x: coordinate(end + 6), y: coordinate(where) }, beginning(line.name, 11)));
   };
   // The places that the slider reads: those of the line that has most of them.
   const known = () => of.lines.map(line => line[axis.id].filter(v => v !== null)).reduce((a, b) => b.length > a.length ? b : a, []);
@@ -424,7 +424,7 @@ const chart = of => {
       line[axis.id].forEach((v, i) => { if (v !== null && (best < 0 || Math.abs(v - at) <= Math.abs(line[axis.id][best] - at))) best = i; });
       if (best < 0) continue;
       said.push((of.lines.length > 1 ? line.name + " " : "") + written(line.value[best], of.unit));
-      group.append(s("circle", { class: "dot s" + line.colour % 8, r: 3.5, cx: coordinate(atX(line[axis.id][best])), cy: coordinate(atY(line.value[best])) }));
+      group.append(s("circle", { class: "dot s" + line.color % 8, r: 3.5, cx: coordinate(atX(line[axis.id][best])), cy: coordinate(atY(line.value[best])) }));
     }
     if (drawn) plot.append(group);
     const where = { count: axis.name + " ", seconds: "after " }[axis.unit] ?? "at ";

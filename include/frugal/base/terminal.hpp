@@ -34,9 +34,9 @@ bool switched_on(char const* value);
 bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
              char const* ci = std::getenv("CI"));
 
-/// Whether such a terminal gets colours: TERM is set and NO_COLOR is not (no-color.org).
-bool wants_colours(char const* term = std::getenv("TERM"),
-                   char const* no_colour = std::getenv("NO_COLOR"));
+/// Whether such a terminal gets colors: TERM is set and NO_COLOR is not (no-color.org).
+bool wants_colors(char const* term = std::getenv("TERM"),
+                  char const* no_color = std::getenv("NO_COLOR"));
 
 /// Writes a text and flushes it, so that a kill loses none of it. False with the reason in errno if
 /// that fails. A pipe whose reader has gone (`program 2>&1 | head`) is EPIPE, without a SIGPIPE: a

@@ -38,8 +38,8 @@ FRUGAL_INLINE bool redraws(std::FILE* file, char const* term, char const* ci) {
   return detail::moves_cursor(term) && !detail::switched_on(ci);
 }
 
-FRUGAL_INLINE bool wants_colours(char const* term, char const* no_colour) {
-  if (no_colour != nullptr && *no_colour != '\0') return false;
+FRUGAL_INLINE bool wants_colors(char const* term, char const* no_color) {
+  if (no_color != nullptr && *no_color != '\0') return false;
   return detail::moves_cursor(term);
 }
 

@@ -286,7 +286,7 @@ struct SyncedBatchNormGradient : torch::autograd::Function<SyncedBatchNormGradie
          .where = "SyncBatchNorm",
          .why = "the statistics of all processes have a part in it, which is not computed",
          .fix =
-             "Leave SyncBatchNorm out, use another normalisation, or put the layer in evaluation "
+             "Leave SyncBatchNorm out, use another normalization, or put the layer in evaluation "
              "mode."});
   }
 };

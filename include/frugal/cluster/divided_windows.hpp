@@ -241,7 +241,7 @@ class JoinedWindow : public WindowOfSeveral<Context> {
   }
   void finish_gradients(std::vector<at::Tensor> const& gradients, bool /*is_trial*/) {
     this->complete(gradients);  // unless the last micro-batch has
-    this->normalise(gradients, this->weight());
+    this->normalize(gradients, this->weight());
   }
 
  private:

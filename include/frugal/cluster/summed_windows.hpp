@@ -27,7 +27,7 @@ namespace frugal {
 ///
 /// A pass starts from w_i / u. The unit u is the smallest power of two, at least 1, that the weights need: no
 /// pass starts from more than 1 (see Window). complete() multiplies by u, so that gradients can be summed over
-/// processes whatever their weights, and normalise() divides by the weight of all processes.
+/// processes whatever their weights, and normalize() divides by the weight of all processes.
 class WindowShare : public WindowCounts {
  public:
   void open() {
@@ -53,7 +53,7 @@ class WindowShare : public WindowCounts {
   /// Likewise for a caller that multiplies them.
   double take_unit() { return std::exchange(unit_, 1.0); }
   /// Divides the gradients by the weight of all processes.
-  static void normalise(std::vector<at::Tensor> const& gradients, double all) {
+  static void normalize(std::vector<at::Tensor> const& gradients, double all) {
     scale(gradients, 1.0, all);
   }
   /// What complete() multiplies the gradients by.
@@ -139,7 +139,7 @@ class SummedWindow : public WindowOfSeveral<Context> {
       require_weight(all, run_.counters(), run_.window.place().position);
     }
     this->complete(gradients);  // unless the last micro-batch has
-    this->normalise(gradients, all);
+    this->normalize(gradients, all);
   }
 };
 

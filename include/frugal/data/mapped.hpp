@@ -18,7 +18,7 @@
 
 namespace frugal {
 
-/// A source whose batches go through a function on their way: conversion, normalisation,
+/// A source whose batches go through a function on their way: conversion, normalization,
 /// augmentation.
 ///
 /// Lever   idle device: a set can be kept as small as it is stored, and grow batch by batch.

@@ -12,7 +12,7 @@
 namespace frugal::detail {
 
 /// LibTorch's element types and those of stored tensors. Types that the format lacks (complex
-/// doubles, quantised integers) have no row.
+/// doubles, quantized integers) have no row.
 inline constexpr std::array<std::pair<at::ScalarType, Dtype>, 19> stored_types{{
     {at::ScalarType::Bool, Dtype::boolean},
     {at::ScalarType::Byte, Dtype::u8},

@@ -39,7 +39,7 @@
 #include <frugal/data/shards/record_set.hpp>
 #include <frugal/data/shards/shard_writer.hpp>
 #include <frugal/error.hpp>
-#include <frugal/model/distil/teacher.hpp>
+#include <frugal/model/distill/teacher.hpp>
 
 namespace frugal::detail {
 
@@ -105,7 +105,7 @@ struct TeacherCacheSettings {
   std::filesystem::path folder;     ///< of all caches; each key has a folder of its own in it
   std::int64_t top_k = 0;           ///< classes kept of each position; 0: all of them
   at::ScalarType type = at::kHalf;  ///< kFloat: the bits of a live teacher
-  double temperature = 1;           ///< of the top K; a Distil gives its own
+  double temperature = 1;           ///< of the top K; a Distill gives its own
   std::int64_t batch = 256;         ///< samples that the teacher is asked for at once
   c10::Device device = at::kCPU;    ///< where it is asked
   std::ostream* out = &std::cerr;   ///< destination of its lines; null for silence
@@ -178,7 +178,7 @@ class TeacherRows {
 };
 
 /// What teachers say of a set, computed once and kept in safetensors shards; a source of the set
-/// whose batches have it (TaughtBatch), for Distil.
+/// whose batches have it (TaughtBatch), for Distill.
 ///
 /// Lever   hours per run: the teacher runs once per sample, and not in every epoch.
 /// Key     the set's identity() and size, the collate function, the teachers' weights and the types
@@ -194,7 +194,7 @@ class TeacherRows {
 ///         outputs that differ in shape between samples, DataError for a damaged cache and for
 ///         outputs that 16 bits do not hold, StoreError.
 ///
-///     CachedTeacher taught(set, distil, {.folder = "cache"});
+///     CachedTeacher taught(set, distill, {.folder = "cache"});
 ///     auto train = taught.source({.batch = 32});
 template <class Set, class Collate = Stack>
 class CachedTeacher {
@@ -242,14 +242,14 @@ class CachedTeacher {
                      .why = "a file of it was changed",
                      .fix = "Remove that folder."});
   }
-  /// With the teachers of a Distil, and its temperature.
+  /// With the teachers of a Distill, and its temperature.
   template <class D>
-    requires requires(D const& distil) {
-      distil.teachers;
+    requires requires(D const& distill) {
+      distill.teachers;
       D::temperature;
     }
-  CachedTeacher(Set set, D const& distil, TeacherCacheSettings settings, Collate collate = {})
-      : CachedTeacher(std::move(set), distil.teachers, for_distil<D>(std::move(settings)),
+  CachedTeacher(Set set, D const& distill, TeacherCacheSettings settings, Collate collate = {})
+      : CachedTeacher(std::move(set), distill.teachers, for_distill<D>(std::move(settings)),
                       std::move(collate)) {}
 
   /// The set in batches that have the teacher's outputs.
@@ -270,10 +270,10 @@ class CachedTeacher {
   std::uint64_t entries() const { return static_cast<std::uint64_t>(set_.size()) * draws; }
 
   template <class D>
-  static TeacherCacheSettings for_distil(TeacherCacheSettings settings) {
+  static TeacherCacheSettings for_distill(TeacherCacheSettings settings) {
     if (D::temperature != 0) settings.temperature = D::temperature;
     if (D::temperature == 0 && settings.top_k != 0) {
-      detail::refuse_cut("Distil<SquaredError> needs all outputs",
+      detail::refuse_cut("Distill<SquaredError> needs all outputs",
                          "the top " + std::to_string(settings.top_k) + " are kept",
                          "Set top_k to 0.");
     }

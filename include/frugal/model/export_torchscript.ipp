@@ -61,9 +61,9 @@ FRUGAL_INLINE void require_seen_by_tracer(torch::nn::Module const& root) {
     if (dynamic_cast<ComputesUnseen const*>(item.value().get()) == nullptr) continue;
     refuse_export(
         "the layer of '" + item.key() + "' computes with a kernel of frugal",
-        "it is quantised (quantise<INT8>, convert, Base<NF4>), and TorchScript has no such "
+        "it is quantized (quantize<INT8>, convert, Base<NF4>), and TorchScript has no such "
         "operator",
-        "Export the module before it is quantised, or quantise in Python.");
+        "Export the module before it is quantized, or quantize in Python.");
   }
 }
 

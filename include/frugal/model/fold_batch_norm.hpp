@@ -19,7 +19,7 @@
 #include <frugal/core/libtorch/finite.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
-#include <frugal/model/quantise/quantised_weight.hpp>
+#include <frugal/model/quantize/quantized_weight.hpp>
 
 namespace frugal {
 
@@ -42,7 +42,7 @@ ChannelMap map_of(Norm const& norm) {
 
 /// Takes the place of a BatchNorm1d that was folded into a Linear.
 ///
-/// A BatchNorm1d normalises dimension 1, which is the Linear's outputs where these are rows [B, C]. Of
+/// A BatchNorm1d normalizes dimension 1, which is the Linear's outputs where these are rows [B, C]. Of
 /// positions [B, T, C] it would be T: fold_batch_norm() does not know which of the two a module is
 /// given, if T and C are equal, so that this refuses them.
 class FoldedIntoRows : public torch::nn::IdentityImpl {
@@ -63,9 +63,9 @@ bool fold_into(Layer& layer, ChannelMap const& map, TensorPlaceCounts const& pla
   if (beyond_range(bias, type)) return false;
   auto const children = layer.children();
   if (!children.empty()) {
-    auto const quantised = std::dynamic_pointer_cast<Int8Weight>(children.front());
-    if (!quantised || children.size() != 1) return false;
-    quantised->multiply_outputs(map.factor);
+    auto const quantized = std::dynamic_pointer_cast<Int8Weight>(children.front());
+    if (!quantized || children.size() != 1) return false;
+    quantized->multiply_outputs(map.factor);
   } else {
     std::vector<std::int64_t> along(static_cast<std::size_t>(layer.weight.dim()), 1);
     along[0] = -1;
@@ -105,7 +105,7 @@ int fold_in_sequence(torch::nn::SequentialImpl& layers, TensorPlaceCounts const&
 /// how many it has folded. A layer whose weight or bias another one has as well stays as it is, and so do
 /// classes that derive from a layer or from Sequential, and layers of 16 bits whose type ends before the folded weight. A
 /// folded Linear takes rows [B, K] alone: its forward pass throws ShapeError for [B, T, K], of which
-/// BatchNorm1d normalises the positions T.
+/// BatchNorm1d normalizes the positions T.
 template <class Module>
 int fold_batch_norm(Module& module) {
   at::NoGradGuard const no_gradients;

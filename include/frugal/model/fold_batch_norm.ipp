@@ -14,7 +14,7 @@ namespace frugal::detail {
 FRUGAL_INLINE at::Tensor FoldedIntoRows::forward(at::Tensor const& rows) {
   if (rows.dim() == 2) return rows;
   throw ShapeError(
-      {.what = "a BatchNorm1d that was folded into a Linear normalises dimension 1 of " +
+      {.what = "a BatchNorm1d that was folded into a Linear normalizes dimension 1 of " +
                shape_text(rows),
        .where = "fold_batch_norm",
        .why = "it was folded along the Linear's outputs, which are the last dimension",

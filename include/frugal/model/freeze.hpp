@@ -47,7 +47,7 @@ void freeze(torch::nn::Module& module, NamePatterns const& patterns);
 /// Source  requires_grad = False and eval() of the layers in PyTorch.
 ///
 /// Patterns are those of parameters' names (Where): Freeze<Where<"encoder.*">>. A frozen BatchNorm layer
-/// normalises by its statistics and keeps them, whatever calls train(): see freeze().
+/// normalizes by its statistics and keeps them, whatever calls train(): see freeze().
 template <class Names>
 struct Freeze {
   using kind = kinds::freeze;

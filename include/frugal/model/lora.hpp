@@ -97,18 +97,18 @@ void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
 /// Source  Hu et al., "LoRA" (2021); Kalajdzievski, "rsLoRA" (2023); Liu et al., "DoRA" (2024); Meng
 ///         et al., "PiSSA" (2024). Outputs and steps are those of PEFT.
 ///
-/// Options, in any order: Rank<8>, Alpha<32>, On<"q_proj", "v_proj">, AdapterDropout<0.1_r>,
-/// RankStabilised, Dora, Pissa, AdapterName<"task">, AlsoTrain<"head.*">, Base<NF4>.
+/// Options, in any order: Rank<8>, Alpha<32>, On<"q_proj", "v_proj">, AdapterDropout<0.1>,
+/// RankStabilized, Dora, Pissa, AdapterName<"task">, AlsoTrain<"head.*">, Base<NF4>.
 template <class... Options>
 struct Lora {
  private:
   using classes = list<detail::option::rank, detail::option::alpha, detail::option::on_layers,
                        detail::option::also_train, detail::option::adapter_dropout,
-                       detail::option::rank_stabilised, detail::option::dora, detail::option::pissa,
+                       detail::option::rank_stabilized, detail::option::dora, detail::option::pissa,
                        detail::option::adapter_name, detail::option::base_type>;
   static_assert(detail::options_known<classes, Options...>,
                 "frugal: Lora<...>: unknown option. Options: Rank<8>, Alpha<32>, On<\"q_proj\">, "
-                "AdapterDropout<0.1_r>, RankStabilised, Dora, Pissa, AdapterName<\"task\">, "
+                "AdapterDropout<0.1>, RankStabilized, Dora, Pissa, AdapterName<\"task\">, "
                 "AlsoTrain<\"head.*\">, Base<NF4>.");
   static_assert(detail::options_unique<classes, Options...>,
                 "frugal: Lora<...>: the same option twice. Keep one; On and AlsoTrain take several "
@@ -134,7 +134,7 @@ struct Lora {
   using Targets = detail::option_of<detail::option::on_layers, Nowhere, Options...>;
   using Trained = detail::option_of<detail::option::also_train, Nowhere, Options...>;
   using Dropped =
-      detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0_r>, Options...>;
+      detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0>, Options...>;
   using Name = detail::option_of<detail::option::adapter_name, AdapterName<"default">, Options...>;
 
  public:
@@ -149,7 +149,7 @@ struct Lora {
     return {.rank = R::rank,
             .alpha = A::alpha,
             .dropout = Dropped::adapter_dropout,
-            .rank_stabilised = has<detail::option::rank_stabilised>,
+            .rank_stabilized = has<detail::option::rank_stabilized>,
             .dora = has<detail::option::dora>,
             .pissa = has<detail::option::pissa>,
             .nf4 = has<detail::option::base_type>,

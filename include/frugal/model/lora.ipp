@@ -122,8 +122,8 @@ FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
   if (is_dropped(layer.weight) &&
       (settings.dora || settings.pissa || (settings.nf4 && !is_packed))) {
     refuse_adapter("'" + layer.name + "' has no weight in floating point", "Lora",
-                   "it is quantised (Base<NF4>, quantise), and Dora, Pissa and Base<NF4> read it",
-                   "Remove these options, or adapt the layer before it is quantised.");
+                   "it is quantized (Base<NF4>, quantize), and Dora, Pissa and Base<NF4> read it",
+                   "Remove these options, or adapt the layer before it is quantized.");
   }
   if (settings.pissa || (settings.nf4 && !is_packed)) {
     bool const narrows = settings.nf4 && layer.weight.scalar_type() == at::kDouble;

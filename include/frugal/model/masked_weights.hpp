@@ -103,7 +103,7 @@ struct Sparsity {
   static_assert(
       0 < Share.value() && Share.value() < 1,
       "frugal: Sparsity<share>: the share of pruned weights is above 0 and below 1. Write "
-      "Sparsity<0.9_r>.");
+      "Sparsity<0.9>.");
   static constexpr double value = Share.value();
 };
 

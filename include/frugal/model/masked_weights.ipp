@@ -73,7 +73,7 @@ FRUGAL_INLINE void MaskedWeights::select(torch::nn::Module& module, Parameters c
                        .why = matrices.empty()
                                   ? "the module has no linear or convolutional layer"
                                   : "its linear and convolutional layers are not trained (Freeze, "
-                                    "Lora, quantise)",
+                                    "Lora, quantize)",
                        .fix = "Name the parameters to prune: Where<\"*.kernel\">."});
 }
 

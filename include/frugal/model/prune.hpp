@@ -65,9 +65,9 @@ struct PrunedWeights {
 ///         not to prune" (2017); Sanh, Wolf and Rush, "Movement pruning" (2020). Masks as
 ///         torch.nn.utils.prune and torch.ao.pruning.
 ///
-///     Prune<Magnitude, Sparsity<0.9_r>>                                      // when the run begins
-///     Prune<Magnitude, Sparsity<0.9_r>, From<200>, Cubic<1000>, Every<50>>   // step 200 to 1200
-///     Prune<Movement, Sparsity<0.85_r>, Cubic<1000>, Global>
+///     Prune<Magnitude, Sparsity<0.9>>                                      // when the run begins
+///     Prune<Magnitude, Sparsity<0.9>, From<200>, Cubic<1000>, Every<50>>   // step 200 to 1200
+///     Prune<Movement, Sparsity<0.85>, Cubic<1000>, Global>
 ///     Prune<NofM<2, 4>, Where<"encoder.*">>
 ///
 /// The weights are masked after each update, before any policy reads them: momentum and weight decay
@@ -84,14 +84,14 @@ struct Prune {
 
   static_assert(detail::PruningRule<Rule>,
                 "frugal: Prune<Rule, ...>: the rule is Magnitude, Movement or NofM<N, M>. Write "
-                "Prune<Magnitude, Sparsity<0.9_r>>.");
+                "Prune<Magnitude, Sparsity<0.9>>.");
   static_assert(detail::options_known<classes, Options...>,
-                "frugal: Prune<Rule, ...>: unknown option. Options: Sparsity<0.9_r>, From<N>, "
+                "frugal: Prune<Rule, ...>: unknown option. Options: Sparsity<0.9>, From<N>, "
                 "Cubic<N>, a cadence such as Every<50>, Global, Where<\"pattern\">.");
   static_assert(detail::options_unique<classes, Options...>,
                 "frugal: Prune<Rule, ...>: the same option twice. Keep one of each.");
   static_assert(n_of_m || with<detail::option::sparsity>,
-                "frugal: Prune needs the share of weights to prune. Write Sparsity<0.9_r>.");
+                "frugal: Prune needs the share of weights to prune. Write Sparsity<0.9>.");
   static_assert(!n_of_m || (!with<detail::option::sparsity> && !with<detail::option::cubic> &&
                             !with<detail::option::global>),
                 "frugal: NofM<N, M> keeps N of each M weights, and takes no Sparsity, Cubic or "

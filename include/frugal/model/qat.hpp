@@ -24,15 +24,15 @@
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/phases.hpp>
 #include <frugal/model/fold_batch_norm.hpp>
-#include <frugal/model/quantise.hpp>
-#include <frugal/model/quantise/quantised_weight.hpp>
+#include <frugal/model/quantize.hpp>
+#include <frugal/model/quantize/quantized_weight.hpp>
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal::kinds {
 
 struct qat : optional_kind {
   static constexpr std::string_view name = "Qat";
-  static constexpr std::string_view page = "model/quantise.md";
+  static constexpr std::string_view page = "model/quantize.md";
   static constexpr Stage stage = Stage::transform;
 };
 
@@ -42,16 +42,16 @@ namespace frugal::detail {
 
 /// Rounds a layer's input and weight as INT8 would, with gradients that pass through rounding
 /// (straight-through estimator). A child of the layer, so that ranges move and save with it.
-class FakeQuantised : public torch::nn::Module, public KeepsTypes {
+class FakeQuantized : public torch::nn::Module, public KeepsTypes {
  public:
-  explicit FakeQuantised(char const* name) : torch::nn::Module(name) {}
+  explicit FakeQuantized(char const* name) : torch::nn::Module(name) {}
   virtual at::Tensor input(at::Tensor const& input) = 0;
   virtual at::Tensor weight(at::Tensor const& weight) = 0;
 
   /// The integers that the converted layer has, with their scales, and its grid of inputs. False
   /// before the first training step has seen an input.
   virtual bool ranged() const = 0;
-  virtual Quantised integers(at::Tensor const& weight_N) const = 0;
+  virtual Quantized integers(at::Tensor const& weight_N) const = 0;
   virtual InputGrid grid() const = 0;
 
   std::shared_ptr<LayerHook> hook{};  ///< that uses this
@@ -63,7 +63,7 @@ class FakeQuantised : public torch::nn::Module, public KeepsTypes {
 
 /// Inputs between moving averages of their least and largest numbers, weights by their largest
 /// magnitude of the moment.
-class MovingRanges final : public FakeQuantised {
+class MovingRanges final : public FakeQuantized {
  public:
   explicit MovingRanges(double averaging);
 
@@ -93,7 +93,7 @@ class MovingRanges final : public FakeQuantised {
   bool ranged() const override {
     return std::isfinite(least_.item<double>()) && std::isfinite(largest_.item<double>());
   }
-  Quantised integers(at::Tensor const& weight_N) const override {
+  Quantized integers(at::Tensor const& weight_N) const override {
     return Int8Format::rows(weight_N.detach().contiguous().flatten(1));
   }
   InputGrid grid() const override {
@@ -107,7 +107,7 @@ class MovingRanges final : public FakeQuantised {
 };
 
 /// Scales that the optimizer trains (LSQ): of each output of the weight, and of the input.
-class LearnedRanges final : public FakeQuantised {
+class LearnedRanges final : public FakeQuantized {
  public:
   explicit LearnedRanges(at::Tensor const& weight);
 
@@ -126,7 +126,7 @@ class LearnedRanges final : public FakeQuantised {
   }
 
   bool ranged() const override { return begun_.item<bool>(); }
-  Quantised integers(at::Tensor const& weight_N) const override {
+  Quantized integers(at::Tensor const& weight_N) const override {
     at::NoGradGuard const no_gradients;
     at::Tensor const rows = weight_N.detach().flatten(1);
     at::Tensor const inverse = weight_scale_.reciprocal().unsqueeze(1);
@@ -162,12 +162,12 @@ class LearnedRanges final : public FakeQuantised {
 class FakeLayer final : public LayerHook {
  public:
   /// Its owner, which has this hook. The weight may outlive it, and then has no ranges any more.
-  explicit FakeLayer(std::weak_ptr<FakeQuantised> fake) : fake_(std::move(fake)) {}
+  explicit FakeLayer(std::weak_ptr<FakeQuantized> fake) : fake_(std::move(fake)) {}
 
   Place place() const override { return Place::compute; }
 
   at::Tensor call(LayerCall const& call, LayerRest const& rest) override {
-    std::shared_ptr<FakeQuantised> const fake = fake_.lock();
+    std::shared_ptr<FakeQuantized> const fake = fake_.lock();
     if (!fake) return rest(call);
     LayerCall rounded = call;
     rounded.input = fake->input(call.input.to(at::kFloat));
@@ -176,7 +176,7 @@ class FakeLayer final : public LayerHook {
   }
 
  private:
-  std::weak_ptr<FakeQuantised> fake_;
+  std::weak_ptr<FakeQuantized> fake_;
 };
 
 }  // namespace frugal::detail
@@ -191,21 +191,21 @@ namespace detail {
 
 void require_trainable(WeightedLayer const& layer);
 
-/// The name of a quantised weight of a module; empty without.
-std::string quantised_weight_in(torch::nn::Module& root);
+/// The name of a quantized weight of a module; empty without.
+std::string quantized_weight_in(torch::nn::Module& root);
 
-void require_not_quantised(torch::nn::Module& root);
+void require_not_quantized(torch::nn::Module& root);
 
-/// Gives each layer that lacks one its fake quantisation.
+/// Gives each layer that lacks one its fake quantization.
 template <class Make>
-void add_fake_layers(torch::nn::Module& root, QuantiseOptions const& options, Make const& make) {
+void add_fake_layers(torch::nn::Module& root, QuantizeOptions const& options, Make const& make) {
   std::vector<WeightedLayer> layers = layers_for<INT8>(root, options);
   std::erase_if(layers, [](WeightedLayer const& each) {
     return each.module->named_children().contains(fake_child);
   });
   for (WeightedLayer const& layer : layers) require_trainable(layer);
   for (WeightedLayer const& layer : layers) {
-    std::shared_ptr<FakeQuantised> const fake = make(layer.weight);
+    std::shared_ptr<FakeQuantized> const fake = make(layer.weight);
     fake->to(layer.weight.device());
     fake->train(layer.module->is_training());
     fake->hook = std::make_shared<FakeLayer>(fake);
@@ -214,8 +214,8 @@ void add_fake_layers(torch::nn::Module& root, QuantiseOptions const& options, Ma
   }
 }
 
-/// Puts the quantised weight of each layer in place of its fake quantisation.
-QuantisedModule convert_layers(torch::nn::Module& root);
+/// Puts the quantized weight of each layer in place of its fake quantization.
+QuantizedModule convert_layers(torch::nn::Module& root);
 
 }  // namespace detail
 
@@ -227,14 +227,14 @@ struct Qat {
       "Learned>.");
 };
 
-/// Quantisation-aware training: forward passes round inputs and weights of linear and convolutional
-/// layers as INT8 would, so that training adapts to it. convert() makes the quantised module.
+/// Quantization-aware training: forward passes round inputs and weights of linear and convolutional
+/// layers as INT8 would, so that training adapts to it. convert() makes the quantized module.
 ///
-/// Lever   dollars of inference: INT8 at the accuracy of FP32, where quantise() alone loses some.
+/// Lever   dollars of inference: INT8 at the accuracy of FP32, where quantize() alone loses some.
 /// Cost    two operators per layer and forward pass, and their backward passes. No host sync with
 ///         Moving.
 /// State   none: the ranges are buffers, or parameters, of the module.
-/// Errors  SettingsError for a frozen weight, for a module that is quantised already, and for one
+/// Errors  SettingsError for a frozen weight, for a module that is quantized already, and for one
 ///         without such layers.
 /// Source  Jacob et al., "Quantization and training of neural networks for efficient
 ///         integer-arithmetic-only inference" (2018); Esser et al., "Learned step size
@@ -250,15 +250,15 @@ struct Qat<INT8, Ranges> {
 
   static constexpr About about{Term::none, "two operators per layer and pass"};
 
-  QuantiseOptions layers{};  ///< all that quantise<INT8> takes by default
+  QuantizeOptions layers{};  ///< all that quantize<INT8> takes by default
   double averaging = 0.01;   ///< share of the newest batch in the ranges of Moving
 
   /// What every call of a trainer does to its module first; the second time nothing, and nothing to
   /// a module that was converted, which may be evaluated.
   void adapt(torch::nn::Module& module) const {
-    if (!detail::quantised_weight_in(module).empty()) return;
+    if (!detail::quantized_weight_in(module).empty()) return;
     detail::add_fake_layers(module, layers, [&](at::Tensor const& weight) {
-      std::shared_ptr<detail::FakeQuantised> made;
+      std::shared_ptr<detail::FakeQuantized> made;
       if constexpr (std::is_same_v<Ranges, Learned>) {
         made = std::make_shared<detail::LearnedRanges>(weight);
       } else {
@@ -273,7 +273,7 @@ struct Qat<INT8, Ranges> {
     using transient = void;  // the module has the ranges
     explicit State(Qat const&) {}
     void on_fit_begin(FitBegin& phase) {
-      detail::require_not_quantised(base_module(phase.module()));
+      detail::require_not_quantized(base_module(phase.module()));
     }
   };
 };
@@ -281,15 +281,15 @@ struct Qat<INT8, Ranges> {
 /// What Qat does to a module, outside of a fit: before its weights are loaded, for example.
 template <class Module, class Ranges>
 void adapt(Module& module, Qat<INT8, Ranges> const& policy) {
-  detail::require_not_quantised(base_module(module));
+  detail::require_not_quantized(base_module(module));
   policy.adapt(base_module(module));
 }
 
-/// Makes of a module that was trained with Qat the quantised one, where it is. Its integers are
+/// Makes of a module that was trained with Qat the quantized one, where it is. Its integers are
 /// those of training. Folds BatchNorm (fold_batch_norm), which changes no integer: a factor of an
 /// output is one of its scale.
 template <class Module>
-QuantisedModule convert(Module& module) {
+QuantizedModule convert(Module& module) {
   return detail::convert_layers(base_module(module));
 }
 

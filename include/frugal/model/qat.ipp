@@ -13,7 +13,7 @@
 namespace frugal::detail {
 
 FRUGAL_INLINE MovingRanges::MovingRanges(double averaging)
-    : FakeQuantised("MovingRanges"),
+    : FakeQuantized("MovingRanges"),
       averaging_(averaging),
       least_(register_buffer("least", at::full({}, infinity))),
       largest_(register_buffer("largest", at::full({}, -infinity))),
@@ -21,7 +21,7 @@ FRUGAL_INLINE MovingRanges::MovingRanges(double averaging)
       zero_point_(register_buffer("zero_point", at::zeros({1}, at::kInt))) {}
 
 FRUGAL_INLINE LearnedRanges::LearnedRanges(at::Tensor const& weight)
-    : FakeQuantised("LearnedRanges"),
+    : FakeQuantized("LearnedRanges"),
       weight_scale_(register_parameter(
           "weight_scale", weight.detach().flatten(1).abs().amax(1).div_(127).clamp_min_(smallest))),
       scale_(register_parameter("scale", at::ones({1}, weight.options()))),
@@ -46,36 +46,36 @@ FRUGAL_INLINE void require_trainable(WeightedLayer const& layer) {
                        .where = "Qat<INT8>",
                        .why = "training cannot adapt it to the rounding of its range",
                        .fix = "Train it, or leave it out with Qat::layers.except and give it to "
-                              "quantise<INT8> afterwards."});
+                              "quantize<INT8> afterwards."});
 }
 
-FRUGAL_INLINE std::string quantised_weight_in(torch::nn::Module& root) {
+FRUGAL_INLINE std::string quantized_weight_in(torch::nn::Module& root) {
   for (auto const& item : root.named_modules({}, /*include_self=*/false)) {
-    if (std::dynamic_pointer_cast<QuantisedWeight>(item.value()) != nullptr) return item.key();
+    if (std::dynamic_pointer_cast<QuantizedWeight>(item.value()) != nullptr) return item.key();
   }
   return {};
 }
 
-FRUGAL_INLINE void require_not_quantised(torch::nn::Module& root) {
-  std::string const name = quantised_weight_in(root);
+FRUGAL_INLINE void require_not_quantized(torch::nn::Module& root) {
+  std::string const name = quantized_weight_in(root);
   if (name.empty()) return;
-  throw SettingsError({.what = "'" + name + "' is quantised already, and its range is fixed",
+  throw SettingsError({.what = "'" + name + "' is quantized already, and its range is fixed",
                        .where = "Qat<INT8>",
                        .why = "there is no FP32 weight left to train",
-                       .fix = "Use Qat on the module before quantise or convert."});
+                       .fix = "Use Qat on the module before quantize or convert."});
 }
 
-FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
+FRUGAL_INLINE QuantizedModule convert_layers(torch::nn::Module& root) {
   struct Found {
     WeightedLayer layer;
-    std::shared_ptr<FakeQuantised> fake;
+    std::shared_ptr<FakeQuantized> fake;
   };
   std::vector<Found> found;
   for (WeightedLayer const& layer : weighted_layers(root)) {
     std::shared_ptr<torch::nn::Module> const* const child =
         layer.module->named_children().find(fake_child);
     if (child == nullptr) continue;
-    auto fake = std::dynamic_pointer_cast<FakeQuantised>(*child);
+    auto fake = std::dynamic_pointer_cast<FakeQuantized>(*child);
     if (!fake->ranged()) {
       throw StateError({.what = "layer '" + layer.name + "' has no range of its input",
                         .where = "convert",
@@ -95,13 +95,13 @@ FRUGAL_INLINE QuantisedModule convert_layers(torch::nn::Module& root) {
   if (found.empty()) {
     throw StateError({.what = "no layer of this module was trained with Qat",
                       .where = "convert",
-                      .why = "it makes quantised weights of fake ones",
-                      .fix = "Train with Qat first, or call quantise<INT8>."});
+                      .why = "it makes quantized weights of fake ones",
+                      .fix = "Train with Qat first, or call quantize<INT8>."});
   }
-  QuantisedModule made{.layers = {}, .bytes_before = stored_bytes(root)};
+  QuantizedModule made{.layers = {}, .bytes_before = stored_bytes(root)};
   for (Found const& each : found) {
     WeightedLayer const& layer = each.layer;
-    Quantised const integers = each.fake->integers(layer.weight);
+    Quantized const integers = each.fake->integers(layer.weight);
     release(layer.weight, *each.fake->hook);
     layer.module->unregister_module(fake_child);
     put_in(layer, std::make_shared<Int8Weight>(integers.values.view(layer.weight.sizes()),

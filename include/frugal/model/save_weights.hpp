@@ -22,7 +22,7 @@ namespace frugal {
 struct SaveRules {
   /// A file takes no more bytes of tensors, unless a single tensor has more.
   std::uint64_t shard_bytes = 5'000'000'000;
-  /// Floating-point tensors are rounded to this type, but for the scales of quantised layers;
+  /// Floating-point tensors are rounded to this type, but for the scales of quantized layers;
   /// Undefined: their own.
   at::ScalarType type = at::ScalarType::Undefined;
   /// The tensors that are saved. Empty: all.

@@ -23,16 +23,15 @@
 #include <frugal/model/masked_weights.hpp>
 #include <frugal/model/structured/groups.hpp>
 #include <frugal/model/where.hpp>
-#include <frugal/policy/checkpoint/options.hpp>
 
 namespace frugal {
 
 /// The share of channels or heads that stays.
 template <Rational Share>
-struct Keep<Share> {
+struct KeepShare {
   static_assert(0 < Share.value() && Share.value() < 1,
-                "frugal: Keep<share>: the share that stays is above 0 and below 1. Write "
-                "Keep<0.75_r>.");
+                "frugal: KeepShare<share>: the share that stays is above 0 and below 1. Write "
+                "KeepShare<0.75>.");
   static constexpr double value = Share.value();
 };
 
@@ -70,7 +69,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_keep_share = false;
 template <Rational Share>
-inline constexpr bool is_keep_share<Keep<Share>> = true;
+inline constexpr bool is_keep_share<KeepShare<Share>> = true;
 template <class T>
 inline constexpr bool is_round_to = false;
 template <auto Width>
@@ -100,19 +99,19 @@ CutReport cut_all(torch::nn::Module& module, CutSettings const& settings,
 
 }  // namespace detail
 
-/// What prune_structured removes: `Structured<Keep<0.75_r>, RoundTo<Auto>>`.
+/// What prune_structured removes: `Structured<KeepShare<0.75>, RoundTo<Auto>>`.
 template <class... Options>
 struct Structured {
  private:
   using classes = list<detail::option::keep_share, detail::option::round_to, detail::option::where>;
   static_assert(detail::options_known<classes, Options...>,
-                "frugal: Structured<...>: unknown option. Options: Keep<0.75_r>, RoundTo<Auto>, "
+                "frugal: Structured<...>: unknown option. Options: KeepShare<0.75>, RoundTo<Auto>, "
                 "RoundTo<8>, Where<\"pattern\">.");
   static_assert(detail::options_unique<classes, Options...>,
                 "frugal: Structured<...>: the same option twice. Keep one of each.");
   static_assert((false || ... || detail::option::keep_share::has<Options>),
                 "frugal: Structured needs the share of channels that stays. Write "
-                "Structured<Keep<0.75_r>, RoundTo<Auto>>.");
+                "Structured<KeepShare<0.75>, RoundTo<Auto>>.");
   using Share = detail::option_of<detail::option::keep_share, void, Options...>;
   using Rounding = detail::option_of<detail::option::round_to, RoundTo<1>, Options...>;
   using Which = detail::option_of<detail::option::where, void, Options...>;
@@ -147,7 +146,7 @@ struct Structured {
 /// `example`  what the forward pass takes, or a function of the module that returns its output.
 ///
 ///     auto const report = prune_structured(net, torch::randn({1, 3, 32, 32}),
-///                                          Structured<Keep<0.75_r>, RoundTo<Auto>>{});
+///                                          Structured<KeepShare<0.75>, RoundTo<Auto>>{});
 ///     std::cout << report << '\n';
 ///
 /// Call it before the trainer is made. A program that resumes a run calls it again: it cuts the same

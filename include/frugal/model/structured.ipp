@@ -130,7 +130,7 @@ FRUGAL_INLINE CutReport cut_all(torch::nn::Module& module, CutSettings const& se
                      .where = "prune_structured",
                      .why = why.empty() ? "no layer takes what another one makes" : why,
                      .fix = "Look at the operators that are named, or prune single weights with "
-                            "Prune<Magnitude, Sparsity<0.9_r>>."});
+                            "Prune<Magnitude, Sparsity<0.9>>."});
 }
 
 }  // namespace frugal::detail

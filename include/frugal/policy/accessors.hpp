@@ -91,7 +91,7 @@ class Accessors {
   // Slots.
   FRUGAL_ACCESSORS(precision, "Precision<BF16>")
   FRUGAL_ACCESSORS(accumulate, "Accumulate<4>")
-  FRUGAL_ACCESSORS(clip, "ClipNorm<1.0_r>")
+  FRUGAL_ACCESSORS(clip, "ClipNorm<1.0>")
   FRUGAL_ACCESSORS(optimizer, "Optimize<AdamW>")
   FRUGAL_ACCESSORS(schedule, "Schedule<Warmup<100>, Cosine>")
   FRUGAL_ACCESSORS(validate, "Validate<Every<1, Epoch>>")

@@ -57,10 +57,10 @@ at::Tensor clip_on_device(std::vector<at::Tensor> const& gradients, std::vector<
 ///         when losses are read.
 /// Source  Pascanu et al., "On the difficulty of training recurrent neural networks" (2013); values
 ///         as torch.nn.utils.clip_grad_norm_(norm_type=2).
-template <Rational Limit = 1.0_r>
+template <Rational Limit = 1.0>
 struct ClipNorm {
   static_assert(Limit.value() > 0,
-                "frugal: ClipNorm needs a positive norm. Write ClipNorm<1.0_r>, or leave it out.");
+                "frugal: ClipNorm needs a positive norm. Write ClipNorm<1.0>, or leave it out.");
   using kind = kinds::clip;
   using listens = list<on::fit_begin, on::gradients>;
 
@@ -123,10 +123,10 @@ struct null_policy<kinds::clip> {
 /// Errors  a limit that is not positive does not compile, or throws SettingsError if it is given at
 ///         run time.
 /// Source  torch.nn.utils.clip_grad_value_.
-template <Rational Limit = 1.0_r>
+template <Rational Limit = 1.0>
 struct ClipValue {
   static_assert(Limit.value() > 0,
-                "frugal: ClipValue needs a positive limit. Write ClipValue<1.0_r>, or leave it "
+                "frugal: ClipValue needs a positive limit. Write ClipValue<1.0>, or leave it "
                 "out.");
   using kind = kinds::clip;
   using listens = list<on::fit_begin, on::gradients>;
@@ -172,17 +172,17 @@ at::Tensor unit_norms(at::Tensor const& tensor);
 
 /// Limits the gradient of each output unit to a fraction of the norm of that unit's weights.
 ///
-/// Lever   runs to convergence: large batches and high rates without batch normalisation.
+/// Lever   runs to convergence: large batches and high rates without batch normalization.
 /// Cost    seven operators per parameter and step; no host sync.
 /// State   none.
 /// Errors  a fraction that is not positive does not compile, or throws SettingsError if it is given
 ///         at run time; SettingsError for `skips` that selects every parameter.
 /// Source  Brock et al., "High-performance large-scale image recognition without normalization"
 ///         (2021), section 4.1.
-template <Rational Share = 0.01_r>
+template <Rational Share = 0.01>
 struct ClipAdaptive {
   static_assert(Share.value() > 0,
-                "frugal: ClipAdaptive needs a positive share. Write ClipAdaptive<0.01_r>, or leave "
+                "frugal: ClipAdaptive needs a positive share. Write ClipAdaptive<0.01>, or leave "
                 "it out.");
   using kind = kinds::clip;
   using listens = list<on::fit_begin, on::gradients>;

@@ -117,9 +117,9 @@ struct device : optional_kind {
   static constexpr std::string_view page = "policy/device_prefetch.md";
   static constexpr Stage stage = Stage::prepare;
 };
-struct distil : optional_kind {
-  static constexpr std::string_view name = "Distil";
-  static constexpr std::string_view page = "model/distil.md";
+struct distill : optional_kind {
+  static constexpr std::string_view name = "Distill";
+  static constexpr std::string_view page = "model/distill.md";
   static constexpr Stage stage = Stage::transform;
   using properties = list<property::knows_ranks>;
 };

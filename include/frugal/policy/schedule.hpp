@@ -75,9 +75,8 @@ struct Ramp {
 /// Falls from 1 to a floor along a straight line (LinearLR).
 template <Rational Floor = Rational{0, 1}, std::uint64_t Steps = to_end>
 using LinearDecay = Ramp<Rational{1, 1}, Floor, Steps>;
-using Linear = LinearDecay<>;
 template <>
-inline constexpr std::string_view alias_name<Linear> = "Linear";
+inline constexpr std::string_view alias_name<LinearDecay<>> = "LinearDecay<>";
 
 /// Falls from 1 to a floor along half a cosine (CosineAnnealingLR, eta_min = floor * lr), of
 /// Loshchilov and Hutter, "SGDR" (2017).
@@ -379,8 +378,8 @@ struct watches_of_part<Part> {
 /// Source  the torch.optim.lr_scheduler classes named next to the curves.
 ///
 ///     Schedule<Warmup<200>, Cosine>                          // to the end of the run
-///     Schedule<Warmup<200>, Constant<>, LinearDecay<0_r, 1000>>   // warm-up, stable, decay
-///     Schedule<Plateau<0.1_r, Patience<3>>>
+///     Schedule<Warmup<200>, Constant<>, LinearDecay<0, 1000>>   // warm-up, stable, decay
+///     Schedule<Plateau<0.1, Patience<3>>>
 ///
 /// Steps are optimizer steps. The factor multiplies the rate of every parameter group.
 template <class... Parts>
@@ -393,7 +392,7 @@ struct Schedule {
   static_assert((true && ... &&
                  (detail::is_plateau<Parts> || detail::is_curve<Parts> ||
                   detail::is_schedule<Parts>)),
-                "frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, Linear, "
+                "frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, "
                 "LinearDecay<...>, Cosine, CosineDecay<...>, CosineRestarts<...>, Polynomial, "
                 "PolynomialDecay<...>, StepDecay<N>, MultiStepDecay<...>, Ramp<...>, one "
                 "Plateau<...>, or a curve of your own with `steps` and `factor(step, length)`.");

@@ -20,7 +20,7 @@ FRUGAL_INLINE ProgressPrinter::ProgressPrinter(std::FILE* out, bool plain, doubl
       terminal_(!plain && watch::redraws(out)),
       interval_(terminal_ ? 0.25 : seconds_of(line_seconds)) {
   // Its destructor, also after an exception, leaves the cursor below the bars.
-  if (terminal_) display_.emplace(out_, watch::wants_colours());
+  if (terminal_) display_.emplace(out_, watch::wants_colors());
 }
 
 FRUGAL_INLINE void ProgressPrinter::begin(std::string_view metric, RunLimits const& horizon) {

@@ -8,8 +8,6 @@
 
 namespace frugal_test::compose_type_order {
 
-using namespace frugal::literals;
-
 struct Apple {};
 struct Pear {};
 enum class Side { left, right };
@@ -45,7 +43,7 @@ TEST_CASE("types of one template are ordered by their arguments, the shorter lis
 TEST_CASE("numbers are ordered by size, not by their digits") {
   CHECK(before<Numbers<4>, Numbers<16>>);
   CHECK(before<Numbers<-2>, Numbers<1>>);
-  CHECK(before<Numbers<0.25_r>, Numbers<0.5_r>>);
+  CHECK(before<Numbers<0.25>, Numbers<0.5>>);
   CHECK(before<Numbers<Side::left>, Numbers<Side::right>>);
 }
 

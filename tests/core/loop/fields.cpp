@@ -33,7 +33,7 @@ FieldsBatch data() {
 }
 
 /// Cross entropy, and the distance to what the teacher says.
-struct Distil {
+struct Distill {
   template <class Module>
   at::Tensor operator()(Module& module, FieldsBatch const& batch) const {
     at::Tensor const logits = frugal::forward_batch(module, batch);
@@ -45,7 +45,7 @@ struct Distil {
 template <class Policy, class Source>
 std::map<std::string, at::Tensor> trained(Policy const& policy, Source source) {
   auto const module = std::make_shared<Mlp>();
-  frugal::Trainer{module, Distil{}, frugal::Settings{.epochs = 2},
+  frugal::Trainer{module, Distill{}, frugal::Settings{.epochs = 2},
                   frugal::Optimize<frugal::SGD>{.lr = 0.1}, policy}
       .fit(source);
   return tensors_of(*module);

@@ -21,7 +21,7 @@ namespace frugal_test::loop {
 
 using namespace frugal;
 
-/// A small network with the kinds of layers that matter to a loop: a normalisation that counts
+/// A small network with the kinds of layers that matter to a loop: a normalization that counts
 /// batches, and weights.
 struct Net : torch::nn::Module {
   explicit Net(std::uint64_t seed = 1, at::ScalarType type = at::kDouble) {

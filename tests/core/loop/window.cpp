@@ -62,7 +62,7 @@ TEST_CASE("no pass starts from more than one N-th, in whatever order the weights
       sum += weight * (weight + 2);
       all += weight;
     }
-    window.normalise({gradient});
+    window.normalize({gradient});
     CHECK(gradient.item<double>() == doctest::Approx(sum / all).epsilon(1e-14));
   }
 }
@@ -97,7 +97,7 @@ TEST_CASE("settling a full window of equal weights does not change the gradients
   }
   at::Tensor const gradient = at::full({2}, 5.0);
   auto const version = gradient._version();
-  window.normalise({gradient});
+  window.normalize({gradient});
   CHECK(gradient._version() == version);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("settling a ragged window scales up to the mean of its micro-batches")
   start(window, 8);
   window.add(samples(8), 8);
   std::vector<at::Tensor> const gradients{at::full({2}, 1.0), at::full({3}, 2.0)};
-  window.normalise(gradients);
+  window.normalize(gradients);
   CHECK(gradients[0].equal(at::full({2}, 4.0)));
   CHECK(gradients[1].equal(at::full({3}, 8.0)));
 }
@@ -138,7 +138,7 @@ TEST_CASE("a micro-batch of weight zero adds nothing, first or last") {
       window.add(samples(2), weight);
     }
     at::Tensor const gradient = at::full({}, sum, at::kDouble);
-    window.normalise({gradient});
+    window.normalize({gradient});
     CHECK(gradient.item<double>() == 7.0);
   }
 }
@@ -151,7 +151,7 @@ TEST_CASE("a window of zero weights has the gradient zero and divides by nothing
     window.add(samples(2), 0);
   }
   at::Tensor const gradient = at::zeros({2});
-  window.normalise({gradient});
+  window.normalize({gradient});
   CHECK(gradient.equal(at::zeros({2})));
 }
 
@@ -191,7 +191,7 @@ double distance_from_one_batch(std::vector<std::int64_t> const& sizes) {
     window.add(parts.back(), *loss.weight);
   }
   at::Tensor const gradient = weight_F.grad().clone();
-  window.normalise({gradient});
+  window.normalize({gradient});
   weight_F.mutable_grad().reset();
   mean_loss(at::cat(parts)).backward();
   return (gradient - weight_F.grad()).abs().max().item<double>() /
@@ -219,7 +219,7 @@ TEST_CASE("Window<0> receives the number of micro-batches, and does the same") {
   CHECK(start(window, 15) == 0.25);
   window.add(samples(15), 15);
   at::Tensor const gradient = at::full({}, 0.5 * 5 + 0.25 * 2, at::kDouble);
-  window.normalise({gradient});
+  window.normalize({gradient});
   CHECK(gradient.item<double>() == (30.0 * 5 + 15.0 * 2) / 45);
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("a window of one micro-batch has the seed one in Window<0> and costs n
     window.add(samples(3), weight);
     at::Tensor const gradient = at::full({2}, 5.0);
     auto const version = gradient._version();
-    window.normalise({gradient});
+    window.normalize({gradient});
     CHECK(gradient._version() == version);
   }
 }

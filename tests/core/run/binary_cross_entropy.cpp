@@ -123,7 +123,7 @@ TEST_CASE("a window of padded batches with several labels a sample is one large 
     window.add(batch, *loss.weight);
     sum += loss.value.item<double>() * *loss.weight;
   }
-  window.normalise({module.weight.grad()});
+  window.normalize({module.weight.grad()});
   CHECK(distance(module.weight.grad(), wanted) < 2e-6);
   CHECK(sum / window.weight() == doctest::Approx(large.value.item<double>()).epsilon(1e-6));
 }

@@ -80,7 +80,7 @@ void check_like_pytorch(Json const& which, Objective const& objective) {
     window.add(part, weight);
     at += size;
   }
-  window.normalise({pieces.grad()});
+  window.normalize({pieces.grad()});
   CHECK(sum / window.weight() == doctest::Approx(expected.value).epsilon(rounding));
   CHECK(distance(pieces.grad(), expected.gradient) < rounding);
 }

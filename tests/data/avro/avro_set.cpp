@@ -41,11 +41,11 @@ char const* const schema = R"({"type": "record", "name": "sample", "fields": [
   {"name": "word", "type": "string"},
   {"name": "pixels", "type": "bytes"},
   {"name": "key", "type": {"type": "fixed", "name": "key", "size": 3}},
-  {"name": "colour", "type": {"type": "enum", "name": "colour", "symbols": ["red", "green"]}},
+  {"name": "color", "type": {"type": "enum", "name": "color", "symbols": ["red", "green"]}},
   {"name": "ids", "type": {"type": "array", "items": "int"}},
   {"name": "tags", "type": {"type": "array", "items": "string"}},
   {"name": "box", "type": {"type": "record", "name": "box", "fields": [
-    {"name": "width", "type": "long"}, {"name": "again", "type": "colour"}]}}]})";
+    {"name": "width", "type": "long"}, {"name": "again", "type": "color"}]}}]})";
 
 Row row(std::int64_t i) {
   std::string ids;
@@ -58,7 +58,7 @@ Row row(std::int64_t i) {
               {"word", Cell("w\xc3\xa9" + std::to_string(i))},
               {"pixels", Cell(std::string(static_cast<std::size_t>(i % 9), static_cast<char>(i)))},
               {"key", Cell(std::string("k\0y", 3))},
-              {"colour", Cell(std::string(i % 2 == 0 ? "red" : "green"))},
+              {"color", Cell(std::string(i % 2 == 0 ? "red" : "green"))},
               {"ids", Cell(Numbers{.dtype = frugal::Dtype::i32, .bytes = ids})},
               {"tags", Cell(std::vector<std::string>(static_cast<std::size_t>(i % 3), "tag"))},
               {"box.width", Cell(i)},

@@ -36,7 +36,7 @@ TEST_CASE("types keep their parts, and names of types are followed") {
   AvroType const type = avro_schema(R"({"type": "record", "name": "r", "fields": [
       {"name": "key", "type": {"type": "fixed", "name": "k", "size": 3}},
       {"name": "other", "type": "k"},
-      {"name": "colour", "type": {"type": "enum", "name": "c", "symbols": ["red", "green"]}},
+      {"name": "color", "type": {"type": "enum", "name": "c", "symbols": ["red", "green"]}},
       {"name": "some", "type": ["null", {"type": "array", "items": "double"}]}]})",
                                     "file");
   REQUIRE(type.parts.size() == 4);

@@ -4,7 +4,7 @@
 #include <frugal/data/collate.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
 
@@ -29,9 +29,9 @@ TEST_CASE("one transform draws as it does by itself") {
 TEST_CASE("transforms run in their order, on a tensor and on the data of a batch") {
   at::Tensor const all = images({4, 3, 9, 9}, 1, true);
   auto const keys = keys_of(4);
-  Augment const augment{RandomCrop{.height = 6, .width = 6}, ToFloat{}, CentreCrop{4, 4}};
+  Augment const augment{RandomCrop{.height = 6, .width = 6}, ToFloat{}, CenterCrop{4, 4}};
   at::Tensor const expected =
-      CentreCrop{4, 4}(ToFloat{}(RandomCrop{.height = 6, .width = 6}(all, keys)));
+      CenterCrop{4, 4}(ToFloat{}(RandomCrop{.height = 6, .width = 6}(all, keys)));
   CHECK(at::equal(augment(all, keys), expected));
   Batch const out = augment(Batch{all, at::arange(4)}, keys);
   CHECK(at::equal(out.data, expected));
@@ -42,7 +42,7 @@ TEST_CASE("a sample becomes what it becomes in a batch, whatever the batch") {
   at::Tensor const all = images({6, 3, 16, 14}, 1, true);
   auto const keys = keys_of(6);
   Augment const augment{RandomResizedCrop{.height = 8, .width = 8}, RandomFlip{},
-                        ColourJitter{.brightness = 0.4, .hue = 0.1}, Normalise{}};
+                        ColorJitter{.brightness = 0.4, .hue = 0.1}, Normalize{}};
   at::Tensor const whole = augment(all, keys);
   for (std::size_t b = 0; b < 6; ++b) {
     auto const row = static_cast<std::int64_t>(b);
@@ -98,7 +98,7 @@ TEST_CASE("what mixes images also mixes the targets of a batch") {
 }
 
 TEST_CASE("without random transforms it needs no keys") {
-  Augment const augment{ResizeShorter{.size = 8}, CentreCrop{6, 6}, Normalise{}};
+  Augment const augment{ResizeShorter{.size = 8}, CenterCrop{6, 6}, Normalize{}};
   at::Tensor const all = images({2, 3, 10, 12}, 1, true);
   CHECK(at::equal(augment(all), augment(all, keys_of(2))));
   CHECK(at::equal(augment(all[1]), augment(all)[1]));
@@ -130,9 +130,9 @@ TEST_CASE("a cache can tell one Augment from another, if every transform says wh
   CHECK(text(Augment{Resize{8, 8}}) == text(Augment{Resize{8, 8}}));
   CHECK(text(Augment{Resize{8, 8}}) != text(Augment{Resize{8, 9}}));
   CHECK(text(Augment{Resize{8, 8}, ToFloat{}}) != text(Augment{ToFloat{}, Resize{8, 8}}));
-  CHECK(text(Augment{Normalise{}}) != text(Augment{Normalise{.mean = {0.5, 0.5, 0.5}}}));
-  static_assert(Told<Augment<RandomCrop, RandomResizedCrop, RandomFlip, ColourJitter, MixUp, CutMix,
-                             Mosaic, CentreCrop, ResizeShorter>>);
+  CHECK(text(Augment{Normalize{}}) != text(Augment{Normalize{.mean = {0.5, 0.5, 0.5}}}));
+  static_assert(Told<Augment<RandomCrop, RandomResizedCrop, RandomFlip, ColorJitter, MixUp, CutMix,
+                             Mosaic, CenterCrop, ResizeShorter>>);
   static_assert(!Told<Augment<Inverted>>);
   CHECK(at::equal(Augment{Inverted{}}(at::zeros({3, 2, 2}, at::kByte)),
                   at::full({3, 2, 2}, 255, at::kByte)));

@@ -74,7 +74,7 @@ TEST_CASE("a progressive JPEG file has the pixels of a baseline one") {
   CHECK(decode_jpeg(encode_jpeg(image, {.progressive = true})) == decode_jpeg(encode_jpeg(image)));
 }
 
-TEST_CASE("colours at full size are nearer to the image") {
+TEST_CASE("colors at full size are nearer to the image") {
   auto const image = gradient(64, 64, 3);
   CHECK(difference(decode_jpeg(encode_jpeg(image, {.subsample = false})), image) <
         difference(decode_jpeg(encode_jpeg(image)), image));

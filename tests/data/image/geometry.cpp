@@ -67,8 +67,8 @@ TEST_CASE("without a key for each image there is nothing to draw from") {
 }
 
 TEST_CASE("the middle of images is that of torchvision, with a border for small ones") {
-  compare("centre_crop", [](at::Tensor const& images, Json const& how) {
-    return frugal::CentreCrop{.height = how.at("height"), .width = how.at("width")}(images);
+  compare("center_crop", [](at::Tensor const& images, Json const& how) {
+    return frugal::CenterCrop{.height = how.at("height"), .width = how.at("width")}(images);
   });
 }
 

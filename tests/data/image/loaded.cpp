@@ -5,7 +5,7 @@
 
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/image/augment.hpp>
-#include <frugal/data/image/colour.hpp>
+#include <frugal/data/image/color.hpp>
 #include <frugal/data/image/folder.hpp>
 #include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>
@@ -43,7 +43,7 @@ auto train(Pictures const& pictures, int workers, OnError on_error = OnError::Fa
   Transformed set(ImageFolder(pictures.path()),
                   Augment{RandomResizedCrop{.height = 16, .width = 12}});
   CollateThen const collate{
-      Stack{}, Augment{RandomFlip{}, ColourJitter{.brightness = 0.3, .hue = 0.1}, Normalise{},
+      Stack{}, Augment{RandomFlip{}, ColorJitter{.brightness = 0.3, .hue = 0.1}, Normalize{},
                        MixUp{.classes = 3}}};
   return loader(std::move(set), {.batch = 4}, collate,
                 {.workers = workers, .on_error = on_error, .skip_limit = 0.1});

@@ -191,7 +191,7 @@ TEST_CASE("digits are cut, and capitals kept or not, as asked for") {
     CHECK(digits.piece(id).find("19") == std::string::npos);
   }
   auto const folded = train_sentencepiece(
-      sentences(), {.size = 120, .coverage = 1.0, .normalisation = "nmt_nfkc_cf"});
+      sentences(), {.size = 120, .coverage = 1.0, .normalization = "nmt_nfkc_cf"});
   CHECK(folded.decode(folded.ids("THE CAT")) == "the cat");
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("what cannot be trained is refused with the library's words") {
   CHECK_THROWS_AS(static_cast<void>(train_sentencepiece(sentences(), {.size = 5})),
                   frugal::SettingsError);
   CHECK_THROWS_WITH_AS(
-      static_cast<void>(train_sentencepiece(sentences(), {.size = 120, .normalisation = "no"})),
+      static_cast<void>(train_sentencepiece(sentences(), {.size = 120, .normalization = "no"})),
       doctest::Contains("No precompiled charsmap is found: no"), frugal::SettingsError);
   CHECK_THROWS_AS(static_cast<void>(train_sentencepiece(sentences(), {.size = 120, .unknown = -1})),
                   frugal::SettingsError);

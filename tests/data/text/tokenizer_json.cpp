@@ -81,7 +81,7 @@ TEST_CASE("added tokens are found in a text, special ones included") {
   CHECK(bert.ids("un[sep]he") == Ids{5, 1, 1, 1, 8});
   CHECK(bert.ids("he<A>llo") == Ids{8, 11, 1});
   CHECK(bert.ids("he <a>") == Ids{8, 1, 1, 1});
-  // Found in the text as it is normalised, within a word too.
+  // Found in the text as it is normalized, within a word too.
   CHECK(bert.ids("c\u00f3VIDhe un") == Ids{10, 8, 5});
   CHECK((bert.encode("un c\u00f3VIDhe<A>").spans ==
          std::vector<frugal::TextSpan>{{0, 0}, {0, 2}, {3, 9}, {9, 11}, {11, 14}, {0, 0}}));

@@ -45,7 +45,7 @@ double farthest(at::Tensor const& found, Json const& expected) {
   return distance(found, tensor_in(expected, found.sizes().vec(), at::kDouble));
 }
 
-TEST_CASE("the encoder's embeddings are those of transformers' BertModel, pooled and normalised") {
+TEST_CASE("the encoder's embeddings are those of transformers' BertModel, pooled and normalized") {
   Json const file = reference("transformers.json");
   Json const& of = file.at("encoder");
   Json const& sizes = of.at("sizes");

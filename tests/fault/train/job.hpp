@@ -22,7 +22,6 @@
 
 namespace frugal_test::fault {
 
-using namespace frugal::literals;
 using support::Mlp;
 
 /// What a start is doing. Whether it is saving, the folder shows.
@@ -151,7 +150,7 @@ frugal::Report fit_with(Job const& job, Told& told, std::shared_ptr<Mlp> const& 
       frugal::Settings{.run_dir = job.folder, .epochs = job.epochs, .seed = job.seed},
       frugal::Optimize<frugal::AdamW>{.lr = 0.01},
       frugal::Accumulate<3>{},
-      frugal::Schedule<frugal::Plateau<0.5_r, frugal::Patience<1>>>{},
+      frugal::Schedule<frugal::Plateau<0.5, frugal::Patience<1>>>{},
       frugal::Validate<frugal::Every<4>, frugal::Accuracy>{},
       frugal::EarlyStop<frugal::Patience<3>>{.min_delta = 0.002},
       frugal::Log<frugal::Every<2>>{},

@@ -7,7 +7,7 @@
 #include <frugal/model/lora.hpp>
 #include <frugal/model/lora/merge.hpp>
 #include <frugal/model/lora/nf4.hpp>
-#include <frugal/model/quantise.hpp>
+#include <frugal/model/quantize.hpp>
 #include <frugal/model/save_weights.hpp>
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>
@@ -206,7 +206,7 @@ TEST_CASE("a packed module is saved without the weights that it has not, and loa
 }
 
 TEST_CASE(
-    "a packed weight has no memory after a conversion, is not quantised again, and reads as NaN") {
+    "a packed weight has no memory after a conversion, is not quantized again, and reads as NaN") {
   torch::nn::Sequential net = network();
   at::Tensor const weight = net->named_parameters()["2.weight"];
   adapt(net, Policy{});
@@ -216,7 +216,7 @@ TEST_CASE(
   at::NoGradGuard const no_gradients;
   at::Tensor const input = torch::randn({4, 16});
   at::Tensor const before = net->forward(input);
-  CHECK_THROWS_AS(quantise<INT8>(net, QuantiseOptions{.only = NamePatterns{"2"}}), SettingsError);
+  CHECK_THROWS_AS(quantize<INT8>(net, QuantizeOptions{.only = NamePatterns{"2"}}), SettingsError);
   CHECK(at::equal(net->forward(input), before));
   net->to(at::kDouble);  // as a move to another device: what is no parameter is not converted
   CHECK(weight.storage().nbytes() == sizeof(float));

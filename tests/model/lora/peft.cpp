@@ -200,7 +200,7 @@ TEST_CASE("a head that was given the weight of another layer is loaded, with one
   CHECK((other->head->weight == 4).all().item<bool>());
 }
 
-torch::nn::Sequential normalised() {
+torch::nn::Sequential normalized() {
   torch::manual_seed(2);
   return torch::nn::Sequential(std::initializer_list<torch::nn::NamedAnyModule>{
       {"first", torch::nn::Linear(6, 8)},
@@ -210,9 +210,9 @@ torch::nn::Sequential normalised() {
   });
 }
 
-TEST_CASE("the statistics of normalisation layers that AlsoTrain trains are in the file") {
+TEST_CASE("the statistics of normalization layers that AlsoTrain trains are in the file") {
   TemporaryFolder const folder;
-  torch::nn::Sequential net = normalised();
+  torch::nn::Sequential net = normalized();
   adapt(net, Lora<Rank<2>, On<"first">, AlsoTrain<"head_*">>{});
   net->forward(torch::randn({16, 6}));
   save_adapter(net, folder.path());
@@ -224,7 +224,7 @@ TEST_CASE("the statistics of normalisation layers that AlsoTrain trains are in t
     CHECK(file.find(std::string("base_model.model.") + each).has_value());
   }
   CHECK_FALSE(file.find("base_model.model.head.weight").has_value());
-  torch::nn::Sequential other = normalised();
+  torch::nn::Sequential other = normalized();
   load_adapter(other, folder.path());
   net->eval();
   other->eval();

@@ -147,7 +147,6 @@ namespace frugal_test::policy_checkpoint_former_validation {
 using namespace support;
 using namespace support::dying_runs;
 namespace fr = frugal;
-using namespace frugal::literals;
 
 TEST_CASE("sources that both have, with other data, are the changed ones") {
   std::map<std::string, std::string> const one{
@@ -190,7 +189,7 @@ TEST_CASE(
     "EarlyStop and Plateau forget a best value on former validation data, and their patience") {
   TemporaryFolder const folder;
   using Stop = fr::EarlyStop<fr::Patience<2>>;
-  using Lowers = fr::Schedule<fr::Plateau<0.5_r, fr::Patience<1>>>;
+  using Lowers = fr::Schedule<fr::Plateau<0.5, fr::Patience<1>>>;
   fr::Checkpoint<fr::Every<1>> const saves{.changed_data = {"validation"}};
   auto const start = [&](std::vector<double> const& losses, double value) {
     return follow(folder.path(), losses, saves, value, Stop{.restore_best = true}, Lowers{});

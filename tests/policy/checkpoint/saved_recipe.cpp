@@ -32,7 +32,6 @@
 namespace frugal_test::checkpoint_saved_name {
 
 using namespace frugal;
-using namespace frugal::literals;
 using frugal::detail::portable_name;
 using frugal::detail::saved_name;
 
@@ -57,15 +56,15 @@ TEST_CASE("every compiler gives a recipe the same name") {
   NAMED("Optimize<AdamW>", Optimize<AdamW>);
   NAMED("Precision<FromEnv<FP32, BF16>>", Precision<FromEnv<FP32, BF16>>);
   NAMED("NoClip", NoClip);
-  NAMED("ClipNorm<1/2>", ClipNorm<0.5_r>);
+  NAMED("ClipNorm<1/2>", ClipNorm<0.5>);
   NAMED("Schedule<>", Schedule<>);
   NAMED("Validate<Every<1, Epoch>>", Validate<>);
   NAMED("Validate<Every<500, OptimizerStep>, Accuracy>", Validate<Every<500>, Accuracy>);
   NAMED("Every<Auto, OptimizerStep>", Every<Auto>);
-  NAMED("MultiStepDecay<1/10, 30, 60>", MultiStepDecay<0.1_r, 30, 60>);
+  NAMED("MultiStepDecay<1/10, 30, 60>", MultiStepDecay<0.1, 30, 60>);
   NAMED("Schedule<Warmup<10>, Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
-        Schedule<Warmup<10>, Plateau<0.5_r, Patience<2>, WatchAccuracy>>);
-  NAMED("Ramp<-1/2, 1/1, 0>", Ramp<Rational{-1, 2}, 1_r, 0>);
+        Schedule<Warmup<10>, Plateau<0.5, Patience<2>, WatchAccuracy>>);
+  NAMED("Ramp<-1/2, 1, 0>", Ramp<Rational{-1, 2}, 1, 0>);
   NAMED("Mine, with cheese", Mine);
   NAMED("Recipe<Mine, with cheese>", frugal::Recipe<Mine>);
 }
@@ -75,12 +74,12 @@ TEST_CASE("options have one order in a name, whatever the order in which they ar
   NAMED("Validate<Every<1, Epoch>, Accuracy>", Validate<Accuracy, Every<1, Epoch>>);
   NAMED("Schedule<Plateau<1/10, Patience<10>, Watch<'loss', 0>>>", Schedule<Plateau<>>);
   NAMED("Schedule<Plateau<1/2, Patience<2>, Watch<'accuracy', 1>>>",
-        Schedule<Plateau<0.5_r, WatchAccuracy, Patience<2>>>);
+        Schedule<Plateau<0.5, WatchAccuracy, Patience<2>>>);
   NAMED("CudaGraph<WholeStep, NoCapture>", CudaGraph<NoCapture, WholeStep>);
 }
 
 TEST_CASE("policies with other arguments have other names") {
-  CHECK(saved_name<ClipNorm<0.5_r>>() != saved_name<ClipNorm<0.25_r>>());
+  CHECK(saved_name<ClipNorm<0.5>>() != saved_name<ClipNorm<0.25>>());
   CHECK(saved_name<Watch<"a", Better::lower>>() != saved_name<Watch<"a", Better::higher>>());
   CHECK(saved_name<Watch<"a", Better::lower>>() != saved_name<Watch<"b", Better::lower>>());
   CHECK(saved_name<Schedule<Warmup<10>>>() != saved_name<Schedule<Warmup<20>>>());
@@ -88,7 +87,7 @@ TEST_CASE("policies with other arguments have other names") {
 }
 
 TEST_CASE("a slot has the name of its policy") {
-  auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5_r>>{});
+  auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5>>{});
   REQUIRE(slots.size() == 2);
   CHECK(slots.at("Accumulate") == "Accumulate<2>");
   CHECK(slots.at("Clip") == "ClipNorm<1/2>");
@@ -106,7 +105,6 @@ namespace frugal_test::policy_checkpoint_changed_recipe {
 
 using namespace support;
 using namespace support::dying_runs;
-using namespace frugal::literals;
 using frugal::ChangedRecipe;
 using frugal::Every;
 using frugal::Patience;
@@ -114,8 +112,8 @@ using Adam = frugal::Optimize<frugal::AdamW>;
 using Saves = frugal::Checkpoint<Every<4>>;
 using Words = std::vector<std::string>;
 // None of these changes a bit of what is trained.
-using Patient = frugal::Schedule<frugal::Plateau<0.5_r, Patience<100>>>;
-using MorePatient = frugal::Schedule<frugal::Plateau<0.5_r, Patience<200>>>;
+using Patient = frugal::Schedule<frugal::Plateau<0.5, Patience<100>>>;
+using MorePatient = frugal::Schedule<frugal::Plateau<0.5, Patience<200>>>;
 using Stop = frugal::EarlyStop<Patience<100>>;
 
 Saves keeps(std::vector<std::string> start_fresh = {}) {
@@ -142,8 +140,8 @@ TEST_CASE("a checkpoint of another recipe is refused, and the error names what w
   TemporaryFolder const folder;
   Job const job{.folder = folder.path(), .epochs = 1};
   run(job, Adam{}, Saves{});
-  frugal::Fault const clip = refusal(job, Adam{}, frugal::ClipValue<1000_r>{}, Saves{});
-  CHECK(clip.why == "Clip is NoClip there and ClipValue<1000/1> here");
+  frugal::Fault const clip = refusal(job, Adam{}, frugal::ClipValue<1000>{}, Saves{});
+  CHECK(clip.why == "Clip is NoClip there and ClipValue<1000> here");
   CHECK(clip.fix.find("ChangedRecipe::KeepWhatFits") != std::string::npos);
   frugal::Fault const stop = refusal(job, Adam{}, Stop{}, Saves{});
   CHECK(stop.why == "'policies/EarlyStop/best': it was not saved");
@@ -155,10 +153,10 @@ TEST_CASE("told to, it keeps what fits: changes that do nothing leave the run it
   Job job{.folder = folder / "whole"};
   Outcome const whole = run(job, Adam{}, Saves{});
   job = {.folder = folder / "changed", .dies_at = 10};
-  run(job, Adam{}, Patient{}, frugal::ClipValue<1000_r>{}, frugal::Log<>{}, Saves{});
+  run(job, Adam{}, Patient{}, frugal::ClipValue<1000>{}, frugal::Log<>{}, Saves{});
   job.dies_at = 9;
   Outcome const second =
-      run(job, Adam{}, frugal::ClipValue<2000_r>{}, Stop{}, frugal::Log<>{}, keeps());
+      run(job, Adam{}, frugal::ClipValue<2000>{}, Stop{}, frugal::Log<>{}, keeps());
   REQUIRE(second.died);
 
   // What differs is told by every start until one has saved.
@@ -172,13 +170,13 @@ TEST_CASE("told to, it keeps what fits: changes that do nothing leave the run it
     return std::string();
   }();
   CHECK(line ==
-        "Clip was ClipValue<1000/1> and is ClipValue<2000/1>; Schedule was "
+        "Clip was ClipValue<1000> and is ClipValue<2000>; Schedule was "
         "Schedule<Plateau<1/2, Patience<100>, Watch<'loss', 0>>> and is Schedule<>; "
         "EarlyStop is new and starts fresh; Schedule has no state any more");
 
   job.dies_at = 0;
   Outcome const last =
-      run(job, Adam{}, frugal::ClipValue<2000_r>{}, Stop{}, frugal::Log<>{}, keeps());
+      run(job, Adam{}, frugal::ClipValue<2000>{}, Stop{}, frugal::Log<>{}, keeps());
   CHECK(changed(last).empty());
   CHECK(advises(last.report,
                 "the checkpoint has another recipe; this run keeps what fits: Clip was"));

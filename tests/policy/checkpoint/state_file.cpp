@@ -131,7 +131,7 @@ TEST_CASE("faults in a state file are named") {
   CHECK(why(with("\"values\": {}", R"("values": {"a": [1, "b"]})")) ==
         "an array of numbers has another value");
   CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"seed\": 1")) == R"("seed" is there twice)");
-  CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"colour\": 1")) == R"("colour" is not known)");
+  CHECK(why(with("\"seed\": 0", "\"seed\": 0, \"color\": 1")) == R"("color" is not known)");
   CHECK(why(with("\"recipe\": {}", R"("recipe": {"a": "b", "a": "c"})")) ==
         R"("a" is there twice)");
   CHECK(why(with("\"data\": {}", R"("data": {"order": 1})")) ==

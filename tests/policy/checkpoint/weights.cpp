@@ -21,7 +21,6 @@ namespace frugal_test::policy_checkpoint_weights {
 
 using namespace support;
 using namespace support::dying_runs;
-using namespace frugal::literals;
 using frugal::Every;
 using frugal::Weights;
 using Tensors = std::map<std::string, at::Tensor>;
@@ -116,7 +115,7 @@ Tensors run_with_average(std::filesystem::path const& folder, Ps const&... polic
 
 TEST_CASE("load_weights takes the validated weights of a checkpoint, or those that are named") {
   TemporaryFolder const folder;
-  using Ema = frugal::Average<frugal::Ema<0.9_r>>;
+  using Ema = frugal::Average<frugal::Ema<0.9>>;
   Tensors const average = run_with_average(folder / "yes", Ema{});
   Tensors const trained = run_with_average(folder / "no", Ema{.validate = false});
   REQUIRE_FALSE(same_bits(average, trained));
@@ -155,7 +154,7 @@ TEST_CASE("a checkpoint without averages has the trained weights alone") {
 
 TEST_CASE("a run begins with the validated weights of another one, or with those that are named") {
   TemporaryFolder const folder;
-  Tensors const average = run_with_average(folder / "donor", frugal::Average<frugal::Ema<0.9_r>>{});
+  Tensors const average = run_with_average(folder / "donor", frugal::Average<frugal::Ema<0.9>>{});
   Tensors const trained = loaded(folder / "donor", Weights::trained);
   for (Weights const which : {Weights::validated, Weights::trained, Weights::averaged}) {
     Outcome const begun =

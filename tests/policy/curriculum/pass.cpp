@@ -38,7 +38,7 @@ namespace frugal_test::policy_curriculum_pass {
 
 using namespace frugal;
 
-using Four = CurriculumPass<LinearPace<4, 0.25_r>>;
+using Four = CurriculumPass<LinearPace<4, 0.25>>;
 static_assert(Order<Four>);
 
 /// Sample i is the easier, the higher i is.
@@ -118,8 +118,8 @@ TEST_CASE("without shuffling the pool comes from easy to hard") {
 
 TEST_CASE("equal scores stay in the set's order, and infinity is last") {
   double const infinity = std::numeric_limits<double>::infinity();
-  CurriculumPass<LinearPace<1, 0.75_r>> const pass(std::vector<double>{infinity, 1, 1, 1},
-                                                   {.batch = 4, .shuffle = false});
+  CurriculumPass<LinearPace<1, 0.75>> const pass(std::vector<double>{infinity, 1, 1, 1},
+                                                 {.batch = 4, .shuffle = false});
   CHECK(read(pass, {}) == std::vector<std::uint64_t>{1, 2, 3, 1});
 }
 

@@ -157,7 +157,6 @@ TEST_CASE("biases and norms have at most one dimension, and no weight decay") {
   CHECK_FALSE(group.lr.has_value());
 }
 
-using namespace frugal::literals;
 using frugal::AdamW;
 using frugal::group_by_pattern;
 using frugal::GroupSchedule;
@@ -255,7 +254,7 @@ TEST_CASE("`learning_rate` in the log is that of the first parameter's group, sc
   frugal::Trainer{tree_of({"a", "b"}), Linear{}, frugal::Settings{},
                   Optimize<SGD>{.lr = 8.0,
                                 .groups = {group_by_pattern(
-                                    "a", {.schedule = Schedule<frugal::StepDecay<1, 0.5_r>>{}})}},
+                                    "a", {.schedule = Schedule<frugal::StepDecay<1, 0.5>>{}})}},
                   EachStep{.call = call}}
       .fit(gradients_of_one(2, 3));
   CHECK(shown == std::vector<double>{8, 4, 2});
@@ -267,7 +266,6 @@ TEST_CASE("`learning_rate` in the log is that of the first parameter's group, sc
 namespace frugal_test::policy_optimize_group_settings {
 
 using namespace frugal_test::policy_optimize;
-using namespace frugal::literals;
 using frugal::AdamW;
 using frugal::group_by_pattern;
 using frugal::layer_wise_rate;
@@ -409,16 +407,16 @@ TEST_CASE("SGD: momentum of a group") {
 }
 
 TEST_CASE("SGD: a factor of the rate (LoRA+) and a schedule") {
-  compare("sgd, factor and schedule",
-          Optimize<SGD>{
-              .lr = 1e-2,
-              .momentum = 0.9,
-              .weight_decay = 0.1,
-              .groups = {group_by_pattern(
-                  "*.lora_B", {.name = "lora_B",
-                               .lr_factor = 16,
-                               .schedule = frugal::Schedule<frugal::StepDecay<4, 0.5_r>>{}})}},
-          [](std::string const& name) { return name.ends_with(".lora_B") ? "lora_B" : "default"; });
+  compare(
+      "sgd, factor and schedule",
+      Optimize<SGD>{.lr = 1e-2,
+                    .momentum = 0.9,
+                    .weight_decay = 0.1,
+                    .groups = {group_by_pattern(
+                        "*.lora_B", {.name = "lora_B",
+                                     .lr_factor = 16,
+                                     .schedule = frugal::Schedule<frugal::StepDecay<4, 0.5>>{}})}},
+      [](std::string const& name) { return name.ends_with(".lora_B") ? "lora_B" : "default"; });
 }
 
 TEST_CASE("one kernel call for each distinct set of settings") {

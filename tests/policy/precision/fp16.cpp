@@ -37,7 +37,6 @@ struct frugal::batch_traits<frugal_test::policy_precision_fp16::Scripted> {
 
 namespace frugal_test::policy_precision_fp16 {
 
-using namespace frugal::literals;
 using namespace frugal_test::support;
 using frugal::FP16;
 using frugal::Precision;
@@ -151,7 +150,7 @@ TEST_CASE("weights are those of PyTorch's GradScaler after every step, overflowi
   for (Json const& which : file.at("cases")) {
     CAPTURE(which.at("name").get<std::string>());
     Told const told = which.at("clip").get<bool>()
-                          ? train_with_optimizer(file, which, frugal::ClipNorm<0.5_r>{})
+                          ? train_with_optimizer(file, which, frugal::ClipNorm<0.5>{})
                           : train_with_optimizer(file, which);
     REQUIRE(told.weights.size() == which.at("steps").size());
     for (std::size_t i = 0; i < told.weights.size(); ++i) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "support/quantised.hpp"
+#include "support/quantized.hpp"
 #include "support/running.hpp"
 
 namespace frugal_test::policy_precision_fp8 {
@@ -22,7 +22,7 @@ using frugal::Scales;
 using frugal::detail::Fp8Format;
 
 TEST_CASE("a layer in FP8 has torchao's output and gradients, by both recipes") {
-  Json const file = reference("quantised_training.json");
+  Json const file = reference("quantized_training.json");
   for (Json const& which : file.at("cases")) {
     CAPTURE(which.at("name").get<std::string>());
     // torchao's emulation multiplies rounded numbers in FP32.

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "support/quantised.hpp"
+#include "support/quantized.hpp"
 #include "support/running.hpp"
 
 namespace frugal_test::policy_precision_int8 {
@@ -35,7 +35,7 @@ using frugal::SGD;
 using frugal::detail::Int8Format;
 
 TEST_CASE("a layer in INT8 has torchao's output and gradients") {
-  Json const file = reference("quantised_training.json");
+  Json const file = reference("quantized_training.json");
   for (Json const& which : file.at("cases")) {
     if (which.at("recipe") != "int8") continue;
     CAPTURE(which.at("name").get<std::string>());
@@ -44,7 +44,7 @@ TEST_CASE("a layer in INT8 has torchao's output and gradients") {
 }
 
 /// torchao's quantize_int8_rowwise, by operators.
-frugal::detail::Quantised by_operators(at::Tensor const& matrix, std::int64_t along) {
+frugal::detail::Quantized by_operators(at::Tensor const& matrix, std::int64_t along) {
   at::Tensor const scales = matrix.abs().amax(along, /*keepdim=*/true) / 127;
   at::Tensor const values = (matrix * scales.clamp_min(1e-12).reciprocal()).round().to(at::kChar);
   return {values, scales.reshape({-1})};
@@ -84,7 +84,7 @@ TEST_CASE("every instruction set gives the same integers") {
   auto const widest = Int8Format::rows(matrix);
   at::Tensor const values = at::empty({20, 83}, at::kChar);
   at::Tensor const scales = at::empty({20});
-  frugal::detail::QuantiseRows::run(matrix.const_data_ptr<float>(), 20, 83,
+  frugal::detail::QuantizeRows::run(matrix.const_data_ptr<float>(), 20, 83,
                                     values.data_ptr<std::int8_t>(), scales.data_ptr<float>());
   CHECK(at::equal(values, widest.values));
   CHECK(at::equal(scales, widest.scales));
@@ -126,8 +126,8 @@ TEST_CASE(
             return turned ? at::randint(-128, 128, {by, of}, at::kChar).t()
                           : at::randint(-128, 128, {of, by}, at::kChar);
           };
-          frugal::detail::Quantised const a{draw(rows, terms), at::ones({rows})};
-          frugal::detail::Quantised const b{draw(terms, columns), at::ones({columns})};
+          frugal::detail::Quantized const a{draw(rows, terms), at::ones({rows})};
+          frugal::detail::Quantized const b{draw(terms, columns), at::ones({columns})};
           at::Tensor const exact = a.values.to(at::kDouble).mm(b.values.to(at::kDouble));
           CHECK(at::equal(Int8Format::multiply(a, b, {rows, columns}).to(at::kDouble), exact));
         }
@@ -191,10 +191,10 @@ std::map<std::string, at::Tensor> trained(Ps const&... policies) {
 
 TEST_CASE("training in INT8 follows that in FP32 closely, with other bits, and repeats itself") {
   auto const plain = trained();
-  auto const quantised = trained(Precision<INT8>{});
-  CHECK(same_bits(quantised, trained(Precision<INT8>{})));
-  for (auto const& [name, weight] : plain) CHECK(distance(weight, quantised.at(name)) < 0.05);
-  CHECK_FALSE(same_bits(plain, quantised));
+  auto const quantized = trained(Precision<INT8>{});
+  CHECK(same_bits(quantized, trained(Precision<INT8>{})));
+  for (auto const& [name, weight] : plain) CHECK(distance(weight, quantized.at(name)) < 0.05);
+  CHECK_FALSE(same_bits(plain, quantized));
 }
 
 TEST_CASE("a validation, an evaluation and a prediction compute in INT8 too") {

@@ -52,12 +52,12 @@ void follow_patient(Json const& which) {
   bool const lower = arguments.at("mode") == "min";
   double const factor = arguments.at("factor");
   if (factor == 0.1) {
-    lower ? follow<Limit, Lower, 0.1_r>(which) : follow<Limit, Higher, 0.1_r>(which);
+    lower ? follow<Limit, Lower, 0.1>(which) : follow<Limit, Higher, 0.1>(which);
   } else if (factor == 0.5) {
-    lower ? follow<Limit, Lower, 0.5_r>(which) : follow<Limit, Higher, 0.5_r>(which);
+    lower ? follow<Limit, Lower, 0.5>(which) : follow<Limit, Higher, 0.5>(which);
   } else {
     REQUIRE(factor == 0.3);
-    lower ? follow<Limit, Lower, 0.3_r>(which) : follow<Limit, Higher, 0.3_r>(which);
+    lower ? follow<Limit, Lower, 0.3>(which) : follow<Limit, Higher, 0.3>(which);
   }
 }
 
@@ -91,9 +91,9 @@ TEST_CASE("Plateau lowers the rate where ReduceLROnPlateau does, on every record
 /// The number of values that a plateau takes as better, of values that each become worse by 1e-5.
 template <class Metric>
 int taken_as_better(double first, double change, bool by_magnitude) {
-  Plateau<0.1_r, Patience<10>, Metric> plateau;
+  Plateau<0.1, Patience<10>, Metric> plateau;
   plateau.by_magnitude = by_magnitude;
-  typename Plateau<0.1_r, Patience<10>, Metric>::Memory memory;
+  typename Plateau<0.1, Patience<10>, Metric>::Memory memory;
   plateau.observe(first, memory);
   int better = 0;
   for (double value = first + change; better < 5 && memory.bad < 5; value += change) {
@@ -119,8 +119,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a reduction of less than a hundred-millionth does not count, as in PyTorch") {
-  Plateau<0.1_r, Waits<0>> plateau;
-  Plateau<0.1_r, Waits<0>>::Memory memory;
+  Plateau<0.1, Waits<0>> plateau;
+  Plateau<0.1, Waits<0>>::Memory memory;
   plateau.observe(1.0, memory);
   for (int i = 0; i < 20; ++i) plateau.observe(1.0, memory);
   CHECK(memory.scale == doctest::Approx(1e-8).epsilon(1e-9));

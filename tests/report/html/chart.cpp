@@ -32,7 +32,7 @@ TEST_CASE("a line has its values and its place on each axis, null for what is un
   CHECK(made.at("unit") == "bytes");
   json const& line = made.at("lines").at(0);
   CHECK(line == json{{"name", "a \""},
-                     {"colour", 9},
+                     {"color", 9},
                      {"step", {2, 4}},
                      {"seconds", {1, 2}},
                      {"dollars", {nullptr, nullptr}},

@@ -210,8 +210,8 @@ TEST_CASE("what is not JSON is refused with line and column") {
 }
 
 TEST_CASE("a column counts characters, not bytes") {
-  refuses(with("\"own rack\", ", "\"r\u00e4ck\", \"colour\": 1, "), "10:32",
-          "\"colour\" is not known");
+  refuses(with("\"own rack\", ", "\"r\u00e4ck\", \"color\": 1, "), "10:32",
+          "\"color\" is not known");
 }
 
 TEST_CASE("a wrong value is refused at its place") {

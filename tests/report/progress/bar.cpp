@@ -164,7 +164,7 @@ TEST_CASE(
   CHECK(terminal.text() == "\r\x1b[Jon\r");
 }
 
-TEST_CASE("colour covers its part of the text, and what is cut is not coloured") {
+TEST_CASE("color covers its part of the text, and what is cut is not colored") {
   Terminal terminal(24, 80);
   Display display(terminal.file(), true);
   display.draw({{"[##..]", 1, 3}});
@@ -248,9 +248,9 @@ TEST_CASE("a validation has a bar below them while it runs") {
   CHECK(bar_lines(line, 200).at(2).text == "validation  batch 10");
 }
 
-TEST_CASE("the part of a bar that is done is what is coloured") {
+TEST_CASE("the part of a bar that is done is what is colored") {
   DisplayLine const line = bar_lines(complete(), 200).at(0);
-  CHECK(line.text.substr(line.colour_begin, line.colour_end - line.colour_begin) == "#######");
+  CHECK(line.text.substr(line.color_begin, line.color_end - line.color_begin) == "#######");
 }
 
 TEST_CASE("a name with control characters does not move the cursor") {

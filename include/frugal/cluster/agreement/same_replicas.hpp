@@ -31,7 +31,7 @@
 namespace frugal::detail {
 
 /// `max_norm` changes rows of the weight in the forward pass, those of a process's own samples.
-void refuse_renormalised(torch::nn::Module& module, char const* where);
+void refuse_renormalized(torch::nn::Module& module, char const* where);
 
 /// What must be the same in all processes that train together, by name, for require_same_run().
 template <class Context>

@@ -11,7 +11,7 @@
 
 namespace frugal::detail {
 
-FRUGAL_INLINE void refuse_renormalised(torch::nn::Module& module, char const* where) {
+FRUGAL_INLINE void refuse_renormalized(torch::nn::Module& module, char const* where) {
   for (auto const& each : module.modules()) {
     auto const* rows = each->as<torch::nn::EmbeddingImpl>();
     auto const* bags = each->as<torch::nn::EmbeddingBagImpl>();
@@ -22,7 +22,7 @@ FRUGAL_INLINE void refuse_renormalised(torch::nn::Module& module, char const* wh
                        .where = where,
                        .why = "its forward pass changes the rows of the samples that one process "
                               "has, so the weights of processes would differ",
-                       .fix = "Leave max_norm out, or renormalise the rows in the objective."});
+                       .fix = "Leave max_norm out, or renormalize the rows in the objective."});
   }
 }
 

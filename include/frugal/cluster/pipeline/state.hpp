@@ -139,7 +139,7 @@ class PipelineState {
       elements.push_back(trained);
       each_batch_norm(*layer, [&](auto const&) { --norms; });
     }
-    if (number_of_copies() > 1) refuse_renormalised(root, "Pipeline");
+    if (number_of_copies() > 1) refuse_renormalized(root, "Pipeline");
     each_batch_norm(root, [&](auto const&) {
       if (number_of_copies() > 1) refuse_batch_norm_of_copies();
       ++norms;

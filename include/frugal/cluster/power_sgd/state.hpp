@@ -208,7 +208,7 @@ class PowerSGDMemory {
 /// Matrices of gradients that are summed over processes as two factors, P and Q.
 ///
 /// A process has the matrix X = mean gradient of its own + error. With an orthonormal Q, the same in
-/// all:  P = sum of X Q, orthonormalised;  Q = mean of X' P;  the gradient is P Q', the error X - P Q'.
+/// all:  P = sum of X Q, orthonormalized;  Q = mean of X' P;  the gradient is P Q', the error X - P Q'.
 class FactoredSum {
  public:
   struct Matrix {

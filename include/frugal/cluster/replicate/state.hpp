@@ -113,7 +113,7 @@ class ReplicateState {
   void on_fit_begin(FitBegin& phase) {
     batch_norms_.begin(base_module(phase.module()));
     if (everyone_.size() == 1) return;
-    refuse_renormalised(base_module(phase.module()), name_);
+    refuse_renormalized(base_module(phase.module()), name_);
     require_same_run(everyone_, run_values<Context>(phase));
   }
 

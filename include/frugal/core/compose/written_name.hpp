@@ -165,7 +165,7 @@ std::string plain_spelling(std::string_view compiled);
 /// arguments, which begin with the last '<' that is neither nested nor in a string.
 std::string template_name(std::string_view compiled);
 
-/// "0.5_r" if a decimal is exact, otherwise "Rational{1, 3}".
+/// "0.5" if a decimal is exact, otherwise "Rational{1, 3}".
 std::string written_rational(Rational value);
 
 /// A value as the compiler spells it.
@@ -181,7 +181,7 @@ constexpr std::string_view value_spelling() {
 template <class T>
 std::string written_name(Defaults defaults = Defaults::first);
 
-/// A value argument as users write it: "Better::higher", "0.5_r", "\"accuracy\"".
+/// A value argument as users write it: "Better::higher", "0.5", "\"accuracy\"".
 template <auto V>
 std::string written_value() {
   using T = std::remove_const_t<decltype(V)>;

@@ -82,7 +82,7 @@ FRUGAL_INLINE std::string written_rational(Rational value) {
   if (fraction.size() < static_cast<std::size_t>(places)) {
     fraction.insert(0, static_cast<std::size_t>(places) - fraction.size(), '0');
   }
-  return std::to_string(value.numerator / denominator) + "." + fraction + "_r";
+  return std::to_string(value.numerator / denominator) + "." + fraction;
 }
 
 }  // namespace frugal::detail

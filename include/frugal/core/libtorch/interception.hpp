@@ -44,7 +44,7 @@ struct LayerCall {
   std::int64_t padding_index = -1;
   bool scale_by_frequency = false, sparse = false;
   // layer_norm
-  std::vector<std::int64_t> normalised{};
+  std::vector<std::int64_t> normalized{};
   double eps = 0;  ///< of a batch_norm too
   // batch_norm
   at::Tensor running_mean{}, running_variance{};
@@ -86,7 +86,7 @@ class LayerHook {
   enum class Place {
     observe,  ///< looks at input and output: distillation, calibration
     adapt,    ///< adds to the output: LoRA
-    compute,  ///< replaces the operator, or its weight: quantisation
+    compute,  ///< replaces the operator, or its weight: quantization
   };
 
   LayerHook() = default;

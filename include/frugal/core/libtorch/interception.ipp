@@ -15,7 +15,7 @@ FRUGAL_INLINE at::Tensor LayerCall::plain() const {
     case Operator::embedding:
       return at::embedding(weight, input, padding_index, scale_by_frequency, sparse);
     case Operator::layer_norm:
-      return at::layer_norm(input, normalised, weight, added, eps);
+      return at::layer_norm(input, normalized, weight, added, eps);
     case Operator::batch_norm:
       return at::batch_norm(input, optional(weight), added, optional(running_mean),
                             optional(running_variance), training, momentum, eps, cudnn);
@@ -156,7 +156,7 @@ FRUGAL_INLINE at::Tensor InterceptedKernels::layer_norm(at::Tensor const& input,
                             .input = input,
                             .weight = *weight,
                             .bias = value(bias),
-                            .normalised = shape.vec(),
+                            .normalized = shape.vec(),
                             .eps = eps});
 }
 

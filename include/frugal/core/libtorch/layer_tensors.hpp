@@ -25,7 +25,7 @@ namespace frugal::detail {
 
 // A tensor may have several names, and a layer of LibTorch has two handles of each tensor: the one
 // that it has registered, and the member with which it computes. `head->weight = words->weight`
-// changes the member alone. What counts, freezes, quantises, folds, saves or prunes goes by tensors,
+// changes the member alone. What counts, freezes, quantizes, folds, saves or prunes goes by tensors,
 // with the functions below.
 
 /// The parameters of a module itself, which LibTorch lets be added, but neither removed nor replaced.
@@ -48,7 +48,7 @@ std::vector<LayerMember> layer_members(torch::nn::Module& layer);
 
 /// Registers in each layer the tensors that it computes with, where a member was assigned: then all
 /// names of the module are of tensors that it uses. A weight that the forward pass computes, such as
-/// a normalised one, is none of a module and stays as it is.
+/// a normalized one, is none of a module and stays as it is.
 ///
 /// ModuleError for a member that is not trained, although the layer has registered a tensor that is:
 /// it is no parameter of the module, no optimizer changes it, and the registered one is not used.

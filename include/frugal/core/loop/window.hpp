@@ -97,7 +97,7 @@ class WindowCounts {
 /// The micro-batches between two optimizer steps, and their weights.
 ///
 /// One big batch of weight W = w_1 + ... + w_n has the gradient  sum_i (w_i / W) g_i. W is known
-/// only when the window is complete, so each backward pass starts from w_i / (N u), and normalise()
+/// only when the window is complete, so each backward pass starts from w_i / (N u), and normalize()
 /// multiplies by N u / W if that is not 1. The unit u is w_1: then a full window of equal weights
 /// starts from 1/N and costs no operator.
 ///
@@ -143,7 +143,7 @@ class Window : public WindowCounts {
   }
 
   /// Scales the sum of the gradients to that of the weighted mean.
-  void normalise(std::vector<at::Tensor> const& gradients) const {
+  void normalize(std::vector<at::Tensor> const& gradients) const {
     if constexpr (N != 1) scale(gradients, unit_, weight());
   }
 
@@ -204,7 +204,7 @@ class LocalWindow
   }
   /// The gradients become those of the window's weighted mean. `is_trial`: of a trial step.
   void finish_gradients(std::vector<at::Tensor> const& gradients, bool /*is_trial*/) {
-    this->normalise(gradients);
+    this->normalize(gradients);
   }
 
  private:

@@ -18,7 +18,7 @@
 
 namespace frugal {
 
-/// A grey image: [height, width] bytes, row by row, whatever decoded it. Colours become grey by
+/// A grey image: [height, width] bytes, row by row, whatever decoded it. Colors become grey by
 /// their luma, 0.299 R + 0.587 G + 0.114 B.
 struct GreyImage {
   std::vector<std::uint8_t> pixels;

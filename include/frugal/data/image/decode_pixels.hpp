@@ -108,7 +108,7 @@ class JpegReader {
     std::uint64_t const most = jpeg_.arith_code ? ~std::uint64_t{0} : 8 * 64;
     check_claim(jpeg_.image_height, jpeg_.image_width, bytes_.size(), most, options_, name_,
                 position());
-    choose_colours();
+    choose_colors();
     guarded([this] {
       choose_size();
       jpeg_start_decompress(&jpeg_);
@@ -172,12 +172,12 @@ class JpegReader {
   std::uint32_t channels() const { return static_cast<std::uint32_t>(jpeg_.output_components); }
   bool cmyk() const { return jpeg_.out_color_space == JCS_CMYK; }
 
-  void choose_colours() {
+  void choose_colors() {
     switch (jpeg_.jpeg_color_space) {
       case JCS_GRAYSCALE:
         jpeg_.out_color_space = JCS_GRAYSCALE;
         return;
-      case JCS_YCbCr:  // Y is the luma: grey costs no colour
+      case JCS_YCbCr:  // Y is the luma: grey costs no color
         jpeg_.out_color_space = options_.channels == Channels::grey ? JCS_GRAYSCALE : JCS_RGB;
         return;
       case JCS_RGB:
@@ -188,7 +188,7 @@ class JpegReader {
         jpeg_.out_color_space = JCS_CMYK;
         return;
       default:
-        refuse_image("the JPEG image has unknown colours", name_, position(),
+        refuse_image("the JPEG image has unknown colors", name_, position(),
                      "it has " + std::to_string(jpeg_.num_components) +
                          " components that are neither grey, RGB, YCbCr, CMYK nor YCCK",
                      "Convert it, or leave it out.");
@@ -205,7 +205,7 @@ class JpegReader {
     }
   }
 
-  /// Four inks to three colours. Adobe stores them inverted, and so does everyone else.
+  /// Four inks to three colors. Adobe stores them inverted, and so does everyone else.
   static void to_rgb(std::uint8_t const* cmyk, std::uint8_t* rgb, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i, cmyk += 4, rgb += 3) {
       for (std::size_t c = 0; c < 3; ++c) {
@@ -307,7 +307,7 @@ class PngReader {
         std::memcpy(to, self.bytes_.data() + self.at_, count);
         self.at_ += count;
       });
-      // Text and colour profiles are not read: no pixel needs them.
+      // Text and color profiles are not read: no pixel needs them.
       constexpr unsigned char unread[] = "tEXt\0zTXt\0iTXt\0iCCP";
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, unread, 4);
       png_read_info(png_, info_);
@@ -347,7 +347,7 @@ class PngReader {
 
   /// 1, 2, 3 or 4 channels of 8 or 16 bits, whatever the file has.
   void choose_format() {
-    png_set_expand(png_);  // palettes to RGB, grey of few bits to 8, transparent colours to alpha
+    png_set_expand(png_);  // palettes to RGB, grey of few bits to 8, transparent colors to alpha
     if (png_get_bit_depth(png_, info_) == 16) {
       if (!options_.keep_16_bits) {
         png_set_scale_16(png_);
@@ -380,7 +380,7 @@ class PngReader {
 }  // namespace detail
 
 /// Decodes a PNG file: 1 to 16 bits, grey, RGB or palette, with or without alpha, interlaced or
-/// not. 16 bits are rounded to 8 unless `keep_16_bits`. Gamma and colour profiles are left alone.
+/// not. 16 bits are rounded to 8 unless `keep_16_bits`. Gamma and color profiles are left alone.
 /// Errors call the file `name`.
 ///
 /// Errors  DataError with name, byte and what libpng says: no PNG file, a damaged or cut off one

@@ -20,7 +20,7 @@ namespace frugal {
 
 struct JpegOptions {
   int quality = 90;       ///< 1 to 100
-  bool subsample = true;  ///< store colours at half the width and height (4:2:0)
+  bool subsample = true;  ///< store colors at half the width and height (4:2:0)
   bool progressive = false;
 };
 
@@ -174,10 +174,10 @@ class PngWriter {
           if (!append(out, std::as_bytes(std::span(from, count)))) png_error(png, "out of memory");
         },
         [](png_structp) {});
-    constexpr std::array colours{PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
-                                 PNG_COLOR_TYPE_RGB_ALPHA};
+    constexpr std::array colors{PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                                PNG_COLOR_TYPE_RGB_ALPHA};
     png_set_IHDR(png_, info_, image.width, image.height, static_cast<int>(image.bits),
-                 colours[image.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 colors[image.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png_, options.compression);
     png_write_info(png_, info_);

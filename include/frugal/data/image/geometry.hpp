@@ -53,19 +53,19 @@ void check_boxes(at::Tensor const& images, std::span<Box const> boxes);
 /// The middle of images [..., C, H, W], as a view. Images that are smaller get a black border.
 ///
 /// Equal to  torchvision.transforms.v2.functional.center_crop.
-at::Tensor centre_crop(at::Tensor const& images, std::int64_t height, std::int64_t width);
+at::Tensor center_crop(at::Tensor const& images, std::int64_t height, std::int64_t width);
 
 /// Transform: the middle of images.
-struct CentreCrop {
+struct CenterCrop {
   std::int64_t height = 224;  ///< pixels
   std::int64_t width = 224;   ///< pixels
 
   std::string identity() const {
-    return detail::image_transform_text("CentreCrop", 1, height, width);
+    return detail::image_transform_text("CenterCrop", 1, height, width);
   }
 
   at::Tensor operator()(at::Tensor const& images) const {
-    return centre_crop(images, height, width);
+    return center_crop(images, height, width);
   }
 };
 

@@ -42,10 +42,10 @@ FRUGAL_INLINE void check_boxes(at::Tensor const& images, std::span<Box const> bo
 
 namespace frugal {
 
-FRUGAL_INLINE at::Tensor centre_crop(at::Tensor const& images, std::int64_t height,
+FRUGAL_INLINE at::Tensor center_crop(at::Tensor const& images, std::int64_t height,
                                      std::int64_t width) {
-  detail::check_images(images, "centre_crop");
-  detail::check_setting(height > 0 && width > 0, "a size below 1 pixel", "centre_crop",
+  detail::check_images(images, "center_crop");
+  detail::check_setting(height > 0 && width > 0, "a size below 1 pixel", "center_crop",
                         "Set height and width to 1 or more.");
   std::int64_t const more_rows = std::max<std::int64_t>(height - images.size(-2), 0);
   std::int64_t const more_columns = std::max<std::int64_t>(width - images.size(-1), 0);

@@ -47,7 +47,7 @@ void check_mix(Batch const& batch, std::span<SampleKey const> keys, double alpha
 /// from the image's key, from Beta(alpha, alpha). The partner is the image a shift further in the
 /// batch; the shift is drawn from the key of the batch's first image.
 ///
-/// Errors  DtypeError for bytes: put ToFloat or Normalise before it. Those of soft_targets.
+/// Errors  DtypeError for bytes: put ToFloat or Normalize before it. Those of soft_targets.
 /// Source  Zhang, Cisse, Dauphin, Lopez-Paz, "mixup: beyond empirical risk minimization" (ICLR
 ///         2018). torchvision.transforms.v2.MixUp draws one weight for a batch, and shifts by one.
 struct MixUp {
@@ -72,7 +72,7 @@ struct MixUp {
           {.what = "bytes cannot be mixed without rounding",
            .where = "MixUp",
            .why = std::string("the images have dtype ") + c10::toString(batch.data.scalar_type()),
-           .fix = "Put ToFloat or Normalise before it."});
+           .fix = "Put ToFloat or Normalize before it."});
     }
     std::vector<double> weights;
     weights.reserve(keys.size());

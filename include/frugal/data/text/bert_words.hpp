@@ -122,7 +122,7 @@ class BertWords {
   /// Calls `f(BertWord)` once, with the whole text as the words are cut from it: cleaned, Chinese
   /// characters between spaces, accents stripped, lower-cased.
   template <class F>
-  void normalise(std::string_view text, F&& f) const {
+  void normalize(std::string_view text, F&& f) const {
     Word word{.whole = true};
     read(text, word, f);
     f(BertWord{word.text, word.from});
@@ -154,7 +154,7 @@ class BertWords {
         ++at;
       } else {
         detail::CodePoint const next = detail::code_point_at(text, at);
-        put_normalised(next.value, {at, at + next.bytes}, word, f);
+        put_normalized(next.value, {at, at + next.bytes}, word, f);
         at += next.bytes;
       }
     }
@@ -229,7 +229,7 @@ class BertWords {
 
   /// A character that is not ASCII: what of it comes into the word.
   template <class F>
-  void put_normalised(char32_t c, TextSpan span, Word& word, F& f) const {
+  void put_normalized(char32_t c, TextSpan span, Word& word, F& f) const {
     if (settings_.clean) {
       if (detail::bert_drops(c)) return;
       if (detail::white_space(c)) {

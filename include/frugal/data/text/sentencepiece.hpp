@@ -207,7 +207,7 @@ struct SentencePieceTraining {
   double coverage = 0.9995;    ///< share of the texts' characters that become pieces
   bool byte_fallback = false;  ///< characters that are none become their bytes, not unknown
   bool split_digits = false;   ///< each digit is a piece
-  std::string normalisation = "nmt_nfkc";  ///< or "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
+  std::string normalization = "nmt_nfkc";  ///< or "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"
   std::vector<std::string> symbols{};      ///< pieces of their own, wherever they stand in a text
   std::int32_t unknown = 0;                ///< ids of the special tokens; -1: none
   std::int32_t start = 1;
@@ -286,7 +286,7 @@ SentencePiece train_sentencepiece(Texts const& texts, SentencePieceTraining cons
       {"character_coverage", detail::without_point(training.coverage)},
       {"byte_fallback", flag(training.byte_fallback)},
       {"split_digits", flag(training.split_digits)},
-      {"normalization_rule_name", training.normalisation},
+      {"normalization_rule_name", training.normalization},
       {"user_defined_symbols", detail::comma_separated(training.symbols)},
       {"unk_id", std::to_string(training.unknown)},
       {"bos_id", std::to_string(training.start)},

@@ -23,7 +23,7 @@ namespace frugal {
 namespace detail {
 
 /// Reads the parts of a tokenizer.json. What Wordpiece does not do is refused by its name: with
-/// another normaliser, say, the ids would be those of another text.
+/// another normalizer, say, the ids would be those of another text.
 class TokenizerJson {
  public:
   TokenizerJson(Json const& all, std::string name) : all_(all), name_(std::move(name)) {}
@@ -130,7 +130,7 @@ class TokenizerJson {
     std::vector<std::pair<std::size_t, std::string>> more;
     for (Json const& each : added->items()) {
       AddedToken const token{.text = text(part(each, "content"), "added_tokens"),
-                             .normalised = truth(each, "normalized"),
+                             .normalized = truth(each, "normalized"),
                              .special = truth(each, "special")};
       if (truth(each, "single_word")) {
         refuse("added_tokens", "'" + token.text + "' is only a token as a word of its own");
@@ -243,7 +243,7 @@ class TokenizerJson {
 /// Python, also of special tokens that stand in a text. It does not pad: PadTo and packing do.
 ///
 /// Errors  DataError that names what Wordpiece does not do: another model than WordPiece, another
-///         normaliser, added tokens that are found as whole words only, truncation from the left;
+///         normalizer, added tokens that are found as whole words only, truncation from the left;
 ///         StoreError for a file that cannot be read.
 inline Wordpiece read_tokenizer(std::filesystem::path path) {
   std::error_code ignored;

@@ -25,7 +25,7 @@ namespace frugal {
 /// to a model.
 struct AddedToken {
   std::string text;
-  bool normalised = false;  ///< found in the text as BertText has changed it, and changed likewise
+  bool normalized = false;  ///< found in the text as BertText has changed it, and changed likewise
   bool special = false;     ///< decode() leaves it out
 };
 
@@ -136,7 +136,7 @@ class Wordpiece {
             (s.special_in_text ? "1" : "0");
     for (AddedToken const& each : s.added) {
       text += ", added " + std::to_string(each.text.size()) + ":" + each.text;
-      text += each.normalised ? " normalised" : "";
+      text += each.normalized ? " normalized" : "";
     }
     // Only where they are given: caches that were made before there were these settings are valid.
     if (s.pieces < vocabulary().size()) text += ", pieces " + std::to_string(s.pieces);
@@ -208,11 +208,11 @@ class Wordpiece {
       for (AddedToken const& each : settings.added) {
         std::int32_t const id = vocabulary.id(each.text);
         if (each.special) hidden.push_back(id);
-        if (!each.normalised) {
+        if (!each.normalized) {
           as_they_are.add(each.text, id);
         } else {
-          words.normalise(
-              each.text, [&](BertWord const& word) { normalised.add(std::string(word.text), id); });
+          words.normalize(
+              each.text, [&](BertWord const& word) { normalized.add(std::string(word.text), id); });
         }
       }
     }
@@ -224,14 +224,14 @@ class Wordpiece {
     Vocabulary vocabulary;
     WordpieceSettings settings;
     BertWords words;
-    /// Cuts a text that is normalised already.
+    /// Cuts a text that is normalized already.
     BertWords cut{
         {.lower_case = false, .strip_accents = false, .clean = false, .space_chinese = false}};
     detail::WordpieceTrie trie;
     std::array<std::int32_t, 5> special{};
     std::vector<std::int32_t> hidden;
     Texts as_they_are;
-    Texts normalised;
+    Texts normalized;
   };
 
   void append(std::string_view text, std::int32_t type, Encoded& made) const {
@@ -251,16 +251,16 @@ class Wordpiece {
   template <class F, class Out>
   void around(std::string_view text, std::size_t begin, std::size_t end, F& f, Out& out) const {
     std::string_view const part = text.substr(begin, end - begin);
-    if (state_->normalised.empty()) {
+    if (state_->normalized.empty()) {
       return pieces_of(state_->words, part, f, out, [begin](TextSpan first, TextSpan last) {
         return TextSpan{begin + first.begin, begin + last.end};
       });
     }
-    state_->words.normalise(part, [&](BertWord const& whole) {
+    state_->words.normalize(part, [&](BertWord const& whole) {
       auto const span = [&](std::size_t from, std::size_t to) {
         return TextSpan{begin + whole.from[from].begin, begin + whole.from[to - 1].end};
       };
-      state_->normalised.split(
+      state_->normalized.split(
           whole.text,
           [&](std::size_t from, std::size_t to) {
             pieces_of(state_->cut, whole.text.substr(from, to - from), f, out,

@@ -35,16 +35,10 @@ struct Rank {
   static constexpr std::int64_t rank = R;
 };
 
-/// An adapter's product is scaled by this over its rank: Alpha<32>, Alpha<0.5_r>.
-template <auto A>
+/// An adapter's product is scaled by this over its rank: Alpha<32>, Alpha<0.5>.
+template <Rational A>
 struct Alpha {
-  static constexpr double alpha = [] {
-    if constexpr (requires { A.value(); }) {
-      return A.value();
-    } else {
-      return static_cast<double>(A);
-    }
-  }();
+  static constexpr double alpha = A.value();
   static_assert(alpha > 0, "frugal: Alpha must be positive. Write Alpha<16>.");
 };
 
@@ -66,7 +60,7 @@ struct AlsoTrain {
   static constexpr std::array<std::string_view, sizeof...(Patterns)> patterns{Patterns...};
 };
 
-/// The probability with which an adapter's input is left out in training: AdapterDropout<0.1_r>.
+/// The probability with which an adapter's input is left out in training: AdapterDropout<0.1>.
 template <Rational P>
 struct AdapterDropout {
   static constexpr double adapter_dropout = P.value();
@@ -75,8 +69,8 @@ struct AdapterDropout {
 };
 
 /// The scale is alpha over the root of the rank (rsLoRA), so that high ranks learn as fast.
-struct RankStabilised {
-  static constexpr bool rank_stabilised = true;
+struct RankStabilized {
+  static constexpr bool rank_stabilized = true;
 };
 /// Trains the length of each row of the weight apart from its direction (DoRA).
 struct Dora {
@@ -124,9 +118,9 @@ struct adapter_dropout {
   template <class O>
   static constexpr bool has = requires { O::adapter_dropout; };
 };
-struct rank_stabilised {
+struct rank_stabilized {
   template <class O>
-  static constexpr bool has = requires { O::rank_stabilised; };
+  static constexpr bool has = requires { O::rank_stabilized; };
 };
 struct dora {
   template <class O>
@@ -151,7 +145,7 @@ struct LoraSettings {
   std::int64_t rank = 8;
   double alpha = 8;
   double dropout = 0;
-  bool rank_stabilised = false;
+  bool rank_stabilized = false;
   bool dora = false;
   bool pissa = false;
   bool nf4 = false;
@@ -178,7 +172,7 @@ class LoraAdapter : public torch::nn::Module {
   Operator op() const { return op_; }
   double scale() const {
     auto const rank = static_cast<double>(settings_.rank);
-    return settings_.alpha / (settings_.rank_stabilised ? std::sqrt(rank) : rank);
+    return settings_.alpha / (settings_.rank_stabilized ? std::sqrt(rank) : rank);
   }
   at::Tensor& a() { return a_; }
   at::Tensor& b() { return b_; }

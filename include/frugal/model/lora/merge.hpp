@@ -52,7 +52,7 @@ struct LayerMerge {
 /// Adds the active adapters, or those with a name, to their layers' weights, in FP32 at least, so that the
 /// module computes without them, at the speed of the base. They stay, and keep the weights' bits for unmerge(): the memory of
 /// the adapted weights once more. Merged adapters are not trained, and save_weights() leaves them out.
-/// SettingsError for a quantised base, in 4 bits or 8, and for a weight that another layer has as
+/// SettingsError for a quantized base, in 4 bits or 8, and for a weight that another layer has as
 /// well, and for a part of a layer's adapters while one with Dora stays active; WeightRangeError for a sum beyond the numbers of the weight's type; StateError for a weight that
 /// was changed since an earlier merge. Then nothing has changed.
 template <class Module>
@@ -115,7 +115,7 @@ void merge(Module& module, std::string_view name = {}) {
 
 /// Undoes every merge() since the last: the weights have the bits that they had before the first,
 /// whatever adapters were merged, and in whatever order. SettingsError for a weight that has been
-/// quantised since, StateError for one that was trained, loaded or written to in another way; then
+/// quantized since, StateError for one that was trained, loaded or written to in another way; then
 /// nothing has changed.
 template <class Module>
 void unmerge(Module& module) {
@@ -124,8 +124,8 @@ void unmerge(Module& module) {
     if (!each.adapter->is_merged() || !detail::is_dropped(each.layer.weight)) continue;
     throw SettingsError({.what = "the adapter of '" + each.layer.name + "' cannot be unmerged",
                          .where = "unmerge",
-                         .why = "the layer's weight was quantised after the merge",
-                         .fix = "Call unmerge(module) before quantise, or load the module again."});
+                         .why = "the layer's weight was quantized after the merge",
+                         .fix = "Call unmerge(module) before quantize, or load the module again."});
   }
   detail::require_merged(all, "unmerge");
   at::NoGradGuard const no_gradients;

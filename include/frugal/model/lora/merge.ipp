@@ -33,7 +33,7 @@ FRUGAL_INLINE void require_mergeable(torch::nn::Module const& root, FoundAdapter
   if (is_dropped(adapted.layer.weight)) {
     bool const in_4_bits = adapted.layer.module->named_children().contains(packed_child);
     refuse(in_4_bits ? "the layer's weight is packed in 4 bits (Base<NF4>)"
-                     : "the layer's weight is quantised",
+                     : "the layer's weight is quantized",
            "Save the adapter, and load and merge it on the base in floating point.");
   }
   for (AdaptableLayer const& other : layers) {

@@ -106,7 +106,7 @@ void require_known_beginning(Json const* begin, std::filesystem::path const& fil
 LoraSettings read_peft_config(std::filesystem::path const& file);
 
 /// What a module with adapters trains besides them, by name: parameters, the buffers of the modules
-/// that have them, and the statistics of normalisation layers without parameters, unless fixed.
+/// that have them, and the statistics of normalization layers without parameters, unless fixed.
 std::map<std::string, at::Tensor> trained_beside_adapters(torch::nn::Module& root,
                                                           std::string_view adapter);
 
@@ -180,7 +180,7 @@ void save_adapter(Module& module, std::filesystem::path const& folder,
   if (whole) json.add("lora_alpha", static_cast<std::int64_t>(settings.alpha));
   if (!whole) json.add("lora_alpha", settings.alpha);
   json.add("lora_dropout", settings.dropout);
-  json.add("use_rslora", settings.rank_stabilised);
+  json.add("use_rslora", settings.rank_stabilized);
   json.add("use_dora", settings.dora);
   json.add("bias", "none");
   json.add("fan_in_fan_out", false);

@@ -102,7 +102,7 @@ FRUGAL_INLINE LoraSettings read_peft_config(std::filesystem::path const& file) {
   return {.rank = static_cast<std::int64_t>(rank),
           .alpha = number("lora_alpha", 8),
           .dropout = number("lora_dropout", 0),
-          .rank_stabilised = truth("use_rslora"),
+          .rank_stabilized = truth("use_rslora"),
           .dora = truth("use_dora"),
           .pissa = how == "pissa"};
 }

@@ -76,10 +76,10 @@ concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                       };
 
 /// Exponential moving average: each update keeps the fraction `Decay` of the old average.
-template <Rational Decay = 0.999_r, class Cadence = Every<1>>
+template <Rational Decay = 0.999, class Cadence = Every<1>>
 struct Ema {
   static_assert(Decay.value() > 0 && Decay.value() < 1,
-                "frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999_r>.");
+                "frugal: Ema<decay>: the decay must be above 0 and below 1. Write Ema<0.999>.");
   using cadence = Cadence;
   static constexpr bool steady = true;
 

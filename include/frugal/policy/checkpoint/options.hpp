@@ -23,11 +23,9 @@ namespace frugal {
 
 // Options of Checkpoint, in any order: a cadence, and any of these.
 
-/// Keeps the newest N checkpoints. (`Keep<0.75_r>` is Structured's: model/structured.hpp.)
-template <auto N>
+/// Keeps the newest N checkpoints.
+template <std::size_t N>
 struct Keep {
-  static_assert(std::integral<decltype(N)>,
-                "frugal: Keep<N> keeps a number of checkpoints. Write Keep<3>.");
   static_assert(N >= 1, "frugal: Keep<0> would keep no checkpoint. Write Keep<1> or more.");
   static constexpr std::size_t count = N;
 };
@@ -104,8 +102,8 @@ template <auto N, class Unit>
 inline constexpr bool is_cadence<Every<N, Unit>> = true;
 template <class T>
 inline constexpr bool is_keep = false;
-template <auto N>
-inline constexpr bool is_keep<Keep<N>> = std::integral<decltype(N)>;
+template <std::size_t N>
+inline constexpr bool is_keep<Keep<N>> = true;
 template <class T>
 inline constexpr bool is_keep_best = false;
 template <class Metric, std::size_t N>

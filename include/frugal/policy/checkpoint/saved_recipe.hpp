@@ -54,7 +54,7 @@ constexpr std::string portable_name(std::string_view name) {
   return out;
 }
 
-/// An argument that is a value: numbers and enumerators by their digits, 0.5_r as "1/2".
+/// An argument that is a value: numbers and enumerators by their digits, 0.5 as "1/2".
 template <auto Value>
 constexpr std::string name_of_value() {
   using T = std::remove_const_t<decltype(Value)>;
@@ -75,6 +75,7 @@ constexpr std::string name_of_value() {
     if (negative) digits.insert(digits.begin(), '-');
     return digits;
   } else if constexpr (std::same_as<T, Rational>) {
+    if constexpr (Value.denominator == 1) return name_of_value<Value.numerator>();
     return name_of_value<Value.numerator>() + "/" + name_of_value<Value.denominator>();
   } else if constexpr (std::same_as<T, Automatic>) {
     return "Auto";

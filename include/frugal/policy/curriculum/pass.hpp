@@ -31,7 +31,7 @@ struct PaceOf {
       "more, or train without Curriculum.");
   static_assert(Start.value() > 0 && Start.value() < 1,
                 "frugal: a curriculum starts with a share of the samples between 0 and 1, as in "
-                "LinearPace<5, 0.2_r>.");
+                "LinearPace<5, 0.2>.");
   static constexpr int epochs = Epochs;  ///< from this epoch on, all samples are drawn
   static constexpr double start = Start.value();
 };

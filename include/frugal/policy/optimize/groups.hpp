@@ -105,7 +105,7 @@ struct ParameterGroup {
   std::function<std::vector<NamedFactor>(std::vector<std::string> const& names)> lr_factors{};
 };
 
-/// Biases and normalisation weights: parameters with at most one dimension. Weight decay on these
+/// Biases and normalization weights: parameters with at most one dimension. Weight decay on these
 /// only costs accuracy. A factor, so that it composes with rules that set a decay.
 ParameterGroup no_decay_for_biases_and_norms();
 

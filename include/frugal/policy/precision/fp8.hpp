@@ -45,20 +45,20 @@ struct Fp8Format {
     return input.is_cuda() && input.numel() / input.size(-1) % multiple == 0;
   }
 
-  static Quantised rows(at::Tensor const& matrix) {
-    return quantise(matrix, 1, at::kFloat8_e4m3fn);
+  static Quantized rows(at::Tensor const& matrix) {
+    return quantize(matrix, 1, at::kFloat8_e4m3fn);
   }
-  static Quantised columns(at::Tensor const& matrix) {
-    return quantise(matrix, 0, at::kFloat8_e4m3fn);
+  static Quantized columns(at::Tensor const& matrix) {
+    return quantize(matrix, 0, at::kFloat8_e4m3fn);
   }
-  static Quantised gradient_rows(at::Tensor const& matrix) {
-    return quantise(matrix, 1, of_gradient);
+  static Quantized gradient_rows(at::Tensor const& matrix) {
+    return quantize(matrix, 1, of_gradient);
   }
-  static Quantised gradient_columns(at::Tensor const& matrix) {
-    return quantise(matrix, 0, of_gradient);
+  static Quantized gradient_columns(at::Tensor const& matrix) {
+    return quantize(matrix, 0, of_gradient);
   }
 
-  static at::Tensor multiply(Quantised const& a, Quantised const& b, at::IntArrayRef sizes) {
+  static at::Tensor multiply(Quantized const& a, Quantized const& b, at::IntArrayRef sizes) {
     // Kernels of GPUs take the first factor by rows and the second by columns. Those with a scale
     // for each row round the result to BF16, so rows are scaled afterwards.
     at::Tensor const one = by_row ? at::ones({}, a.scales.options()) : at::Tensor();
@@ -72,7 +72,7 @@ struct Fp8Format {
  private:
   static constexpr at::ScalarType of_gradient = by_row ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
 
-  static Quantised quantise(at::Tensor const& matrix, std::int64_t along, at::ScalarType type) {
+  static Quantized quantize(at::Tensor const& matrix, std::int64_t along, at::ScalarType type) {
     double const largest = type == at::kFloat8_e5m2 ? 57344 : 448;
     at::Tensor const size = matrix.abs();
     at::Tensor const most = by_row ? size.amax(along, /*keepdim=*/true) : size.max();
@@ -89,7 +89,7 @@ struct Fp8Format {
 ///
 /// Lever   hours per run: GPUs from Ada and Hopper on multiply FP8 twice as fast as BF16. On a CPU
 ///         it computes the same values, slowly.
-/// Cost    per layer and pass operators that quantise weight, input and gradient: on an H100 more
+/// Cost    per layer and pass operators that quantize weight, input and gradient: on an H100 more
 ///         than it saves, in a transformer of width 2048. No host sync.
 /// State   none.
 /// Errors  SettingsError for a GPU without FP8; ModuleError for a second derivative of a layer;
@@ -100,7 +100,7 @@ struct Precision<FP8> {
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward>;
 
-  static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
+  static constexpr About about{Term::hours_per_run, "quantizing weights, inputs and gradients"};
   using properties = list<property::capturable, property::works_in_layers>;
 
   Scales scales = Scales::per_tensor;

@@ -44,15 +44,15 @@ struct Int8Format {
   /// the weight's gradient.
   static bool takes(at::Tensor const& input, at::Tensor const& weight);
 
-  static Quantised rows(at::Tensor const& matrix);
+  static Quantized rows(at::Tensor const& matrix);
 
-  static Quantised columns(at::Tensor const& matrix);
+  static Quantized columns(at::Tensor const& matrix);
 
-  static Quantised gradient_rows(at::Tensor const& matrix) { return rows(matrix); }
-  static Quantised gradient_columns(at::Tensor const& matrix) { return columns(matrix); }
+  static Quantized gradient_rows(at::Tensor const& matrix) { return rows(matrix); }
+  static Quantized gradient_columns(at::Tensor const& matrix) { return columns(matrix); }
 
   /// Inputs with a scale known beforehand: clipped to 256 steps of which `zero_point` is 0.
-  static Quantised on_grid(at::Tensor const& matrix, double scale, std::int64_t zero_point,
+  static Quantized on_grid(at::Tensor const& matrix, double scale, std::int64_t zero_point,
                            std::int64_t shift);
 
   /// What is subtracted from the integers of each row, or of each column.
@@ -60,11 +60,11 @@ struct Int8Format {
     at::Tensor rows{}, columns{};
   };
 
-  static at::Tensor multiply(Quantised const& a, Quantised const& b, at::IntArrayRef sizes);
+  static at::Tensor multiply(Quantized const& a, Quantized const& b, at::IntArrayRef sizes);
 
   /// In host memory, to a contiguous matrix. The integers become numbers in place: new memory costs
   /// more than the passes over it.
-  static void multiply_into(at::Tensor const& product, Quantised const& a, Quantised const& b,
+  static void multiply_into(at::Tensor const& product, Quantized const& a, Quantized const& b,
                             Offsets const& offsets);
 
   /// The integers of `_int_mm`, by products in FP32 of so few terms that each sum is exact. On a CPU
@@ -75,9 +75,9 @@ struct Int8Format {
  private:
   static constexpr std::int64_t grain = 1 << 16;  ///< numbers that are worth a thread
 
-  static Quantised make(at::Tensor const& matrix, std::int64_t scales);
+  static Quantized make(at::Tensor const& matrix, std::int64_t scales);
 
-  static Quantised by_operators(at::Tensor const& matrix, std::int64_t along);
+  static Quantized by_operators(at::Tensor const& matrix, std::int64_t along);
 };
 
 }  // namespace detail
@@ -88,7 +88,7 @@ struct Int8Format {
 /// Lever   hours per run: processors with INT8 dot products (VNNI) multiply INT8 about four times
 ///         as fast as FP32. Slower on the one GPU that has run it. The inputs of these layers are kept for
 ///         backward in INT8, a quarter of FP32's memory.
-/// Cost    per layer and pass one reading of weight, input and gradient to quantise each. No host
+/// Cost    per layer and pass one reading of weight, input and gradient to quantize each. No host
 ///         sync.
 /// State   none.
 /// Errors  a second derivative of a layer is a ModuleError; a note in Report::warnings on a CPU
@@ -100,7 +100,7 @@ struct Precision<INT8> {
   using kind = kinds::precision;
   using listens = list<on::fit_begin, around::forward>;
 
-  static constexpr About about{Term::hours_per_run, "quantising weights, inputs and gradients"};
+  static constexpr About about{Term::hours_per_run, "quantizing weights, inputs and gradients"};
   using properties = list<property::capturable, property::works_in_layers>;
 
   static std::string caution(bool on_gpu) {

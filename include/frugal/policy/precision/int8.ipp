@@ -18,24 +18,24 @@ FRUGAL_INLINE bool Int8Format::takes(at::Tensor const& input, at::Tensor const& 
   return input.is_cpu() || (input.is_cuda() && fits_cublas);
 }
 
-FRUGAL_INLINE Quantised Int8Format::rows(at::Tensor const& matrix) {
+FRUGAL_INLINE Quantized Int8Format::rows(at::Tensor const& matrix) {
   if (!matrix.is_cpu()) return by_operators(matrix, 1);
-  Quantised made = make(matrix, matrix.size(0));
+  Quantized made = make(matrix, matrix.size(0));
   std::int64_t const columns = matrix.size(1);
   float const* const in = matrix.const_data_ptr<float>();
   auto* const out = made.values.data_ptr<std::int8_t>();
   auto* const scales = made.scales.data_ptr<float>();
   at::parallel_for(0, matrix.size(0), grain / columns + 1, [&](auto begin, auto end) {
-    run_widest<QuantiseRows>(in + begin * columns, end - begin, columns, out + begin * columns,
+    run_widest<QuantizeRows>(in + begin * columns, end - begin, columns, out + begin * columns,
                              scales + begin);
   });
   return made;
 }
 
-FRUGAL_INLINE Quantised Int8Format::columns(at::Tensor const& matrix) {
+FRUGAL_INLINE Quantized Int8Format::columns(at::Tensor const& matrix) {
   if (!matrix.is_cpu()) return by_operators(matrix, 0);
   std::int64_t const columns = matrix.size(1);
-  Quantised made = make(matrix, columns);
+  Quantized made = make(matrix, columns);
   at::Tensor const work = at::empty_like(made.scales);
   float const* const in = matrix.const_data_ptr<float>();
   auto* const out = made.values.data_ptr<std::int8_t>();
@@ -46,13 +46,13 @@ FRUGAL_INLINE Quantised Int8Format::columns(at::Tensor const& matrix) {
   at::parallel_for(0, parts, grain / (matrix.size(0) * int8_lanes) + 1, [&](auto begin, auto end) {
     std::int64_t const from = begin * int8_lanes;
     std::int64_t const width = std::min(end * int8_lanes, columns) - from;
-    run_widest<QuantiseColumns>(in + from, matrix.size(0), columns, width, out + from,
+    run_widest<QuantizeColumns>(in + from, matrix.size(0), columns, width, out + from,
                                 scales + from, inverses + from);
   });
   return made;
 }
 
-FRUGAL_INLINE Quantised Int8Format::on_grid(at::Tensor const& matrix, double scale,
+FRUGAL_INLINE Quantized Int8Format::on_grid(at::Tensor const& matrix, double scale,
                                             std::int64_t zero_point, std::int64_t shift) {
   auto const size = static_cast<float>(scale);
   if (!matrix.is_cpu()) {
@@ -61,7 +61,7 @@ FRUGAL_INLINE Quantised Int8Format::on_grid(at::Tensor const& matrix, double sca
     at::Tensor const scales = matrix.amax(1).mul_(0).add_(size);
     return {steps.add_(shift).to(at::kInt).to(at::kChar), scales};
   }
-  Quantised made = make(matrix, matrix.size(0));
+  Quantized made = make(matrix, matrix.size(0));
   made.scales.fill_(size);
   std::int64_t const columns = matrix.size(1);
   float const* const in = matrix.const_data_ptr<float>();
@@ -70,13 +70,13 @@ FRUGAL_INLINE Quantised Int8Format::on_grid(at::Tensor const& matrix, double sca
   auto const zero = static_cast<float>(zero_point);
   auto const added = static_cast<std::int32_t>(shift + zero_point);
   at::parallel_for(0, matrix.size(0), grain / columns + 1, [&](auto begin, auto end) {
-    run_widest<QuantiseOnGrid>(in + begin * columns, end - begin, columns, 1 / size, zero, added,
+    run_widest<QuantizeOnGrid>(in + begin * columns, end - begin, columns, 1 / size, zero, added,
                                out + begin * columns, scales + begin);
   });
   return made;
 }
 
-FRUGAL_INLINE at::Tensor Int8Format::multiply(Quantised const& a, Quantised const& b,
+FRUGAL_INLINE at::Tensor Int8Format::multiply(Quantized const& a, Quantized const& b,
                                               at::IntArrayRef sizes) {
   if (a.values.is_cpu()) {
     at::Tensor product = at::empty(sizes, a.scales.options());
@@ -89,8 +89,8 @@ FRUGAL_INLINE at::Tensor Int8Format::multiply(Quantised const& a, Quantised cons
   return at::_unsafe_view(sums.mul_(b.scales).mul_(a.scales.unsqueeze(1)), sizes);
 }
 
-FRUGAL_INLINE void Int8Format::multiply_into(at::Tensor const& product, Quantised const& a,
-                                             Quantised const& b, Offsets const& offsets) {
+FRUGAL_INLINE void Int8Format::multiply_into(at::Tensor const& product, Quantized const& a,
+                                             Quantized const& b, Offsets const& offsets) {
   std::int64_t const columns = product.size(1);
   at::Tensor integers = product.view(at::kInt);
   static bool const has_dot_products = cpu_has_int8();
@@ -133,12 +133,12 @@ FRUGAL_INLINE void Int8Format::multiply_in_parts(at::Tensor const& integers, at:
   if (terms == 0) integers.zero_();
 }
 
-FRUGAL_INLINE Quantised Int8Format::make(at::Tensor const& matrix, std::int64_t scales) {
+FRUGAL_INLINE Quantized Int8Format::make(at::Tensor const& matrix, std::int64_t scales) {
   return {at::empty(matrix.sizes(), matrix.options().dtype(at::kChar)),
           at::empty({scales}, matrix.options())};
 }
 
-FRUGAL_INLINE Quantised Int8Format::by_operators(at::Tensor const& matrix, std::int64_t along) {
+FRUGAL_INLINE Quantized Int8Format::by_operators(at::Tensor const& matrix, std::int64_t along) {
   at::Tensor const scales = matrix.abs().amax(along, /*keepdim=*/true).div_(127);
   at::Tensor const values =
       matrix.mul(scales.clamp_min(1e-12).reciprocal_()).round_().to(at::kChar);

@@ -11,7 +11,7 @@
 
 namespace frugal::detail {
 
-// Quantising by LibTorch's operators takes five passes over memory, longer than the products. These
+// Quantizing by LibTorch's operators takes five passes over memory, longer than the products. These
 // kernels take one, or two by columns. Sixteen numbers at a time: one register of AVX-512, two of
 // AVX2.
 inline constexpr std::int64_t int8_lanes = 16;
@@ -71,8 +71,8 @@ inline constexpr std::int32_t int8_magnitude = 0x7fffffff;
   most = std::max(most, std::bit_cast<std::int32_t>(in) & int8_magnitude);
 }
 
-/// Quantises each row by its largest magnitude.
-struct QuantiseRows {
+/// Quantizes each row by its largest magnitude.
+struct QuantizeRows {
   [[gnu::always_inline]] static void run(float const* in, std::int64_t rows, std::int64_t columns,
                                          std::int8_t* out, float* scales) {
     for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
@@ -93,9 +93,9 @@ struct QuantiseRows {
   }
 };
 
-/// Quantises `width` columns of a matrix with rows of `columns`, each by its largest magnitude. The
+/// Quantizes `width` columns of a matrix with rows of `columns`, each by its largest magnitude. The
 /// result has the layout of the matrix. `scales` and `work` have room for `width` numbers.
-struct QuantiseColumns {
+struct QuantizeColumns {
   [[gnu::always_inline]] static void run(float const* in, std::int64_t rows, std::int64_t columns,
                                          std::int64_t width, std::int8_t* out, float* scales,
                                          float* work) {
@@ -138,7 +138,7 @@ struct QuantiseColumns {
 
 /// Puts numbers on a given grid of 256 steps of which `zero` is 0, clips the others, and adds
 /// `shift`. The scale of a row with a NaN becomes NaN.
-struct QuantiseOnGrid {
+struct QuantizeOnGrid {
   [[gnu::always_inline]] static void run(float const* in, std::int64_t rows, std::int64_t columns,
                                          float inverse, float zero, std::int32_t shift,
                                          std::int8_t* out, float* scales) {

@@ -21,9 +21,9 @@
 namespace frugal::detail {
 
 /// A matrix in few bits, and the scale of each row, of each column, or of the whole.
-struct Quantised {
+struct Quantized {
   at::Tensor values, scales;
-  Quantised t() const { return {values.t(), scales.dim() == 2 ? scales.t() : scales}; }
+  Quantized t() const { return {values.t(), scales.dim() == 2 ? scales.t() : scales}; }
 };
 
 void refuse_second_derivative(char const* format);
@@ -34,9 +34,9 @@ void refuse_second_derivative(char const* format);
 ///   static constexpr char const* name
 ///   static constexpr std::int64_t multiple    of which both sides of a weight must be one
 ///   bool takes(input, weight)                 whether its kernels take a layer's shapes
-///   Quantised rows(matrix), columns(matrix)   a scale for each row, for each column, or for all
-///   Quantised gradient_rows(matrix), gradient_columns(matrix)    of the gradient of the output
-///   at::Tensor multiply(Quantised const& a_MK, Quantised const& b_KN, sizes of the result)
+///   Quantized rows(matrix), columns(matrix)   a scale for each row, for each column, or for all
+///   Quantized gradient_rows(matrix), gradient_columns(matrix)    of the gradient of the output
+///   at::Tensor multiply(Quantized const& a_MK, Quantized const& b_KN, sizes of the result)
 ///
 /// Saves the input in few bits, where autograd saves it in FP32.
 template <class Format>
@@ -60,7 +60,7 @@ struct ScaledLinear : torch::autograd::Function<ScaledLinear<Format>> {
     at::Tensor const input_MK = matrix(input);
     Tensors kept{weight_NK};
     if (trains_weight) {
-      Quantised const columns = Format::columns(input_MK);
+      Quantized const columns = Format::columns(input_MK);
       kept.insert(kept.end(), {columns.values, columns.scales});
     }
     context->save_for_backward(std::move(kept));
@@ -79,7 +79,7 @@ struct ScaledLinear : torch::autograd::Function<ScaledLinear<Format>> {
                                   context->saved_data["sizes"].toIntVector());
     }
     if (context->needs_input_grad(1)) {
-      Quantised const columns_MK{kept[1], kept[2]};
+      Quantized const columns_MK{kept[1], kept[2]};
       of_weight = Format::multiply(Format::gradient_columns(gradient_MN).t(), columns_MK,
                                    kept[0].sizes().vec());
     }

@@ -13,7 +13,7 @@ namespace frugal::detail {
 
 FRUGAL_INLINE void refuse_second_derivative(char const* format) {
   if (!at::GradMode::is_enabled()) return;
-  throw ModuleError({.what = "the backward pass of a quantised layer is to be differentiated",
+  throw ModuleError({.what = "the backward pass of a quantized layer is to be differentiated",
                      .where = "Precision<" + std::string(format) + ">",
                      .why = "rounding has no derivative, so the second one would be wrong",
                      .fix = "Call backward without create_graph, or use Precision<BF16>."});

@@ -35,7 +35,7 @@ struct Plateau {
  public:
   static_assert(Factor.value() > 0 && Factor.value() < 1,
                 "frugal: Plateau<factor>: the factor of the learning rate must be above 0 and "
-                "below 1. Write Plateau<0.1_r>.");
+                "below 1. Write Plateau<0.1>.");
   using watches = Metric;
   /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = Plateau<Factor, Limit, Metric>;

@@ -33,7 +33,7 @@ inline Axis dollars_axis() { return {"dollars", "dollars spent", Unit::dollars, 
 struct ChartLine {
   std::string name{};
   std::vector<Point> points{};
-  std::size_t colour = 0;  ///< of the page's eight; a ninth one has other dashes
+  std::size_t color = 0;  ///< of the page's eight; a ninth one has other dashes
 
   // In a chart with a legend of its own:
   std::string kind{};                 ///< "best", "last", "edge", or one of the others

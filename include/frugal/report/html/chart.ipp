@@ -75,7 +75,7 @@ FRUGAL_INLINE void write_chart(Page& page, Chart const& chart) {
     };
     json.object();
     if (chart.legend.empty()) {
-      json.add("name", line.name).add("colour", line.colour);
+      json.add("name", line.name).add("color", line.color);
     } else {
       json.add("kind", line.kind).add("dot", line.dot).add("path", line.path);
     }

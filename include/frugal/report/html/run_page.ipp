@@ -162,7 +162,7 @@ FRUGAL_INLINE void write_curves(Page& page, std::vector<RunFolder> const& runs) 
         if (found == nullptr) continue;
         chart.lines.push_back({.name = one ? shown : runs[i].name,
                                .points = found->points(),
-                               .colour = one ? chart.lines.size() : i});
+                               .color = one ? chart.lines.size() : i});
         if (!one) break;
       }
     }

@@ -63,11 +63,11 @@ class Pace {
 
 namespace frugal::watch {
 
-/// A line of a display: text, and how much of it is coloured. Only the text counts columns.
+/// A line of a display: text, and how much of it is colored. Only the text counts columns.
 struct DisplayLine {
   std::string text;
-  std::size_t colour_begin = 0;  ///< bytes [begin, end) of the text are green
-  std::size_t colour_end = 0;
+  std::size_t color_begin = 0;  ///< bytes [begin, end) of the text are green
+  std::size_t color_end = 0;
 };
 
 /// Some lines at the end of a terminal, redrawn in place.
@@ -80,7 +80,7 @@ struct DisplayLine {
 /// the empty one. The cursor is never hidden, so that no exception and no signal leaves it so.
 class Display {
  public:
-  Display(std::FILE* out, bool colours) : out_(out), colours_(colours) { link(true); }
+  Display(std::FILE* out, bool colors) : out_(out), colors_(colors) { link(true); }
   Display(Display const&) = delete;
   Display& operator=(Display const&) = delete;
   ~Display() {
@@ -102,8 +102,7 @@ class Display {
  private:
   void redraw();
 
-  static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
-                             bool colours);
+  static std::string text_of(std::vector<DisplayLine> const& lines, TerminalSize size, bool colors);
 
   // One write: what another thread prints does not come between.
   void put(std::string const& text) { write_text(out_, text); }
@@ -121,7 +120,7 @@ class Display {
   void link(bool here);
 
   std::FILE* out_;
-  bool colours_;
+  bool colors_;
   bool drawn_ = false;
   std::vector<DisplayLine> lines_;
 };

@@ -48,7 +48,7 @@ FRUGAL_INLINE void Display::draw(std::vector<DisplayLine> lines) {
 FRUGAL_INLINE void Display::end() {
   std::lock_guard const lock(mutex());
   if (!drawn_) return;
-  put("\r\x1b[J" + text_of(lines_, terminal_size(out_), colours_));
+  put("\r\x1b[J" + text_of(lines_, terminal_size(out_), colors_));
   drawn_ = false;
 }
 
@@ -70,7 +70,7 @@ FRUGAL_INLINE void Display::redraw() {
   shown.resize(std::min(shown.size(), gap ? size.rows - 1 : 1));
   std::string text = "\r\x1b[J";
   if (gap) text += "\n";
-  text += text_of(shown, size, colours_);
+  text += text_of(shown, size, colors_);
   // Not below the last line: its newline would scroll a full screen.
   if (!shown.empty()) text.pop_back();
   std::size_t const up = shown.empty() ? (gap ? 1 : 0) : shown.size() - 1 + (gap ? 1 : 0);
@@ -81,15 +81,15 @@ FRUGAL_INLINE void Display::redraw() {
 }
 
 FRUGAL_INLINE std::string Display::text_of(std::vector<DisplayLine> const& lines, TerminalSize size,
-                                           bool colours) {
+                                           bool colors) {
   std::string all;
   for (DisplayLine const& line : lines) {
     std::string_view const seen = truncated(line.text, size.columns > 1 ? size.columns - 1 : 1);
-    std::size_t const end = std::min(line.colour_end, seen.size());
-    if (colours && line.colour_begin < end) {
-      all += seen.substr(0, line.colour_begin);
+    std::size_t const end = std::min(line.color_end, seen.size());
+    if (colors && line.color_begin < end) {
+      all += seen.substr(0, line.color_begin);
       all += "\x1b[32m";
-      all += seen.substr(line.colour_begin, end - line.colour_begin);
+      all += seen.substr(line.color_begin, end - line.color_begin);
       all += "\x1b[0m";
       all += seen.substr(end);
     } else {
@@ -195,9 +195,9 @@ FRUGAL_INLINE DisplayLine bar_line(std::string const& head, Share const& share,
     std::size_t const width = std::min(room - used - 3, widest);
     auto const done = static_cast<std::size_t>(*fraction * static_cast<double>(width));
     line.text += " [";
-    line.colour_begin = line.text.size();
+    line.color_begin = line.text.size();
     line.text += std::string(done, '#');
-    line.colour_end = line.text.size();
+    line.color_end = line.text.size();
     line.text += std::string(width - done, '.') + "]";
   }
   line.text += tail;

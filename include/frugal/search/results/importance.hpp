@@ -13,7 +13,7 @@ namespace frugal {
 /// How much a setting matters for being among the best trials.
 struct SettingImportance {
   std::string name{};      ///< of a setting, or "recipe"
-  double importance = 0;   ///< PED-ANOVA's, as Optuna has it before it normalises
+  double importance = 0;   ///< PED-ANOVA's, as Optuna has it before it normalizes
   double share = 0;        ///< of the sum over all settings; 0 where all are 0
   std::size_t trials = 0;  ///< that have the setting
 };

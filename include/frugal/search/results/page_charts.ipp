@@ -330,7 +330,7 @@ FRUGAL_INLINE void write_parallel(Page& page, SearchResults const& of, DrawnTria
   std::vector<std::string> notes = drawn.notes();
   if (any) {
     notes.insert(notes.begin(),
-                 "Colours are ranks: complete trials come first, then those that trained longer. A "
+                 "Colors are ranks: complete trials come first, then those that trained longer. A "
                  "line skips the axes of settings that its recipe does not have.");
   }
   write_texts(json, "notes", notes);

@@ -17,7 +17,6 @@ _OPTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # What may be between the names of a policy: numbers, and the strings of Where<"...">.
 _POLICY = re.compile(r'[\w\s<>,.:"*+-]+')
 _DECLARED = re.compile(r"^(?:template <.*> )?(?:struct|class|using|enum class) (\w+)", re.MULTILINE)
-_SUFFIXES = {"_r"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _flat(policy, options, prefix=""):
 
 def check_names(policies: list[Policy], include: pathlib.Path) -> None:
     """TrainError for a name that no header of frugal declares, with the nearest one."""
-    declared = set(_SUFFIXES)
+    declared = set()
     for header in (include / "frugal").rglob("*.hpp"):
         declared.update(_DECLARED.findall(header.read_text(encoding="utf-8", errors="replace")))
     for policy in policies:
