@@ -88,6 +88,10 @@ struct TrainerAccess {
   static auto const& values_of(Trainer const& trainer) {
     return trainer.policies_;
   }
+  template <class Trainer>
+  static RecipeFacts facts_of(Trainer const& trainer) {
+    return detail::facts_of(typename Trainer::policies{}, trainer.policies_);
+  }
 };
 
 template <class Module, class List>
@@ -390,7 +394,7 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   template <class Train, class Valid>
   Report placed_fit(Settings const& settings, Train& train, std::add_pointer_t<Valid> valid) {
     auto const run = [&, this]<class T, class V>(T& source, V* watched) {
-      return strategy::read(*this, source, detail::traits_of<context>::batches, [&](auto& read) {
+      return strategy::read(*this, source, context::facts_of(policies_).batches, [&](auto& read) {
         using Read = std::remove_reference_t<decltype(read)>;
         return detail::Fit<context, Objective, Read, V>(module_, objective_, settings, policies_,
                                                         read, watched)

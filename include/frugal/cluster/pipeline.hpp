@@ -146,12 +146,12 @@ struct Pipeline {
 
   template <class Context>
   struct State : detail::PipelineState<Context> {
-    explicit State(Pipeline const& settings)
+    State(Pipeline const& settings, RecipeFacts const& facts)
         : detail::PipelineState<Context>(
               detail::PipelineProcesses::of(
                   settings.with ? settings.with : detail::communicator_of_environment(),
                   settings.copies, is_exact),
-              settings.own(detail::traits_of<Context>::batches), Schedule::chunks,
+              settings.own(facts.batches), Schedule::chunks,
               settings.layers) {}
   };
 };

@@ -88,18 +88,18 @@ struct Replicate<Exact, Options...> {
   template <class Context>
   struct State : detail::ReplicateState<Context, detail::ExactGradients, options::shards> {
     using transient = void;
-    explicit State(Replicate const& settings)
+    State(Replicate const& settings, RecipeFacts const& facts)
         : detail::ReplicateState<Context, detail::ExactGradients, options::shards>(
-              settings.communicator(), settings.own(detail::traits_of<Context>::batches),
+              settings.communicator(), settings.own(facts.batches),
               "Replicate<Exact>", {},
               options::shards ? detail::BlockNorms::block : FlatLayout::grid) {}
   };
   template <class Context>
     requires options::scatters
   struct State<Context> : detail::scattering_state<Context, options::gathers> {
-    explicit State(Replicate const& settings)
+    State(Replicate const& settings, RecipeFacts const& facts)
         : detail::scattering_state<Context, options::gathers>(
-              settings, settings.own(detail::traits_of<Context>::batches), "Replicate<Exact>") {}
+              settings, settings.own(facts.batches), "Replicate<Exact>") {}
   };
 };
 

@@ -120,9 +120,9 @@ struct Replicate<LocalSteps<H>, Options...> {
 
   template <class Context>
   struct State : detail::LocalStepsState<Context, H, outer_type> {
-    explicit State(Replicate const& settings)
+    State(Replicate const& settings, RecipeFacts const& facts)
         : detail::LocalStepsState<Context, H, outer_type>(
-              settings.communicator(), settings.own(detail::traits_of<Context>::batches),
+              settings.communicator(), settings.own(facts.batches),
               settings.outer) {}
   };
 };

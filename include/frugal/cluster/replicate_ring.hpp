@@ -136,17 +136,17 @@ struct Replicate<Ring, Options...> {
 
   template <class Context>
   struct State : detail::ring_state<Context, options> {
-    explicit State(Replicate const& settings)
+    State(Replicate const& settings, RecipeFacts const& facts)
         : detail::ring_state<Context, options>(
-              settings.communicator(), settings.own(detail::traits_of<Context>::batches),
-              "Replicate<Ring>", settings.gradients(detail::traits_of<Context>::batches)) {}
+              settings.communicator(), settings.own(facts.batches),
+              "Replicate<Ring>", settings.gradients(facts.batches)) {}
   };
   template <class Context>
     requires options::scatters
   struct State<Context> : detail::scattering_state<Context, options::gathers> {
-    explicit State(Replicate const& settings)
+    State(Replicate const& settings, RecipeFacts const& facts)
         : detail::scattering_state<Context, options::gathers>(
-              settings, settings.own(detail::traits_of<Context>::batches), "Replicate<Ring>",
+              settings, settings.own(facts.batches), "Replicate<Ring>",
               options::wire::type) {}
   };
 };

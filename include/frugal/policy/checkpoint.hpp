@@ -428,8 +428,8 @@ class Checkpoint<Options...>::State : public OfRun {
   using Policies = typename Context::policies;
 
  public:
-  explicit State(Checkpoint const& settings)
-      : OfRun(settings, Context::facts, detail::slots_of(Policies{}),
+  State(Checkpoint const& settings, RecipeFacts const& facts)
+      : OfRun(settings, facts, detail::slots_of(Policies{}, facts),
               detail::has<kinds::start_on, Policies>) {}
 };
 

@@ -46,7 +46,7 @@ class CapturedExecutor {
   template <class Source>
   StepOutcome train(Source& source) {
     std::vector<Batch> batches;
-    for (int k = 0; k < Passes::batches; ++k) {
+    for (int k = 0; k < passes_.batches(); ++k) {
       auto batch = source.next();
       if (!batch) break;
       batches.push_back(std::move(*batch));
@@ -173,8 +173,6 @@ struct CudaGraph {
 template <class... Options>
 template <class Context>
 class CudaGraph<Options...>::State {
-  static constexpr std::size_t micro_batches = detail::traits_of<Context>::batches;
-
  public:
   // A capture belongs to the process, and loaded state is in other memory.
   using dispensable = void;
@@ -183,10 +181,10 @@ class CudaGraph<Options...>::State {
     if (Archive::loading) loaded_ = true;
   }
 
-  explicit State(CudaGraph const& settings)
+  State(CudaGraph const& settings, RecipeFacts const& facts)
       : warm_up_(settings.warm_up),
         captures_left_(settings.most_captures),
-        step_(settings.backend, settings.generators) {}
+        step_(static_cast<std::size_t>(facts.batches), settings.backend, settings.generators) {}
 
   // Before the module moves to the device.
   void on_module(ModuleSetup const& phase) { Backend::require(phase.settings().device); }
@@ -227,7 +225,7 @@ class CudaGraph<Options...>::State {
           run, advised_ragged_,
           "a window of fewer micro-batches, or of several shapes, ran eagerly: the graph is "
           "for " +
-              std::to_string(micro_batches) + " of one shape");
+              std::to_string(step_.micro_batches()) + " of one shape");
       return false;
     }
     if (!step_.empty() && shapes_ == captured_) {
@@ -287,7 +285,7 @@ class CudaGraph<Options...>::State {
       other_.read(batches[i]);
       if (other_ != shapes_) return false;
     }
-    return batches.size() == micro_batches;
+    return batches.size() == step_.micro_batches();
   }
 
   template <class Batch, class Source, class Pass, class Update>
@@ -366,7 +364,7 @@ class CudaGraph<Options...>::State {
 
   int warm_up_;
   int captures_left_;
-  detail::CapturedStep<Backend, micro_batches> step_;
+  detail::CapturedStep<Backend> step_;
   at::Tensor rate_;
   double factor_ = 0;
 

@@ -135,10 +135,10 @@ void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std::ostre
 template <class Trainer, class B>
 plan::RecipeRun recipe_run(Trainer& trainer, B const& batch, RecipeMemory const& memory,
                            PlanInputs const& given, PlanPrice const& price) {
-  using Traits = RecipeTraits<typename Trainer::policies>;
   plan::RecipeRun run{
       .checkpoint_bytes = static_cast<double>(memory.checkpoint),
-      .samples = static_cast<double>(batch_samples(batch)) * static_cast<double>(Traits::batches),
+      .samples = static_cast<double>(batch_samples(batch)) *
+                 static_cast<double>(TrainerAccess::facts_of(trainer).batches),
       .tokens_per_sample = given.tokens_per_sample,
       .devices = static_cast<double>(price.devices),
       .billed = price.billed,
@@ -203,9 +203,9 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
   } else {
     auto&& source = as_source(std::forward<Data>(data));
     using Source = std::remove_cvref_t<decltype(source)>;
-    using Traits = detail::RecipeTraits<typename Trainer::policies>;
     RunLimits const horizon =
-        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source), Traits::batches);
+        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source),
+                           detail::TrainerAccess::facts_of(trainer).batches);
     detail::explain_trainer(trainer, horizon, out);
     Cursor const start{trainer.settings().seed, 0, 0};
     detail::CallInProgress const call({.kind = detail::CallInProgress::Kind::reads,

@@ -153,10 +153,7 @@ B on_meta(B const& batch) {
 }
 
 /// Two passes have what all later ones have: gradients that wait while the next micro-batch runs.
-template <class Context>
-constexpr int passes_of_window() {
-  return traits_of<Context>::batches > 1 ? 2 : 1;
-}
+inline int passes_of_window(RecipeFacts const& facts) { return facts.batches > 1 ? 2 : 1; }
 
 template <class Context, class Objective, class Policies, class B>
 void measure_on_meta(RecipeMemory& memory, typename Context::module_type& module,
@@ -173,7 +170,7 @@ void measure_on_meta(RecipeMemory& memory, typename Context::module_type& module
   std::int64_t const base = meter.live();
   meter.forget_peak();
   memory.activations = static_cast<std::uint64_t>(run.passes(
-      meta, c10::Device(c10::kMeta), passes_of_window<Context>(), [&] { return meter.live(); }));
+      meta, c10::Device(c10::kMeta), passes_of_window(Context::facts_of(policies)), [&] { return meter.live(); }));
   memory.pass_peak = static_cast<std::uint64_t>(meter.peak() - base);
 }
 
@@ -213,7 +210,7 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
     std::int64_t const base = HostMeter::live();
     HostMeter::forget_peak();
     memory.activations = static_cast<std::uint64_t>(run.passes(host, c10::Device(c10::kCPU),
-                                                               passes_of_window<Context>(),
+                                                               passes_of_window(Context::facts_of(policies)),
                                                                [] { return HostMeter::live(); }));
     memory.pass_peak = static_cast<std::uint64_t>(HostMeter::peak() - base);
   });

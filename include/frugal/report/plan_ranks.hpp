@@ -108,9 +108,10 @@ double measure_micro_batch(Trainer& trainer, B const& batch, int rounds = 5) {
 template <class Trainer, class B>
 plan::RankPlan plan_ranks(Trainer& trainer, B const& batch, LinkSpeed const& link,
                           plan::RankInputs given = {}) {
-  using Traits = detail::RecipeTraits<typename Trainer::policies>;
   given.link = link;
-  if (given.micro_batches == 1) given.micro_batches = static_cast<double>(Traits::batches);
+  if (given.micro_batches == 1) {
+    given.micro_batches = static_cast<double>(detail::TrainerAccess::facts_of(trainer).batches);
+  }
   if (given.steps == 1 && trainer.settings().steps) {
     given.steps = static_cast<double>(*trainer.settings().steps);
   }

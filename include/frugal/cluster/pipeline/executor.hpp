@@ -67,7 +67,7 @@ class PipelineExecutor {
   StepOutcome train(Source& source) {
     batches_.clear();
     keys_.clear();
-    for (int k = 0; k < Passes::batches; ++k) {
+    for (int k = 0; k < passes_.batches(); ++k) {
       auto batch = source.next();
       if (!batch) break;
       keys_.push_back(shape_key(*batch));

@@ -97,7 +97,6 @@ struct PipelineProcesses {
 /// copies.
 template <class Context>
 class PipelineState {
-  static constexpr int window = traits_of<Context>::batches;
 
  public:
   PipelineState(PipelineProcesses const& processes, MicroBatches own, int chunks,
@@ -240,7 +239,7 @@ class PipelineState {
     gradients_.join();
     if (all_->size() > 1) sum_shared(phase, has);
     // What draws random numbers until the next window draws the same in every process.
-    at::manual_seed(key(phase.run_state(), static_cast<std::uint64_t>(window)));
+    at::manual_seed(key(phase.run_state(), static_cast<std::uint64_t>(phase.facts().batches)));
   }
 
   /// Of this copy's micro-batch k of a window.

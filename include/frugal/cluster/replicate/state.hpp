@@ -85,7 +85,6 @@ inline void read_scalars(std::vector<std::string> const& texts,
 /// statistics of BatchNorm layers, BatchNormStatistics or SyncedBatchNorms.
 template <class Context, class Gradients, bool shards, class BatchNorms = BatchNormStatistics>
 class ReplicateState {
-  static constexpr int window = traits_of<Context>::batches;
   /// Whether the processes have the same weights and moments in a window.
   static constexpr bool has_replicas = !requires { requires bool(Gradients::are_local); };
 
@@ -231,7 +230,7 @@ class ReplicateState {
     if (cut_) cut_->require_same_gradients();
     trained_ = 0;
     // What draws random numbers until the next window draws the same in every process.
-    at::manual_seed(key(phase, static_cast<std::uint64_t>(window)));
+    at::manual_seed(key(phase, static_cast<std::uint64_t>(phase.facts().batches)));
   }
 
   std::vector<at::Tensor> norms(Parameters const& updated) {

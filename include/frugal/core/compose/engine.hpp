@@ -36,7 +36,8 @@ class Engine {
 
   /// `settings` is the Storage of the policies' values.
   template <class Settings>
-  explicit Engine(Settings const& settings) : states_(std::in_place, settings, Context::facts) {}
+  Engine(Settings const& settings, RecipeFacts const& facts)
+      : states_(std::in_place, settings, facts) {}
 
   Engine(Engine const&) = delete;
   Engine& operator=(Engine const&) = delete;

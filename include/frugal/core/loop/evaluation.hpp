@@ -27,7 +27,9 @@ class RunOutsideFit {
   template <class Policies>
   RunOutsideFit(typename Context::module_type& module, Objective& objective,
                 Settings const& settings, Policies const& policies)
-      : engine_(policies), run_(module, settings, {}), objective_(objective) {
+      : engine_(policies, Context::facts_of(policies)),
+        run_(module, settings, {}, Context::facts_of(policies)),
+        objective_(objective) {
     run_.engine = &engine_;
     FitBegin phase(run_);
     engine_.template emit_to_slots_of<on::fit_begin, around::forward>(phase);

@@ -46,7 +46,6 @@ namespace detail {
 template <class Passes>
 class EagerExecutor {
   using Batch = typename Passes::Batch;
-  static constexpr int batches = Passes::batches;
 
  public:
   explicit EagerExecutor(Passes& passes) : passes_(passes) {}
@@ -62,7 +61,7 @@ class EagerExecutor {
     if constexpr (Passes::places_matter) {
       train_looking_ahead(source);
     } else {
-      for (int k = 0; k < batches; ++k) {
+      for (int k = 0; k < passes_.batches(); ++k) {
         auto batch = source.next();
         if (!batch) break;
         train_one(*batch, {});
@@ -86,7 +85,7 @@ class EagerExecutor {
   void train_looking_ahead(Source& source) {
     auto batch = source.next();
     for (int k = 0; batch; ++k) {
-      auto following = k + 1 < batches ? source.next() : decltype(batch){};
+      auto following = k + 1 < passes_.batches() ? source.next() : decltype(batch){};
       train_one(*batch, {.first = k == 0, .last = !following});
       batch = std::move(following);
     }

@@ -38,7 +38,6 @@ namespace frugal::detail {
 template <class Context, class Objective, class Train, class Valid>
 class Fit {
   using Engine = typename Context::engine;
-  using Traits = traits_of<Context>;
   using Strategy = strategy_of<typename Context::policies>;
   using WindowPasses = Passes<Context, Objective, Train>;
   using Executor = executor_of<WindowPasses>;
@@ -49,8 +48,9 @@ class Fit {
       Policies const& policies, Train& train, std::add_pointer_t<Valid> valid)
       : train_(train),
         valid_(valid),
-        engine_(policies),
-        run_(module, settings, detail::horizon_of(settings, train, Traits::batches)),
+        facts_(Context::facts_of(policies)),
+        engine_(policies, facts_),
+        run_(module, settings, detail::horizon_of(settings, train, facts_.batches), facts_),
         passes_(run_, objective, train),
         executor_(passes_),
         operations_(run_, passes_, executor_, train, valid),
@@ -279,7 +279,7 @@ class Fit {
   bool pass_over_window() {
     std::uint64_t samples = 0;
     bool empty = true;
-    for (int k = 0; k < Traits::batches; ++k) {
+    for (int k = 0; k < run_.batches(); ++k) {
       auto batch = train_.next();
       if (!batch) break;
       empty = false;
@@ -305,6 +305,7 @@ class Fit {
 
   Train& train_;
   std::add_pointer_t<Valid> valid_;
+  RecipeFacts facts_;
   Engine engine_;
   Run<Context> run_;
   WindowPasses passes_;

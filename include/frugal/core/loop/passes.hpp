@@ -40,8 +40,6 @@ class Passes {
  public:
   using Context = ContextOfRun;
   using Batch = batch_of<Source>;
-  /// Batches of the source per window.
-  static constexpr int batches = Traits::batches;
   /// Whether anything needs to know which micro-batch is the last of its window.
   static constexpr bool places_matter =
       Context::engine::template has_subscribers<around::micro_batch>;
@@ -57,13 +55,13 @@ class Passes {
     requires(!Traits::splits)
   {
     kept_.open();
-    window_.open();
+    open_window();
   }
   /// Begins the same window again.
   void reopen()
     requires(!Traits::splits)
   {
-    window_.open();
+    open_window();
     kept_.reopen();
   }
   /// Begins a window whose number of micro-batches reopen() sets.
@@ -81,6 +79,8 @@ class Passes {
   void keep(Batch&& batch) { kept_.keep(std::move(batch)); }
 
   Run<Context>& run() { return run_; }
+  /// Batches of the source per window.
+  int batches() const { return run_.batches(); }
   Window& window() { return window_; }
   /// Whether the source had no batch for the window.
   bool empty() const { return window_.is_empty(source_); }
@@ -235,6 +235,14 @@ class Passes {
   double weight() const { return window_.weight(); }
 
  private:
+  void open_window() {
+    if constexpr (requires { window_.open(); }) {
+      window_.open();
+    } else {
+      window_.open(batches());
+    }
+  }
+
   template <class Hook, HookScope scope, class Phase>
   void emit(Phase& phase) {
     if constexpr (scope == HookScope::all) {

@@ -169,8 +169,7 @@ inline void add_loss(RunState& run, Loss const& loss) {
 /// A window in a run of one process. Passes calls the members in their order here; a strategy of several
 /// processes has a window with the same members.
 template <class Context>
-class LocalWindow
-    : public Window<traits_of<Context>::splits ? 0 : traits_of<Context>::micro_batches> {
+class LocalWindow : public Window<traits_of<Context>::splits ? 0 : traits_of<Context>::batches> {
  public:
   explicit LocalWindow(Run<Context>& run) : run_(run) {}
 

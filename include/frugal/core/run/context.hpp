@@ -26,7 +26,12 @@ struct Context {
   using module_type = Module;
   using policies = list<Ps...>;
   using engine = Engine<Context, Ps...>;
+  /// What the types say; facts_of() has all.
   static constexpr RecipeFacts facts = detail::facts_of<policies>();
+  /// The facts of a recipe with these values of its policies.
+  static RecipeFacts facts_of(detail::Storage<Ps...> const& values) {
+    return detail::facts_of(policies{}, values);
+  }
   using phases = LoopPhases;
 };
 

@@ -62,8 +62,9 @@ struct Run : RunOfFacts {
   using Engine = typename Context::engine;
   using Policies = typename Context::policies;
 
-  Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon)
-      : RunOfFacts(base_module(the_module), the_settings, the_horizon, Context::facts),
+  Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon,
+      RecipeFacts const& facts)
+      : RunOfFacts(base_module(the_module), the_settings, the_horizon, facts),
         module(the_module) {}
 
   /// Sets the States of the recipe's policies, and the other processes, if there are any; must be called before
@@ -91,6 +92,16 @@ struct Run : RunOfFacts {
       return RunState::updated();
     } else {
       return parameters;
+    }
+  }
+
+  /// Batches of the source to a window.
+  int batches() const {
+    constexpr int fixed = detail::traits_of<Context>::batches;
+    if constexpr (fixed == 0) {
+      return links.facts().batches;
+    } else {
+      return fixed;
     }
   }
 

@@ -5,8 +5,10 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/options.hpp>
 #include <frugal/core/compose/rational.hpp>
+#include <frugal/core/compose/recipe_facts.hpp>
 #include <frugal/core/compose/scope.hpp>
 #include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/recipe_traits.hpp>
 #include <frugal/core/state/state_dict.hpp>
 #include <frugal/core/state/state_reader.hpp>
 #include <frugal/error.hpp>
@@ -162,10 +164,19 @@ inline constexpr SlotName slot_name_of<P> = {P::kind::name, &saved_name<P>};
 Slots slots_from(std::span<SlotName const> policies);
 
 /// Another policy in a slot makes another run; of observers only the persisted state is compared.
+/// Micro-batches that are given at run time are named as those in a type: "Accumulate<8>".
 template <class... Ps>
-Slots slots_of(list<Ps...>) {
+Slots slots_of(list<Ps...>, RecipeFacts const& facts) {
   static constexpr std::array<SlotName, sizeof...(Ps)> policies{slot_name_of<Ps>...};
-  return slots_from(policies);
+  Slots slots = slots_from(policies);
+  [[maybe_unused]] auto const name = [&]<class P>(std::type_identity<P>) {
+    if constexpr (gives_micro_batches<P>) {
+      slots[std::string(P::kind::name)] =
+          joined_name(bare_name(type_name<P>()), {std::to_string(facts.batches)});
+    }
+  };
+  (name(std::type_identity<Ps>{}), ...);
+  return slots;
 }
 
 }  // namespace frugal::detail

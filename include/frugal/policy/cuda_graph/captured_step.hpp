@@ -84,16 +84,19 @@ struct Placeable {
       (hook_mask<typename P::listens> & hook_mask<list<around::micro_batch>>) == 0;
 };
 
-/// The recordings of a step of N micro-batches, and the tensors that they read and write.
+/// The recordings of a step of so many micro-batches, and the tensors that they read and write.
 ///
 /// The first micro-batch finds no gradients and allocates them, at fixed addresses; the others add
 /// to them; the update follows the last. So there are three recordings, or a single one for a
 /// single micro-batch.
-template <class Backend, std::size_t N>
+template <class Backend>
 class CapturedStep {
  public:
-  CapturedStep(Backend const& backend, std::vector<at::Generator> const& generators)
-      : backend_(backend), generators_(generators) {}
+  CapturedStep(std::size_t micro_batches, Backend const& backend,
+               std::vector<at::Generator> const& generators)
+      : micro_batches_(micro_batches), backend_(backend), generators_(generators) {}
+
+  std::size_t micro_batches() const { return micro_batches_; }
 
   Backend& backend() { return backend_; }
   bool empty() const { return recordings_.empty(); }
@@ -104,7 +107,7 @@ class CapturedStep {
   /// The total weight of a window's micro-batches.
   double window_weight() const {
     double sum = 0;
-    for (std::size_t i = 0; i < N; ++i) sum += weight_;
+    for (std::size_t i = 0; i < micro_batches_; ++i) sum += weight_;
     return sum;
   }
 
@@ -125,7 +128,7 @@ class CapturedStep {
       scalars_.push_back(loss.scalars);
       weight_ = *loss.weight;
     };
-    if constexpr (N == 1) {
+    if (micro_batches_ == 1) {
       record([&] {
         micro_batch(1);
         update();
@@ -133,7 +136,7 @@ class CapturedStep {
     } else {
       record([&] { micro_batch(1); });
       for (at::Tensor const& each : run.parameters.tensors) gradients_.push_back(each.grad());
-      record([&] { micro_batch(N - 1); });
+      record([&] { micro_batch(micro_batches_ - 1); });
       record([&] { update(); });
     }
   }
@@ -143,13 +146,13 @@ class CapturedStep {
   template <class Batch, class Count>
   void replay(std::vector<Batch> const& batches, Count&& count) {
     at::NoGradGuard const no_gradients;
-    for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t i = 0; i < micro_batches_; ++i) {
       copy_in(batches[i]);
       std::size_t const which = i == 0 ? 0 : 1;
       recordings_[which].replay();
       count(batches[i], losses_[which].clone(), weight_, scalars_[which].clone());
     }
-    if constexpr (N > 1) recordings_.back().replay();
+    if (micro_batches_ > 1) recordings_.back().replay();
   }
   void update_host() const {
     for (auto const& f : deferred_) f();
@@ -222,6 +225,7 @@ class CapturedStep {
 
   static constexpr std::size_t batches_ahead = 4;  ///< that the host may be ahead of the device
 
+  std::size_t micro_batches_;
   Backend backend_;
   std::vector<at::Generator> generators_;
   std::optional<Staging> staging_;
