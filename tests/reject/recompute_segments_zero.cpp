@@ -5,7 +5,7 @@
 
 using namespace frugal;
 
-auto good = Segments<1>::of(8);
+auto good = Segments<1>::number;
 #ifdef FRUGAL_REJECT
-auto bad = Segments<0>::of(8);
+auto bad = Segments<0>::number;
 #endif

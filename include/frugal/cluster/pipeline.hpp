@@ -126,6 +126,7 @@ struct Pipeline {
 
   /// The processes; null: those that the launcher has started (World::from_environment).
   std::shared_ptr<Communicator> with{};
+  int chunks = Schedule::chunks;  ///< stages of each process, with Interleaved
   /// Number of layers of each stage, in the order of the list. Empty: stages have about as many
   /// parameters each. Not used by one process.
   std::vector<int> layers{};
@@ -141,6 +142,16 @@ struct Pipeline {
 
   void const* exchanges() const { return detail::exchanges_of(detail::communicator_of(with)); }
 
+  static int chunks_of(Pipeline const& settings) {
+    bool const fits = std::is_same_v<Schedule, OneForwardOneBackward> ? settings.chunks == 1
+                                                                      : settings.chunks >= 1;
+    if (fits) return settings.chunks;
+    throw SettingsError({.what = "each process has " + std::to_string(settings.chunks) + " stages",
+                         .where = "Pipeline::chunks",
+                         .why = "OneForwardOneBackward has one, and Interleaved at least one",
+                         .fix = "Write Pipeline<Interleaved<2>> for several."});
+  }
+
   template <class Passes>
   using Executor = detail::PipelineExecutor<Passes>;
 
@@ -151,8 +162,7 @@ struct Pipeline {
               detail::PipelineProcesses::of(
                   settings.with ? settings.with : detail::communicator_of_environment(),
                   settings.copies, is_exact),
-              settings.own(facts.batches), Schedule::chunks,
-              settings.layers) {}
+              settings.own(facts.batches), chunks_of(settings), settings.layers) {}
   };
 };
 

@@ -35,6 +35,7 @@ struct PowerSGDSettings {
   bool warm_start = true;
   /// Added to the norms of columns in the Gram-Schmidt process, which serves R of 1 and 2.
   double orthogonalization_epsilon = 0;
+  int rank = 0;            ///< columns of the factors; 0: R of the type
   std::uint32_t seed = 0;  ///< of the first Q
   SavedErrors saved_errors = SavedErrors::each;
 };
@@ -66,6 +67,10 @@ inline void require_power_sgd(PowerSGDSettings const& settings) {
                          .why = why,
                          .fix = fix});
   };
+  if (settings.rank < 0) {
+    refuse("rank", settings.rank, "factors have at least one column",
+           "Set 1 or more, or 0 for R of PowerSGD<R>.");
+  }
   if (!(settings.min_compression_rate >= 0) || !std::isfinite(settings.min_compression_rate)) {
     refuse("min_compression_rate", settings.min_compression_rate,
            "it is the factor by which a matrix has to become smaller", "Set 2, or another factor.");

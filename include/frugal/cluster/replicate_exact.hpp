@@ -90,16 +90,15 @@ struct Replicate<Exact, Options...> {
     using transient = void;
     State(Replicate const& settings, RecipeFacts const& facts)
         : detail::ReplicateState<Context, detail::ExactGradients, options::shards>(
-              settings.communicator(), settings.own(facts.batches),
-              "Replicate<Exact>", {},
+              settings.communicator(), settings.own(facts.batches), "Replicate<Exact>", {},
               options::shards ? detail::BlockNorms::block : FlatLayout::grid) {}
   };
   template <class Context>
     requires options::scatters
   struct State<Context> : detail::scattering_state<Context, options::gathers> {
     State(Replicate const& settings, RecipeFacts const& facts)
-        : detail::scattering_state<Context, options::gathers>(
-              settings, settings.own(facts.batches), "Replicate<Exact>") {}
+        : detail::scattering_state<Context, options::gathers>(settings, settings.own(facts.batches),
+                                                              "Replicate<Exact>") {}
   };
 };
 

@@ -109,6 +109,7 @@ struct Replicate<LocalSteps<H>, Options...> {
   /// The processes; null: those that the launcher has started (World::from_environment).
   std::shared_ptr<Communicator> with{};
   outer_type outer{};
+  std::uint64_t steps = H;  ///< between two outer steps
 
   MicroBatches own(int micro_batches) const {
     return detail::equal_share(communicator().world(), micro_batches, "Replicate<LocalSteps>");
@@ -116,14 +117,16 @@ struct Replicate<LocalSteps<H>, Options...> {
   Communicator& communicator() const { return detail::communicator_of(with); }
   void const* exchanges() const { return detail::exchanges_of(communicator()); }
   /// For plan_ranks.
-  GradientExchange exchange() const { return {.sum = GradientSum::local_steps, .local_steps = H}; }
+  GradientExchange exchange() const {
+    return {.sum = GradientSum::local_steps, .local_steps = steps};
+  }
 
   template <class Context>
-  struct State : detail::LocalStepsState<Context, H, outer_type> {
+  struct State : detail::LocalStepsState<Context, outer_type> {
     State(Replicate const& settings, RecipeFacts const& facts)
-        : detail::LocalStepsState<Context, H, outer_type>(
-              settings.communicator(), settings.own(facts.batches),
-              settings.outer) {}
+        : detail::LocalStepsState<Context, outer_type>(
+              settings.communicator(), settings.own(facts.batches), settings.outer,
+              detail::counted(settings.steps, "Replicate<LocalSteps>::steps")) {}
   };
 };
 

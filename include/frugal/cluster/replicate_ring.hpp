@@ -115,10 +115,19 @@ struct Replicate<Ring, Options...> {
                            .bf16 = options::wire::type != c10::ScalarType::Undefined,
                            .shards_states = options::shards,
                            .scatters = options::scatters,
-                           .power_sgd = options::wire::rank,
+                           .power_sgd = rank(),
                            .bucket_bytes = bucket_bytes};
     if constexpr (options::wire::rank != 0) found.compression_rate = wire.min_compression_rate;
     return found;
+  }
+
+  /// Columns of PowerSGD's factors; 0 without it.
+  int rank() const {
+    if constexpr (options::wire::rank == 0) {
+      return 0;
+    } else {
+      return wire.rank == 0 ? options::wire::rank : wire.rank;
+    }
   }
 
   auto gradients(int micro_batches) const {
@@ -129,25 +138,23 @@ struct Replicate<Ring, Options...> {
     if constexpr (options::wire::rank == 0) {
       return ring;
     } else {
-      return detail::PowerSGDGradients::Settings{
-          .ring = ring, .power = wire, .rank = options::wire::rank};
+      return detail::PowerSGDGradients::Settings{.ring = ring, .power = wire, .rank = rank()};
     }
   }
 
   template <class Context>
   struct State : detail::ring_state<Context, options> {
     State(Replicate const& settings, RecipeFacts const& facts)
-        : detail::ring_state<Context, options>(
-              settings.communicator(), settings.own(facts.batches),
-              "Replicate<Ring>", settings.gradients(facts.batches)) {}
+        : detail::ring_state<Context, options>(settings.communicator(), settings.own(facts.batches),
+                                               "Replicate<Ring>",
+                                               settings.gradients(facts.batches)) {}
   };
   template <class Context>
     requires options::scatters
   struct State<Context> : detail::scattering_state<Context, options::gathers> {
     State(Replicate const& settings, RecipeFacts const& facts)
         : detail::scattering_state<Context, options::gathers>(
-              settings, settings.own(facts.batches), "Replicate<Ring>",
-              options::wire::type) {}
+              settings, settings.own(facts.batches), "Replicate<Ring>", options::wire::type) {}
   };
 };
 

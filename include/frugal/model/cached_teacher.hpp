@@ -246,10 +246,10 @@ class CachedTeacher {
   template <class D>
     requires requires(D const& distill) {
       distill.teachers;
-      D::temperature;
+      distill.temperature;
     }
   CachedTeacher(Set set, D const& distill, TeacherCacheSettings settings, Collate collate = {})
-      : CachedTeacher(std::move(set), distill.teachers, for_distill<D>(std::move(settings)),
+      : CachedTeacher(std::move(set), distill.teachers, for_distill(distill, std::move(settings)),
                       std::move(collate)) {}
 
   /// The set in batches that have the teacher's outputs.
@@ -270,9 +270,9 @@ class CachedTeacher {
   std::uint64_t entries() const { return static_cast<std::uint64_t>(set_.size()) * draws; }
 
   template <class D>
-  static TeacherCacheSettings for_distill(TeacherCacheSettings settings) {
-    if (D::temperature != 0) settings.temperature = D::temperature;
-    if (D::temperature == 0 && settings.top_k != 0) {
+  static TeacherCacheSettings for_distill(D const& distill, TeacherCacheSettings settings) {
+    if (distill.temperature != 0) settings.temperature = distill.temperature;
+    if (distill.temperature == 0 && settings.top_k != 0) {
       detail::refuse_cut("Distill<SquaredError> needs all outputs",
                          "the top " + std::to_string(settings.top_k) + " are kept",
                          "Set top_k to 0.");

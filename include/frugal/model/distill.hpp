@@ -54,15 +54,14 @@ struct Distill {
   using conflicts = list<conflict<kinds::importance, and_importance>>;
 
   static constexpr About about{Term::hours_per_run, "a forward pass of each teacher"};
-  /// At which a cache keeps probabilities; 0 without one.
-  static constexpr double temperature = [] {
-    if constexpr (detail::is_temperature<Option>) return Option::value;
-    return 0.0;
-  }();
-
   std::vector<Teacher> teachers{};  ///< none: batches have their outputs (CachedTeacher)
   /// Share of the teachers in the loss; that of the objective is 1 - alpha.
   double alpha = 0.5;
+  /// Softens logits of classes; of SquaredError 0.
+  double temperature = [] {
+    if constexpr (detail::is_temperature<Option>) return Option::value;
+    return 0.0;
+  }();
   std::vector<HiddenStates> hidden{};      ///< added to the loss
   std::vector<AttentionMaps> attention{};  ///< added to the loss
   std::shared_ptr<detail::Lessons> lessons = std::make_shared<detail::Lessons>();
@@ -74,7 +73,12 @@ struct Distill {
   }
 
   detail::DistillSettings settings() const {
-    return {.teachers = teachers, .alpha = alpha, .hidden = hidden, .attention = attention};
+    detail::require_temperature(temperature, detail::is_temperature<Option>);
+    return {.teachers = teachers,
+            .alpha = alpha,
+            .temperature = temperature,
+            .hidden = hidden,
+            .attention = attention};
   }
 
   class State {

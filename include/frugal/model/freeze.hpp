@@ -91,6 +91,8 @@ struct Unfreeze {
   using properties = list<property::adapts>;
   static constexpr About about{Term::hours_per_run, "one comparison per step"};
 
+  Cadence every{};
+
   /// Outside of its fits these parameters are trained and saved like others, whatever Freeze or Lora
   /// has fixed: a fit holds those whose time has not come, and lets them go when it ends.
   static void adapt(torch::nn::Module& module, detail::Adaptation& all) {
@@ -114,7 +116,7 @@ struct Unfreeze {
   class State {
    public:
     using transient = void;  // the counters have it
-    explicit State(Unfreeze const&) {}
+    explicit State(Unfreeze const& settings) : every_(settings.every) {}
 
     /// Before anything asks which parameters are trained.
     void on_module(ModuleSetup& phase) {
@@ -141,12 +143,12 @@ struct Unfreeze {
       return static_cast<std::size_t>(std::ranges::find_if(parts, selects) - parts.begin());
     }
 
-    static std::size_t unfrozen_at(Counters const& now) {
+    std::size_t unfrozen_at(Counters const& now) const {
       std::uint64_t counted = now.epoch;
       if constexpr (std::same_as<unit, OptimizerStep>) counted = now.step;
       if constexpr (std::same_as<unit, Sample>) counted = now.sample;
       if constexpr (std::same_as<unit, Token>) counted = now.token;
-      return std::min<std::uint64_t>(counted / Cadence::count, parts.size());
+      return std::min<std::uint64_t>(counted / every_.count(), parts.size());
     }
 
     /// A tensor with several names is unfrozen with the first of them.
@@ -184,6 +186,7 @@ struct Unfreeze {
       unfrozen_ = wanted;
     }
 
+    Cadence every_;
     std::array<std::vector<at::Tensor>, parts.size()> tensors_;
     std::size_t unfrozen_ = 0;
   };

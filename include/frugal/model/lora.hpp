@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -130,12 +131,17 @@ struct Lora {
     static constexpr std::array<std::string_view, 0> patterns{};
   };
   using R = detail::option_of<detail::option::rank, Rank<8>, Options...>;
-  using A = detail::option_of<detail::option::alpha, Alpha<R::rank>, Options...>;
   using Targets = detail::option_of<detail::option::on_layers, Nowhere, Options...>;
   using Trained = detail::option_of<detail::option::also_train, Nowhere, Options...>;
   using Dropped =
       detail::option_of<detail::option::adapter_dropout, AdapterDropout<0.0>, Options...>;
   using Name = detail::option_of<detail::option::adapter_name, AdapterName<"default">, Options...>;
+  static constexpr std::optional<double> alpha_of_type() {
+    if constexpr (has<detail::option::alpha>) {
+      return detail::option_of<detail::option::alpha, void, Options...>::alpha;
+    }
+    return {};
+  }
 
  public:
   using kind = kinds::lora;
@@ -145,10 +151,15 @@ struct Lora {
   static constexpr About about{Term::hours_per_run,
                                "two small products per adapted layer and pass"};
 
-  static LoraSettings settings() {
-    return {.rank = R::rank,
-            .alpha = A::alpha,
-            .dropout = Dropped::adapter_dropout,
+  std::int64_t rank = R::rank;
+  /// The product is scaled by this over the rank. Without Alpha<...> it is the rank, as it is set.
+  std::optional<double> alpha = alpha_of_type();
+  double dropout = Dropped::adapter_dropout;  ///< probability, of the adapters' inputs
+
+  LoraSettings settings() const {
+    return {.rank = rank,
+            .alpha = alpha.value_or(static_cast<double>(rank)),
+            .dropout = dropout,
             .rank_stabilized = has<detail::option::rank_stabilized>,
             .dora = has<detail::option::dora>,
             .pissa = has<detail::option::pissa>,
@@ -156,7 +167,7 @@ struct Lora {
             .name = std::string(Name::adapter_name)};
   }
 
-  static void adapt(torch::nn::Module& module, detail::Adaptation& all) {
+  void adapt(torch::nn::Module& module, detail::Adaptation& all) const {
     std::vector<std::string_view> const trained(Trained::patterns.begin(), Trained::patterns.end());
     detail::require_parameters(module, trained);
     detail::require_own_heads(module, trained, Name::adapter_name);
@@ -170,7 +181,7 @@ struct Lora {
     detail::fix_base(module, all, Name::adapter_name, trained);
   }
   /// The seed is that of the run: Settings::seed.
-  static void adapt(torch::nn::Module& module, std::uint64_t seed = 0) {
+  void adapt(torch::nn::Module& module, std::uint64_t seed = 0) const {
     detail::Adaptation alone(module, seed);
     adapt(module, alone);
     alone.keep();

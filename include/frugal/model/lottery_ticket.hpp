@@ -224,6 +224,8 @@ struct LotteryTicket {
   using Which = detail::option_of<detail::option::where, void, Options...>;
 
  public:
+  std::uint64_t rewind = Back::step;  ///< the step to which rounds go back
+  int rounds = Count::count;
   double fraction = 0.2;  ///< share of the remaining weights that each round prunes
 
   /// `make(round)` returns a trainer with `round` in its recipe; it is called for each round. Each
@@ -232,10 +234,11 @@ struct LotteryTicket {
   Tickets draw(Make&& make, Train&& train, Valid&& valid) const {
     detail::require_fraction_of_round(fraction);
     auto const shared = std::make_shared<detail::RoundsSoFar>();
-    shared->rewind = Back::step;
+    detail::counted(rounds, "LotteryTicket::rounds");
+    shared->rewind = rewind;
     if constexpr (!std::is_void_v<Which>) shared->where = NamePatterns(Which{});
     Tickets all;
-    for (int number = 0; number <= Count::count; ++number) {
+    for (int number = 0; number <= rounds; ++number) {
       auto trainer = make(TicketRound{.number = number, .draw = shared});
       using Made = decltype(trainer);
       static_assert(detail::has<kinds::lottery_ticket, typename Made::policies>,

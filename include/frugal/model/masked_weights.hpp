@@ -117,8 +117,9 @@ struct Cubic {
   static_assert(Steps > 0, "frugal: Cubic<0> has no steps. Write Cubic<1000>, or leave it out.");
   static constexpr std::uint64_t steps = Steps;
 
-  static constexpr double share(std::uint64_t step) {
-    double const left = 1 - static_cast<double>(step < Steps ? step : Steps) / Steps;
+  /// Of the end's sparsity, at a step of `all`.
+  static constexpr double share(std::uint64_t step, std::uint64_t all) {
+    double const left = 1 - static_cast<double>(step < all ? step : all) / static_cast<double>(all);
     return 1 - left * left * left;
   }
 };

@@ -111,12 +111,11 @@ struct Prune {
                 "frugal: Prune begins at a step. Write From<200>.");
   static_assert(!Cadence::per_epoch,
                 "frugal: Prune raises its sparsity between steps. Write Every<50>.");
-  static constexpr bool changes = Start::count > 0 || !std::is_void_v<Curve>;
-  static constexpr std::uint64_t last_step() {
-    if constexpr (std::is_void_v<Curve>)
-      return Start::count;
-    else
-      return Start::count + Curve::steps;
+  static constexpr bool curved = !std::is_void_v<Curve>;
+  static constexpr bool changes = Start{}.count() > 0 || curved;
+  static constexpr std::uint64_t steps_of_curve() {
+    if constexpr (curved) return Curve::steps;
+    return 0;
   }
   static constexpr double final_sparsity() {
     if constexpr (n_of_m)
@@ -140,8 +139,11 @@ struct Prune {
   static constexpr About about{Term::none, "two products with the masks per step"};
   using properties = list<property::capturable>;
 
-  double sparsity = final_sparsity();  ///< share of pruned weights at the end; of NofM fixed
-  Outcome<PrunedWeights> pruned{};     ///< set by fit
+  double sparsity = final_sparsity();      ///< share of pruned weights at the end; of NofM fixed
+  Start from{};                            ///< the step at which it begins
+  std::uint64_t steps = steps_of_curve();  ///< of Cubic, from there to the end; 0 without
+  Cadence every{};                         ///< of Cubic
+  Outcome<PrunedWeights> pruned{};         ///< set by fit
 
   /// What the last completed fit has pruned.
   PrunedWeights const& result() const {
@@ -154,8 +156,8 @@ struct Prune {
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    if (!horizon.total_steps || *horizon.total_steps >= last_step()) return {};
-    return "the last weights are pruned at step " + std::to_string(last_step()) +
+    if (!horizon.total_steps || *horizon.total_steps >= from.count() + steps) return {};
+    return "the last weights are pruned at step " + std::to_string(from.count() + steps) +
            ", and the run ends at step " + std::to_string(*horizon.total_steps);
   }
 
@@ -180,6 +182,25 @@ class Prune<Rule, Options...>::State {
 
   void on_fit_begin(FitBegin& phase) {
     if constexpr (!n_of_m) detail::require_sparsity(settings_.sparsity);
+    if (!changes && settings_.from.count() != 0) {
+      throw SettingsError(
+          {.what = "pruning is to begin at step " + std::to_string(settings_.from.count()),
+           .where = "Prune::from",
+           .why = "the type says that it begins with the run, and others rely on it",
+           .fix = "Write From<200> into Prune, and set the step by `from`."});
+    }
+    if (movement && !curved && settings_.from.count() == 0) {
+      throw SettingsError({.what = "Movement is to prune at step 0",
+                           .where = "Prune::from",
+                           .why = "it prunes by what the steps have done",
+                           .fix = "Give a later step."});
+    }
+    if (curved != (settings_.steps != 0)) {
+      throw SettingsError({.what = "steps is " + std::to_string(settings_.steps),
+                           .where = "Prune",
+                           .why = "it is the length of Cubic's curve, and there is none without",
+                           .fix = "Set 1 or more with Cubic<N>, and leave it without."});
+    }
     if (std::string const text = settings_.outlook(phase.horizon()); !text.empty()) {
       phase.warn("Prune: " + text);
     }
@@ -224,11 +245,9 @@ class Prune<Rule, Options...>::State {
   void on_update(Update&) { masked_.mask_weights(); }
 
   void on_step(Step& phase) {
-    if constexpr (changes) {
-      if (!advance(phase.counters())) return;
-      masked_.mask_weights();
-      phase.set_gauge("sparsity", masked_.sparsity());
-    }
+    if (!advance(phase.counters())) return;
+    masked_.mask_weights();
+    phase.set_gauge("sparsity", masked_.sparsity());
   }
 
   void on_fit_end(FitEnd&) {
@@ -261,23 +280,23 @@ class Prune<Rule, Options...>::State {
 
   /// Where on its curve the sparsity is at a step: 0 before the start, then one more than the steps
   /// after it.
-  static std::uint64_t place_at(Counters const& now, std::uint64_t before) {
-    if (now.step < Start::count) return 0;
+  std::uint64_t place_at(Counters const& now, std::uint64_t before) const {
+    if (now.step < settings_.from.count()) return 0;
     if constexpr (std::is_void_v<Curve>) {
       return 1;
     } else {
-      std::uint64_t const step = now.step - Start::count;
-      if (step >= Curve::steps) return Curve::steps + 1;
+      std::uint64_t const step = now.step - settings_.from.count();
+      if (step >= settings_.steps) return settings_.steps + 1;
       Counters from_start = now;
       from_start.step = step;
-      return Cadence::due_at_step(from_start) ? step + 1 : before;
+      return settings_.every.due_at_step(from_start) ? step + 1 : before;
     }
   }
   double share() const {
     if constexpr (std::is_void_v<Curve>)
       return settings_.sparsity;
     else
-      return settings_.sparsity * Curve::share(place_ - 1);
+      return settings_.sparsity * Curve::share(place_ - 1, settings_.steps);
   }
 
   /// True if the masks have changed.

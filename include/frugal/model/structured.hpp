@@ -118,11 +118,18 @@ struct Structured {
 
  public:
   double keep = Share::value;  ///< share of the channels or heads of each group that stays
-  RankBy rank = RankBy::l2;    ///< which of them stay
+  std::int64_t round_to = Rounding::width;  ///< widths become multiples of it; 0: of the vector
+  RankBy rank = RankBy::l2;                 ///< which of them stay
 
   detail::CutSettings settings() const {
-    detail::CutSettings made{.keep = keep, .round = Rounding::width, .rank = rank};
+    detail::CutSettings made{.keep = keep, .round = round_to, .rank = rank};
     if constexpr (!std::is_void_v<Which>) made.where = NamePatterns(Which{});
+    if (round_to < 0) {
+      throw SettingsError({.what = "round_to is " + std::to_string(round_to),
+                           .where = "Structured",
+                           .why = "widths become multiples of it",
+                           .fix = "Give 1 or more, or 0 for the machine's vector."});
+    }
     if (keep > 0 && keep < 1) return made;
     throw SettingsError({.what = "Structured keeps a share of " + std::to_string(keep),
                          .where = "Structured::keep",

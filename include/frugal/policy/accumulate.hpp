@@ -25,9 +25,10 @@ namespace frugal {
 /// also in a last window with fewer micro-batches. Schedules and cadences count optimizer steps.
 template <auto... N>
 struct Accumulate {
-  static_assert(sizeof...(N) < 2,
-                "frugal: Accumulate<N> takes one number, the micro-batches per optimizer step. Write "
-                "Accumulate<8>.");
+  static_assert(
+      sizeof...(N) < 2,
+      "frugal: Accumulate<N> takes one number, the micro-batches per optimizer step. Write "
+      "Accumulate<8>.");
 };
 
 template <auto N>

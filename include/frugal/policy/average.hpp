@@ -210,7 +210,9 @@ class Average<Rule>::State {
       : rule_(settings.rule),
         validate_(settings.validate),
         at_end_(settings.at_end),
-        averaged_(&settings.averaged) {}
+        averaged_(&settings.averaged) {
+    if constexpr (requires { settings.rule.every; }) every_ = settings.rule.every;
+  }
 
   /// After the last save, so that a finished run with more epochs continues from the trained
   /// weights.
@@ -226,6 +228,9 @@ class Average<Rule>::State {
 
   void on_fit_begin(FitBegin& phase) {
     rule_.check();
+    if constexpr (within_step) {
+      if (every_.count() != 1) refuse_cadence_in_graph();
+    }
     if constexpr (requires { rule_.outlook(phase.horizon()); }) {
       std::string const text = rule_.outlook(phase.horizon());
       if (!text.empty()) phase.warn("Average: " + text);
@@ -251,11 +256,11 @@ class Average<Rule>::State {
 
   void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch && !within_step) {
-      if (Cadence::due_at_step(phase.counters())) take(phase.counters());
+      if (every_.due_at_step(phase.counters())) take(phase.counters());
     }
   }
   void on_epoch_end(EpochEnd& phase) {
-    if (Cadence::due_at_epoch_end(phase.counters())) take(phase.counters());
+    if (every_.due_at_epoch_end(phase.counters())) take(phase.counters());
   }
 
   template <class Next>
@@ -303,6 +308,16 @@ class Average<Rule>::State {
   }
 
  private:
+  [[noreturn]] static void refuse_cadence_in_graph() {
+    throw SettingsError(
+        {.what = "the average's cadence was set to another number than its type has",
+         .where = "Average::rule.every",
+         .why = "CudaGraph captures Every<1> within the step, which is the same in all steps",
+         .fix = "Write the cadence into the type, as in Ema<0.999, Every<10>>."});
+  }
+
+  [[no_unique_address]] Cadence every_{};
+
   void take(Counters const& now) {
     if (!rule_.begun(now)) return;
     average();

@@ -91,6 +91,10 @@ struct Checkpoint {
 
   static constexpr About about{Term::price_per_hour, options::cost()};
 
+  [[no_unique_address]] typename options::cadence every{};
+  std::size_t keep = options::keep;                   ///< the newest ones
+  std::uint64_t keep_every = options::every;          ///< 0: no step is kept for ever
+  decltype(options::best) keep_best = options::best;  ///< for each KeepBest, in their order
   Resume resume = Resume::Exact;
   /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
   /// Settings::run_dir. It is for the first start alone: a run with a checkpoint of its own continues
@@ -115,7 +119,7 @@ struct Checkpoint {
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    return detail::kept_outlook(options::every, horizon);
+    return detail::kept_outlook(keep_every, horizon);
   }
 
   class OfRun;
@@ -141,23 +145,25 @@ class Checkpoint<Options...>::OfRun {
         on_interrupt_(settings.on_interrupt),
         share_(settings.share),
         machine_lifetime_(settings.machine_lifetime),
-        best_(options::retention().best),
-        interval_(settings.share, settings.machine_lifetime, options::every),
+        every_(settings.every),
+        retention_(options::retention(settings.keep, settings.keep_every, settings.keep_best)),
+        best_(retention_.best),
+        interval_(settings.every, settings.share, settings.machine_lifetime, settings.keep_every),
         saver_({.resume = settings.resume,
                 .rules = {settings.changed_recipe, settings.start_fresh, settings.changed_data},
                 .from = settings.from,
                 .on_newer = settings.on_newer,
                 .which = settings.weights,
                 .on_failure = settings.on_failure,
-                .retention = options::retention(),
+                .retention = retention_,
                 .async = options::async,
                 .weights = options::weights}) {}
 
   void on_fit_begin(FitBegin& phase) {
     RunState& run = phase.run_state();
-    detail::require_checkpoint_settings(run.settings, share_, machine_lifetime_);
+    detail::require_checkpoint_settings(run.settings, retention_, share_, machine_lifetime_);
     follows_ = in_ranks_ && !phase.is_first();
-    std::string const outlook = Checkpoint{}.outlook(run.progress.horizon());
+    std::string const outlook = detail::kept_outlook(retention_.every, run.progress.horizon());
     if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
@@ -168,7 +174,7 @@ class Checkpoint<Options...>::OfRun {
     if (!follows_ || saves_together(phase)) phase.finish_set_up();
     if (agree(phase, !follows_ && !saver_.has_saved_any())) save_here(phase);
     if (follows_) return;
-    if (run.progress.resumed() && !options::retention().best.empty()) {
+    if (run.progress.resumed() && !retention_.best.empty()) {
       best_.reset_to(saver_.metrics_on_disk());
     }
     next_check_step_ = interval_.next_look();
@@ -178,7 +184,7 @@ class Checkpoint<Options...>::OfRun {
     if (saves_together(phase)) return on_step_together(phase);
     if (follows_) return;
     bool due = false;
-    if constexpr (by_counts) due = Cadence::due_at_step(phase.counters());
+    if constexpr (by_counts) due = every_.due_at_step(phase.counters());
     if (!due && phase.counters().step < next_check_step_.load(std::memory_order_relaxed)) [[likely]]
       return;
     RunState& run = phase.run_state();
@@ -198,7 +204,7 @@ class Checkpoint<Options...>::OfRun {
     if (follows_ && !saves_together(phase)) return;
     RunState& run = phase.run_state();
     if (!follows_) report_failure(run);
-    bool const due = Cadence::due_at_epoch_end(run.counters()) || best_.improved();
+    bool const due = every_.due_at_epoch_end(run.counters()) || best_.improved();
     if (agree(phase, due)) begin_save(phase);
   }
 
@@ -336,7 +342,7 @@ class Checkpoint<Options...>::OfRun {
   void on_step_together(Step& phase) {
     bool due = false;
     if constexpr (!detail::Interval<Cadence>::timed && !Cadence::per_epoch) {
-      due = Cadence::due_at_step(phase.counters());
+      due = every_.due_at_step(phase.counters());
     }
     // The processes know the counters and when a validation was, and only the first one its clock.
     due = due || interval_.is_kept(phase.counters());
@@ -413,6 +419,8 @@ class Checkpoint<Options...>::OfRun {
   OnInterrupt on_interrupt_;
   double share_;
   std::optional<double> machine_lifetime_;
+  [[no_unique_address]] Cadence every_;
+  Retention retention_;
   detail::InterruptSignal interrupt_;
   detail::BestSoFar best_;
   detail::Interval<Cadence> interval_;

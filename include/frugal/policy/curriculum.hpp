@@ -29,27 +29,6 @@ concept CurriculumPace = requires(std::uint64_t epoch) {
   { T::share(epoch) } -> std::convertible_to<double>;
 };
 
-FRUGAL_DIAGNOSTIC(curriculum_without_grace,
-                  "frugal: Curriculum draws from the easy samples alone in its first epochs, and "
-                  "EarlyStop watches "
-                  "them: it would judge a run that has not seen its data. Give EarlyStop a grace "
-                  "period that covers "
-                  "the pace, as in EarlyStop<Patience<3>, GraceEpochs<5>> with LinearPace<5>.");
-
-/// EarlyStop does not watch before the pace is over.
-template <class Pace>
-struct GraceCovers {
-  using sentence = curriculum_without_grace;
-  template <class P>
-  static constexpr bool met = [] {
-    if constexpr (requires { P::grace_epochs; }) {
-      return P::grace_epochs >= Pace::epochs;
-    } else {
-      return true;
-    }
-  }();
-};
-
 FRUGAL_DIAGNOSTIC(curriculum_of_another_source,
                   "frugal: Curriculum: the training source does not have the order of this "
                   "curriculum. Make it with "
@@ -71,8 +50,8 @@ struct InOrderOf {
 /// Lever   runs to convergence.
 /// Cost    one reading of the set for its scores, and 8 bytes a sample; nothing per step.
 /// State   none: the order is a function of epoch and scores.
-/// Errors  a training source in another order, and an EarlyStop that watches before the pace is
-///         over, do not compile; those of CurriculumPass.
+/// Errors  a training source in another order does not compile; SettingsError before the first step for
+///         an EarlyStop that watches before the pace is over; those of CurriculumPass.
 /// Source  Bengio et al., "Curriculum learning" (ICML 2009).
 ///
 ///     Curriculum<By<Length>, LinearPace<5>> const easy_first;
@@ -90,7 +69,6 @@ struct Curriculum {
                 "RootPace<epochs, start>, or a type with `epochs` and `share(epoch)`.");
   using kind = kinds::curriculum;
   using listens = list<on::fit_begin>;
-  using demands = list<detail::GraceCovers<Pace>>;
   using source_demands = list<detail::InOrderOf<Pace>>;
 
   static constexpr About about{Term::runs_to_convergence, "one reading of the set for its scores"};
@@ -139,6 +117,7 @@ struct Curriculum {
     void on_fit_begin(FitBegin& phase) const {
       std::string const text = settings_.outlook(phase.horizon());
       if (!text.empty()) phase.warn("Curriculum: " + text);
+      phase.begin_easily(static_cast<std::uint64_t>(Pace::epochs));
     }
 
    private:

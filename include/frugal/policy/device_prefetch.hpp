@@ -173,13 +173,16 @@ struct DevicePrefetch {
 
   static constexpr About about{Term::hours_per_run, "one copy of each batch on the host"};
 
+  std::size_t depth = D::value;  ///< batches on the device at a time
+
   /// The device of the run, unchanged: only Settings::device decides it.
   c10::Device chosen(c10::Device device) const { return device; }
 
   /// Calls `fit(train, valid)` with sources that copy ahead. `Valid` is void without validation.
   template <class Valid, class Train, class Fit>
-  static auto surround(Train& train, std::add_pointer_t<Valid> valid, Fit&& fit) {
-    CopiedAhead<Train> ahead(train, D::value);
+  auto surround(Train& train, std::add_pointer_t<Valid> valid, Fit&& fit) const {
+    detail::counted(depth, "DevicePrefetch::depth");
+    CopiedAhead<Train> ahead(train, depth);
     if constexpr (std::is_void_v<Valid>) {
       return fit(ahead, valid);
     } else {
@@ -188,7 +191,7 @@ struct DevicePrefetch {
       if constexpr (std::is_same_v<Train, Valid>) {
         if (&train == valid) return fit(ahead, &ahead);
       }
-      CopiedAhead<Valid> watched(*valid, D::value);
+      CopiedAhead<Valid> watched(*valid, depth);
       return fit(ahead, &watched);
     }
   }

@@ -32,16 +32,17 @@ struct DryRun {
 
   static constexpr About about{Term::hours_per_run, "some batches on the CPU when fit begins"};
 
+  int batches = Batches;
   std::ostream* out = &std::cerr;  ///< destination of its lines; null for silence
 
   class State {
    public:
     using transient = void;
 
-    explicit State(DryRun const& settings) : out_(settings.out) {}
+    explicit State(DryRun const& settings) : batches_(settings.batches), out_(settings.out) {}
 
     void on_fit_begin(FitBegin& phase) {
-      auto const checks = phase.dry_run(Batches);
+      auto const checks = phase.dry_run(detail::counted(batches_, "DryRun::batches"));
       if (out_) print(*out_, checks);
       if (all_passed(checks)) return;
       std::string failed;
@@ -56,6 +57,7 @@ struct DryRun {
     }
 
    private:
+    int batches_;
     std::ostream* out_;
   };
 };

@@ -91,6 +91,9 @@ class BestWeights {
   bool empty_ = true;
 };
 
+/// SettingsError if validations are watched before all data is drawn.
+void require_grace(int grace, std::uint64_t easy_epochs);
+
 }  // namespace frugal::detail
 
 namespace frugal {
@@ -148,19 +151,16 @@ struct EarlyStop {
 
   static constexpr About about{Term::runs_to_convergence, "one comparison per validation"};
   using properties = list<property::adds_no_metrics>;
-  /// Epochs whose validations are not watched.
-  static constexpr int grace_epochs = GracePeriod::grace_epochs;
 
+  int patience = Limit::validations;             ///< validations without improvement
+  int grace_epochs = GracePeriod::grace_epochs;  ///< whose validations are not watched
   double min_delta = 0.0;  ///< a change must be larger than this, in the metric's unit
   /// At the end of the run, for whatever reason it ends, the module gets the weights of the best
   /// validation. Not after a preemption: the run will be resumed.
   bool restore_best = false;
 
   /// What a run of this length does not come to; empty if there is nothing to say.
-  std::string outlook(RunLimits const& horizon) const { return outlook_of(horizon); }
-
- private:
-  static std::string outlook_of(RunLimits const& horizon) {
+  std::string outlook(RunLimits const& horizon) const {
     std::uint64_t const epochs = horizon.begun_epochs();
     if (grace_epochs == 0 || epochs > static_cast<std::uint64_t>(grace_epochs)) return {};
     return "its grace period is " + std::to_string(grace_epochs) +
@@ -168,11 +168,10 @@ struct EarlyStop {
            ": it watches no validation";
   }
 
- public:
   class State {
    public:
     explicit State(EarlyStop const& settings)
-        : min_delta_(settings.min_delta), restores_(settings.restore_best) {}
+        : settings_(settings), min_delta_(settings.min_delta), restores_(settings.restore_best) {}
 
     /// After the last save, so that a finished run with more epochs continues from the trained
     /// weights.
@@ -185,8 +184,9 @@ struct EarlyStop {
       if (!restores_ || phase.preempted()) return;
       if (best_weights_.empty()) {
         phase.warn("EarlyStop: no validation " +
-                   (grace_epochs > 0
-                        ? "after the grace period of " + std::to_string(grace_epochs) + " epochs "
+                   (settings_.grace_epochs > 0
+                        ? "after the grace period of " + std::to_string(settings_.grace_epochs) +
+                              " epochs "
                         : std::string()) +
                    "gave a number, so the module keeps its last weights");
         return;
@@ -200,9 +200,16 @@ struct EarlyStop {
     }
 
     void on_fit_begin(FitBegin& phase) {
-      std::string const text = outlook_of(phase.horizon());
+      std::string const text = settings_.outlook(phase.horizon());
       if (!text.empty()) phase.warn("EarlyStop: " + text);
       if (restores_ && phase.has_held_parts()) detail::BestWeights::refuse_parts();
+      detail::counted(settings_.patience, "EarlyStop::patience");
+      if (settings_.grace_epochs < 0) {
+        throw SettingsError({.what = "grace_epochs is " + std::to_string(settings_.grace_epochs),
+                             .where = "EarlyStop",
+                             .why = "it counts epochs",
+                             .fix = "Give 0 or more."});
+      }
       if (min_delta_ >= 0) return;
       throw SettingsError({.what = "min_delta is " + detail::general(min_delta_, 6),
                            .where = "EarlyStop",
@@ -212,7 +219,8 @@ struct EarlyStop {
 
     /// A run that it has stopped trains on with more patience.
     void on_ready(Ready& phase) const {
-      if (phase.stopped_by(kind::name) && !forgot_ && since_ < Limit::validations) {
+      detail::require_grace(settings_.grace_epochs, phase.easy_epochs());
+      if (phase.stopped_by(kind::name) && !forgot_ && since_ < settings_.patience) {
         phase.withdraw_stop();
       }
     }
@@ -239,7 +247,7 @@ struct EarlyStop {
         since_ = 0;
         return flow::proceed;
       }
-      return ++since_ < Limit::validations ? flow::proceed : flow::stop;
+      return ++since_ < settings_.patience ? flow::proceed : flow::stop;
     }
 
     template <class Archive>
@@ -275,11 +283,12 @@ struct EarlyStop {
     }
 
     /// As Keras counts for start_from_epoch: the validation at the end of an epoch belongs to it.
-    static bool in_grace(Counters const& at) {
+    bool in_grace(Counters const& at) const {
       std::uint64_t const epoch = at.position == 0 && at.epoch > 0 ? at.epoch - 1 : at.epoch;
-      return epoch < static_cast<std::uint64_t>(grace_epochs);
+      return epoch < static_cast<std::uint64_t>(settings_.grace_epochs);
     }
 
+    EarlyStop settings_;
     double min_delta_;
     bool restores_;
     std::optional<double> best_;

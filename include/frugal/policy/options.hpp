@@ -10,13 +10,13 @@
 // identified.
 namespace frugal::detail::option {
 
-/// Every<500>, Every<1, Epoch>; or a user-defined cadence with the same members.
+/// Every<500>, Every<1, Epoch>; or a user-defined cadence with the same members, static or not.
 struct cadence {
   template <class O>
-  static constexpr bool has = requires(Counters const& now) {
+  static constexpr bool has = requires(O const& cadence, Counters const& now) {
     { O::per_epoch } -> std::convertible_to<bool>;
-    { O::due_at_step(now) } -> std::same_as<bool>;
-    { O::due_at_epoch_end(now) } -> std::same_as<bool>;
+    { cadence.due_at_step(now) } -> std::same_as<bool>;
+    { cadence.due_at_epoch_end(now) } -> std::same_as<bool>;
   };
 };
 

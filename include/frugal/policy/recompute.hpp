@@ -146,6 +146,11 @@ template <class Predicate>
 inline constexpr bool is_how<Modules<Predicate>> = true;
 
 template <class How>
+inline constexpr std::size_t segments_of = 0;
+template <auto N>
+inline constexpr std::size_t segments_of<Segments<N>> = Segments<N>::number;
+
+template <class How>
 inline constexpr bool by_module = false;
 template <class Predicate>
 inline constexpr bool by_module<Modules<Predicate>> = true;
@@ -174,12 +179,17 @@ struct Recompute {
 
   static constexpr About about{Term::memory, "in backward, one more forward pass"};
 
+  /// Into how many a list is divided; 0: about the square root of its length. Not with Modules<...>.
+  std::size_t segments = detail::segments_of<How>;
+
   class State {
    public:
     // The first forward pass finds the segment to keep again.
     using transient = void;
 
-    explicit State(Recompute const&) {}
+    explicit State(Recompute const& settings) {
+      if constexpr (requires { plan_.most; }) plan_.most = settings.segments;
+    }
 
     void on_fit_begin(FitBegin& phase) { look_at(base_module(phase.module())); }
 

@@ -159,6 +159,7 @@ struct Rollback {
   static constexpr About about{Term::runs_to_convergence, "at its cadence a copy of the state"};
   using properties = list<property::capturable>;
 
+  Cadence every{};
   /// A loss is a jump if it exceeds this multiple of the mean of those before it; 0: never. Of
   /// losses that may be negative: if it exceeds their mean by `jump` - 1 times the mean of their
   /// absolute values, which is the same if all are positive.
@@ -220,7 +221,7 @@ class Rollback<Options...>::State {
       require_finite(phase, at_);
       bad_.cleared(step_);
     }
-    if (!Cadence::due_at_step(phase.counters())) return;
+    if (!settings_.every.due_at_step(phase.counters())) return;
     // Keep only a state that is known to be good: this throws pending bad losses of the device.
     // Several processes agree on one number, and throw at the next window.
     double const loss = phase.reduce(Quantity::loss, phase.last_loss());

@@ -32,11 +32,13 @@ inline constexpr std::uint64_t to_end = 0;
 // Curves. Each gives the learning-rate factor at step t of its own length T, with t from 0. Values
 // are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
 // depend on its length, and may be the last one in a run without a known end. `effect` is the
-// number of its own steps that an endless curve needs to show what its arguments ask for.
+// number of its own steps that an endless curve needs to show what its numbers ask for;
+// `check()` throws SettingsError for numbers that are out of range.
 
 /// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
 struct Constant {
+  static constexpr std::string_view name = "constant";
   static constexpr bool endless = true;
   std::uint64_t steps = Steps;
   double value = Factor.value();
@@ -51,6 +53,7 @@ inline constexpr std::string_view alias_name<Constant<>> = "Constant<>";
 template <std::uint64_t N>
 struct Warmup {
   static_assert(N >= 1, "frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.");
+  static constexpr std::string_view name = "warmup";
   std::uint64_t steps = N;
 
   double factor(std::uint64_t t, std::uint64_t length) const {
@@ -62,6 +65,7 @@ struct Warmup {
 /// A straight line between two factors (LinearLR).
 template <Rational From, Rational To, std::uint64_t Steps = to_end>
 struct Ramp {
+  static constexpr std::string_view name = "linear";
   std::uint64_t steps = Steps;
   double from = From.value();
   double to = To.value();
@@ -82,6 +86,7 @@ inline constexpr std::string_view alias_name<LinearDecay<>> = "LinearDecay<>";
 /// Loshchilov and Hutter, "SGDR" (2017).
 template <Rational Floor = Rational{0, 1}, std::uint64_t Steps = to_end>
 struct CosineDecay {
+  static constexpr std::string_view name = "cosine";
   std::uint64_t steps = Steps;
   double floor = Floor.value();
 
@@ -102,17 +107,25 @@ struct CosineRestarts {
   static_assert(First >= 1 && Growth >= 1,
                 "frugal: CosineRestarts<first, growth>: the first period is 1 step or more, the "
                 "growth is 1 or more. Write CosineRestarts<1000, 2>.");
+  static constexpr std::string_view name = "restarts";
   static constexpr bool endless = true;
-  static constexpr std::uint64_t effect = First;  // the first cosine; it need not restart
-  std::uint64_t steps = to_end;
+  std::uint64_t first = First;    ///< steps of the first cosine
+  std::uint64_t growth = Growth;  ///< of the length, from each to the next
   double floor = Floor.value();
+  std::uint64_t steps = to_end;
+
+  std::uint64_t effect() const { return first; }  // the first cosine; it need not restart
+  void check() const {
+    detail::counted(first, "CosineRestarts::first");
+    detail::counted(growth, "CosineRestarts::growth");
+  }
 
   double factor(std::uint64_t t, std::uint64_t) const {
-    std::uint64_t length = First;
-    if constexpr (Growth == 1) t %= First;
+    std::uint64_t length = first;
+    if (growth == 1) t %= first;
     while (t >= length) {
       t -= length;
-      length *= Growth;
+      length *= growth;
     }
     double const turn = std::numbers::pi * static_cast<double>(t) / static_cast<double>(length);
     return floor + (1 - floor) * (1 + std::cos(turn)) / 2;
@@ -122,6 +135,7 @@ struct CosineRestarts {
 /// Falls from 1 to 0 as a power of the remaining fraction (PolynomialLR).
 template <Rational Power = Rational{1, 1}, std::uint64_t Steps = to_end>
 struct PolynomialDecay {
+  static constexpr std::string_view name = "polynomial";
   std::uint64_t steps = Steps;
   double power = Power.value();
 
@@ -140,13 +154,17 @@ struct StepDecay {
   static_assert(N >= 1,
                 "frugal: StepDecay<N>: N is the number of steps between two decays, at least 1. "
                 "Write StepDecay<1>.");
+  static constexpr std::string_view name = "step_decay";
   static constexpr bool endless = true;
-  static constexpr std::uint64_t effect = N + 1;
-  std::uint64_t steps = to_end;
+  std::uint64_t every = N;  ///< steps between two decays
   double gamma = Gamma.value();
+  std::uint64_t steps = to_end;
+
+  std::uint64_t effect() const { return every + 1; }
+  void check() const { detail::counted(every, "StepDecay::every"); }
 
   double factor(std::uint64_t t, std::uint64_t) const {
-    std::uint64_t const decays = t / N;
+    std::uint64_t const decays = t / every;
     return std::pow(gamma, static_cast<double>(decays));
   }
 };
@@ -154,13 +172,20 @@ struct StepDecay {
 /// Multiplied by gamma at each milestone (MultiStepLR).
 template <Rational Gamma, std::uint64_t... Milestones>
 struct MultiStepDecay {
+  static constexpr std::string_view name = "multi_step";
   static constexpr bool endless = true;
-  static constexpr std::uint64_t effect = std::max({std::uint64_t{0}, Milestones...}) + 1;
-  std::uint64_t steps = to_end;
   double gamma = Gamma.value();
+  std::vector<std::uint64_t> milestones{
+      Milestones...};  ///< steps; a step that comes twice counts twice
+  std::uint64_t steps = to_end;
+
+  std::uint64_t effect() const {
+    return milestones.empty() ? 1 : *std::ranges::max_element(milestones) + 1;
+  }
 
   double factor(std::uint64_t t, std::uint64_t) const {
-    return std::pow(gamma, static_cast<double>((0U + ... + (t >= Milestones ? 1U : 0U))));
+    return std::pow(gamma, static_cast<double>(std::ranges::count_if(
+                               milestones, [&](std::uint64_t each) { return t >= each; })));
   }
 };
 
@@ -237,7 +262,8 @@ class CurveState {
     each_curve([&]<class Curve>(Curve const& curve) {
       constexpr bool endless = requires { curve.endless; };
       LaidCurve laid{type_name<Curve>(), curve.steps, endless, {}};
-      if constexpr (requires { Curve::effect; }) laid.effect = Curve::effect;
+      if constexpr (requires { curve.check(); }) curve.check();
+      if constexpr (requires { curve.effect(); }) laid.effect = curve.effect();
       laid_.push_back(laid);
     });
     detail::lay_over(laid_, horizon);
@@ -315,6 +341,7 @@ class PlateauState : CurveState<Parts...> {
   explicit PlateauState(Settings const& settings) : CurveState<Parts...>(settings.parts) {}
 
   void on_fit_begin(FitBegin& phase) {
+    std::get<Plateau>(this->parts()).check();
     this->lay_over(phase.horizon());
     advise_of(this->outlook(phase.horizon()), phase);
     set(phase);
@@ -398,6 +425,19 @@ struct Schedule {
                 "Plateau<...>, or a curve of your own with `steps` and `factor(step, length)`.");
   static_assert(plateaus <= 1, "frugal: Schedule<...>: more than one Plateau. Keep one.");
 
+  template <class Part>
+  static constexpr std::string_view name_of_part() {
+    if constexpr (requires { std::string_view(Part::name); }) return Part::name;
+    return {};
+  }
+  static consteval std::size_t place_of(std::string_view name) {
+    std::string_view const names[] = {name_of_part<Parts>()...};
+    for (std::size_t i = 0; i < sizeof...(Parts); ++i) {
+      if (names[i] == name) return i;
+    }
+    throw "frugal: this Schedule has no part of that name. Name one that it has, such as warmup().";
+  }
+
  public:
   using kind = kinds::schedule;
   using listens =
@@ -410,6 +450,35 @@ struct Schedule {
   static constexpr About about{Term::runs_to_convergence, "one curve on the host per step"};
 
   std::tuple<Parts...> parts{};
+
+  // The first part of a name, to read its numbers or set them: `schedule.warmup().steps = 200`.
+  auto& warmup() { return curve<"warmup">(); }
+  auto const& warmup() const { return curve<"warmup">(); }
+  auto& constant() { return curve<"constant">(); }
+  auto const& constant() const { return curve<"constant">(); }
+  auto& linear() { return curve<"linear">(); }
+  auto const& linear() const { return curve<"linear">(); }
+  auto& cosine() { return curve<"cosine">(); }
+  auto const& cosine() const { return curve<"cosine">(); }
+  auto& restarts() { return curve<"restarts">(); }
+  auto const& restarts() const { return curve<"restarts">(); }
+  auto& polynomial() { return curve<"polynomial">(); }
+  auto const& polynomial() const { return curve<"polynomial">(); }
+  auto& step_decay() { return curve<"step_decay">(); }
+  auto const& step_decay() const { return curve<"step_decay">(); }
+  auto& multi_step() { return curve<"multi_step">(); }
+  auto const& multi_step() const { return curve<"multi_step">(); }
+  auto& plateau() { return curve<"plateau">(); }
+  auto const& plateau() const { return curve<"plateau">(); }
+  /// The same for a curve of your own, by its `name`.
+  template <fixed_string Name>
+  auto& curve() {
+    return std::get<place_of(Name)>(parts);
+  }
+  template <fixed_string Name>
+  auto const& curve() const {
+    return std::get<place_of(Name)>(parts);
+  }
 
   /// What a run of this length does not come to, for explain; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {

@@ -139,9 +139,10 @@ struct Spot {
                 "frugal: this Spot has no source of preemption notices. Write Spot<SigtermSave>, "
                 "Spot<Notices<Aws>> or Spot<SigtermSave, Notices<Aws>>.");
 
-  static constexpr int grace_seconds = detail::grace_in<Options...>::seconds;
   static constexpr About about{Term::price_per_hour, "a look at a flag in each step"};
 
+  /// Seconds between the notice and the end of the machine.
+  int grace = detail::grace_in<Options...>::seconds;
   Preempted on_preemption = Preempted::Return;
   [[no_unique_address]] notices_type notices{};
 
@@ -181,7 +182,9 @@ struct Spot {
     using transient = void;
 
     explicit State(Spot const& settings)
-        : on_preemption_(settings.on_preemption), notices_(settings.notices) {}
+        : grace_(settings.grace),
+          on_preemption_(settings.on_preemption),
+          notices_(settings.notices) {}
 
     /// Not in the constructor: an evaluation has States too, and would swallow the signal.
     void before_fit(bool dry) {
@@ -189,7 +192,10 @@ struct Spot {
       watch_.emplace(notices_);
     }
 
-    void on_fit_begin(FitBegin& phase) { compare_with_grace(phase); }
+    void on_fit_begin(FitBegin& phase) {
+      detail::counted(grace_, "Spot::grace");
+      compare_with_grace(phase);
+    }
     void on_epoch_end(EpochEnd& phase) { compare_with_grace(phase); }
     void on_fit_end(FitEnd& phase) {
       if (std::string const warning = watch_->warning(); !warning.empty()) phase.warn(warning);
@@ -222,14 +228,15 @@ struct Spot {
 
     void compare_with_grace(CheckpointPhase& phase) {
       double const seconds = phase.save_seconds();
-      if (warned_ || seconds <= grace_seconds) return;
+      if (warned_ || seconds <= grace_) return;
       warned_ = true;
       phase.warn("a checkpoint takes " + detail::fixed(seconds, 1) + " s and the machine gives " +
-                 std::to_string(grace_seconds) +
+                 std::to_string(grace_) +
                  " s notice: save less (WeightsIn<BF16>), to a faster disk, or more often, so that "
                  "less is lost");
     }
 
+    int grace_;
     Preempted on_preemption_;
     bool warned_ = false;
     [[no_unique_address]] notices_type notices_;

@@ -51,6 +51,8 @@ struct TrainMetrics {
 
   static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
 
+  Cadence every{};
+
   template <class Context>
   class State;
 };
@@ -70,7 +72,7 @@ class TrainMetrics<Options...>::State {
  public:
   using dispensable = void;  // a resumed run may lack its metrics, or have new ones
 
-  explicit State(TrainMetrics const&) {}
+  explicit State(TrainMetrics const& settings) : every_(settings.every) {}
 
   template <class B>
   void trained_on(Loss const& loss, B const& batch, bool first_of_window) {
@@ -108,11 +110,11 @@ class TrainMetrics<Options...>::State {
 
   void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
-      if (Cadence::due_at_step(phase.counters())) report(phase);
+      if (every_.due_at_step(phase.counters())) report(phase);
     }
   }
   void on_epoch_end(EpochEnd& phase) {
-    if (Cadence::due_at_epoch_end(phase.counters())) report(phase);
+    if (every_.due_at_epoch_end(phase.counters())) report(phase);
   }
 
   template <class Archive>
@@ -123,6 +125,8 @@ class TrainMetrics<Options...>::State {
 
  private:
   struct Nothing {};
+
+  [[no_unique_address]] Cadence every_;
 
   /// Metrics that keep what they have seen cannot be put together after each window.
   static void require_sums() {

@@ -42,13 +42,13 @@ std::string nothing_measured(std::string const& cadence, std::string const& end)
 
 /// What a cadence does not come to in a run of this length; empty if it is due, or may be.
 template <class Cadence>
-std::string cadence_outlook(RunLimits const& horizon) {
+std::string cadence_outlook(Cadence const& cadence, RunLimits const& horizon) {
   if constexpr (requires {
                   typename Cadence::unit;
-                  Cadence::count;
+                  cadence.count();
                 }) {
     using Unit = typename Cadence::unit;
-    constexpr std::uint64_t count = Cadence::count;
+    std::uint64_t const count = cadence.count();
     std::uint64_t const steps = horizon.total_steps.value_or(horizon.steps);
     if constexpr (std::same_as<Unit, Epoch>) {
       std::uint64_t const epochs = horizon.complete_epochs();
@@ -129,32 +129,40 @@ struct Validate {
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
 
+  Cadence every{};
+  std::size_t sanity_batches = Sanity::sanity_batches;  ///< 0: none
+
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    return detail::cadence_outlook<Cadence>(horizon);
+    return detail::cadence_outlook(every, horizon);
   }
 
   class State {
    public:
     using transient = void;
 
-    explicit State(Validate const&) {}
+    explicit State(Validate const& settings)
+        : every_(settings.every), sanity_batches_(settings.sanity_batches) {}
 
     void on_fit_begin(FitBegin& phase) const {
-      std::string const text = detail::cadence_outlook<Cadence>(phase.horizon());
+      std::string const text = detail::cadence_outlook(every_, phase.horizon());
       if (!text.empty() && phase.validates()) phase.warn("Validate: " + text);
-      phase.try_validation(Sanity::sanity_batches);
+      phase.try_validation(sanity_batches_);
     }
     flow on_step(Step& phase) {
       if constexpr (Cadence::per_epoch) {
         return flow::proceed;
       } else {
-        return Cadence::due_at_step(phase.counters()) ? phase.validate() : flow::proceed;
+        return every_.due_at_step(phase.counters()) ? phase.validate() : flow::proceed;
       }
     }
     flow on_epoch_end(EpochEnd& phase) {
-      return Cadence::due_at_epoch_end(phase.counters()) ? phase.validate() : flow::proceed;
+      return every_.due_at_epoch_end(phase.counters()) ? phase.validate() : flow::proceed;
     }
+
+   private:
+    [[no_unique_address]] Cadence every_;
+    std::size_t sanity_batches_;
   };
 };
 

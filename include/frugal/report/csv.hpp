@@ -78,6 +78,7 @@ struct Csv {
 
   static constexpr About about{Term::none, "some rows at its cadence"};
 
+  Cadence every{};
   /// Empty: `metrics.csv` in Settings::run_dir.
   std::filesystem::path path{};
   Outcome<SinkOutcome> outcome{};  ///< set by fit: records written, and lost

@@ -135,18 +135,17 @@ void explain_cost(plan::RecipeRun const& run, PlanPrice const& price, std::ostre
 template <class Trainer, class B>
 plan::RecipeRun recipe_run(Trainer& trainer, B const& batch, RecipeMemory const& memory,
                            PlanInputs const& given, PlanPrice const& price) {
-  plan::RecipeRun run{
-      .checkpoint_bytes = static_cast<double>(memory.checkpoint),
-      .samples = static_cast<double>(batch_samples(batch)) *
-                 static_cast<double>(TrainerAccess::facts_of(trainer).batches),
-      .tokens_per_sample = given.tokens_per_sample,
-      .devices = static_cast<double>(price.devices),
-      .billed = price.billed,
-      .link = given.link,
-      .gradients = given.gradients,
-      .overlap = given.overlap,
-      .disk = given.disk,
-      .restart = plan::Seconds(given.restart_seconds)};
+  plan::RecipeRun run{.checkpoint_bytes = static_cast<double>(memory.checkpoint),
+                      .samples = static_cast<double>(batch_samples(batch)) *
+                                 static_cast<double>(TrainerAccess::facts_of(trainer).batches),
+                      .tokens_per_sample = given.tokens_per_sample,
+                      .devices = static_cast<double>(price.devices),
+                      .billed = price.billed,
+                      .link = given.link,
+                      .gradients = given.gradients,
+                      .overlap = given.overlap,
+                      .disk = given.disk,
+                      .restart = plan::Seconds(given.restart_seconds)};
   for (at::Tensor const& tensor : Parameters::of(base_module(trainer.module())).tensors) {
     run.parameters += static_cast<double>(tensor.numel());
     if (tensor.requires_grad()) run.trained += static_cast<double>(tensor.numel());

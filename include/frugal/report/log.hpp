@@ -64,6 +64,7 @@ struct Log {
 
   static constexpr About about{Term::none, "one line at its cadence"};
 
+  Cadence every{};
   /// Empty: `metrics.jsonl` in Settings::run_dir.
   std::filesystem::path path{};
 
@@ -72,7 +73,7 @@ struct Log {
     using dispensable = void;  // a resumed run may lack its log, or have a new one
 
     explicit State(Log const& settings)
-        : path_(settings.path), links_(detail::links_of(settings.path)) {}
+        : every_(settings.every), path_(settings.path), links_(detail::links_of(settings.path)) {}
 
     void on_fit_begin(FitBegin& phase) {
       if (path_.empty()) {
@@ -105,7 +106,7 @@ struct Log {
 
     void on_step(Step& phase) {
       if constexpr (!Cadence::per_epoch) {
-        if (!Cadence::due_at_step(phase.counters())) return;
+        if (!every_.due_at_step(phase.counters())) return;
         write_events();
         write(line_of(collector_.step(phase)));
       }
@@ -248,6 +249,7 @@ struct Log {
 
     static constexpr std::size_t most_waiting = std::size_t{1} << 20;
 
+    [[no_unique_address]] Cadence every_;
     std::shared_ptr<void> lock_;
     std::filesystem::path path_;
     detail::Links links_;

@@ -171,6 +171,7 @@ struct MlperfLog {
   static constexpr About about{Term::none, "one line at its cadence"};
   using properties = list<property::adds_no_metrics>;
 
+  Cadence every{};
   /// Empty: `mlperf.log` in Settings::run_dir.
   std::filesystem::path path{};
   /// Written first: submission_benchmark, submission_org, global_batch_size, train_samples, ...

@@ -79,6 +79,7 @@ struct OnMetrics {
   static constexpr About about{Term::none, "one call at its cadence"};
 
   F call{};
+  Cadence every{};
   Outcome<SinkOutcome> outcome{};  ///< set by fit: what arrived, and what was lost
 
   using State = detail::SinkState<Cadence, detail::CallSink<F>>;

@@ -169,8 +169,9 @@ void measure_on_meta(RecipeMemory& memory, typename Context::module_type& module
   PlannedPasses<Context, Objective> run(module, objective, settings, policies);
   std::int64_t const base = meter.live();
   meter.forget_peak();
-  memory.activations = static_cast<std::uint64_t>(run.passes(
-      meta, c10::Device(c10::kMeta), passes_of_window(Context::facts_of(policies)), [&] { return meter.live(); }));
+  memory.activations = static_cast<std::uint64_t>(
+      run.passes(meta, c10::Device(c10::kMeta), passes_of_window(Context::facts_of(policies)),
+                 [&] { return meter.live(); }));
   memory.pass_peak = static_cast<std::uint64_t>(meter.peak() - base);
 }
 
@@ -209,9 +210,9 @@ void measure_on_host(RecipeMemory& memory, typename Context::module_type& module
     PlannedPasses<Context, Objective> run(module, objective, settings, policies);
     std::int64_t const base = HostMeter::live();
     HostMeter::forget_peak();
-    memory.activations = static_cast<std::uint64_t>(run.passes(host, c10::Device(c10::kCPU),
-                                                               passes_of_window(Context::facts_of(policies)),
-                                                               [] { return HostMeter::live(); }));
+    memory.activations = static_cast<std::uint64_t>(
+        run.passes(host, c10::Device(c10::kCPU), passes_of_window(Context::facts_of(policies)),
+                   [] { return HostMeter::live(); }));
     memory.pass_peak = static_cast<std::uint64_t>(HostMeter::peak() - base);
   });
 }

@@ -119,6 +119,7 @@ struct Profile {
 
   static constexpr About about{Term::none, "nothing outside its windows"};
 
+  Cadence every{};             ///< of the windows
   std::uint64_t warm_up = 10;  ///< steps before a window; the second half is timed, to compare
   std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window
   std::size_t traces = 5;  ///< trace files of a fit; later windows are only analysed
@@ -149,7 +150,8 @@ class Profile<Options...>::State {
   using dispensable = void;  // a resumed run may lack it, or have it for the first time
 
   State(Profile const& settings, RecipeFacts const& facts)
-      : graph_(facts.captures_steps),
+      : every_(settings.every),
+        graph_(facts.captures_steps),
         warm_up_(settings.warm_up),
         steps_(settings.steps),
         least_busy_(settings.least_busy),
@@ -193,7 +195,7 @@ class Profile<Options...>::State {
 
   void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
-      if (Cadence::due_at_step(phase.counters())) plan(phase.counters().step);
+      if (every_.due_at_step(phase.counters())) plan(phase.counters().step);
     }
     if (phase.counters().step < next_) [[likely]]
       return;
@@ -238,7 +240,7 @@ class Profile<Options...>::State {
       Counters const& now = phase.counters();
       if (now.epoch < until_) return;
       // The epoch at whose end the cadence is due is the one to profile.
-      if (Cadence::due_at_epoch_end({.epoch = now.epoch + 1})) plan(now.step);
+      if (every_.due_at_epoch_end({.epoch = now.epoch + 1})) plan(now.step);
     }
   }
   void plan(std::uint64_t step) {
@@ -306,6 +308,7 @@ class Profile<Options...>::State {
     std::uint64_t step = 0;
   };
 
+  [[no_unique_address]] Cadence every_;
   bool graph_;  ///< steps are replayed
   std::uint64_t warm_up_;
   std::uint64_t steps_;

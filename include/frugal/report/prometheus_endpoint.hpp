@@ -179,6 +179,7 @@ struct PrometheusEndpoint {
 
   static constexpr About about{Term::none, "a copy of the values at its cadence"};
 
+  Cadence every{};
   std::string address = "127.0.0.1";   ///< "0.0.0.0": every network of the machine
   std::uint16_t port = 9464;           ///< 0: any free one
   PrometheusLabels labels{};           ///< of every series; `run` is the run's folder by default

@@ -179,10 +179,10 @@ struct gradient_histograms {
 };
 }  // namespace option
 
-/// Where no histograms are wanted.
+/// The cadence of histograms that nobody wants.
 struct NoHistograms {
-  using weights_every = void;
-  using gradients_every = void;
+  using weights_every = NoHistograms;
+  using gradients_every = NoHistograms;
 };
 
 /// Adds the histograms to a sink's State.
@@ -192,12 +192,13 @@ class TensorBoardState : public SinkState<Cadence, TensorBoardSink> {
 
  public:
   template <class Policy>
-  explicit TensorBoardState(Policy const& policy) : Base(policy) {}
+  explicit TensorBoardState(Policy const& policy)
+      : Base(policy), weights_every_(policy.weights_every) {}
 
   void on_step(Step& phase) {
     Base::on_step(phase);
-    if constexpr (!std::is_void_v<Weights>) {
-      if (Weights::due_at_step(phase.counters())) {
+    if constexpr (!std::same_as<Weights, NoHistograms>) {
+      if (weights_every_.due_at_step(phase.counters())) {
         this->attempt([&] {
           Rows const weights = rows("weights/", phase, phase.parameters().tensors);
           this->sink().write_histograms(weights.tags, weights.rows, phase.counters().step);
@@ -224,6 +225,9 @@ class TensorBoardState : public SinkState<Cadence, TensorBoardSink> {
     out.rows = this->sink().histogram_rows(defined);
     return out;
   }
+
+ private:
+  [[no_unique_address]] Weights weights_every_;
 };
 
 /// Listens to on_gradients as well, which a captured step does not have.
@@ -233,12 +237,13 @@ class TensorBoardGradientState : public TensorBoardState<Cadence, Weights> {
 
  public:
   template <class Policy>
-  explicit TensorBoardGradientState(Policy const& policy) : Base(policy) {}
+  explicit TensorBoardGradientState(Policy const& policy)
+      : Base(policy), gradients_every_(policy.gradients_every) {}
 
   void on_gradients(Gradients& phase) {
     Counters next = phase.counters();
     ++next.step;
-    if (!Gradient::due_at_step(next)) return;
+    if (!gradients_every_.due_at_step(next)) return;
     // If an optimizer evaluates several times, or a window is skipped and repeated, the gradients
     // that make the step are the last.
     this->guarded([&] {
@@ -257,6 +262,7 @@ class TensorBoardGradientState : public TensorBoardState<Cadence, Weights> {
   }
 
  private:
+  [[no_unique_address]] Gradient gradients_every_;
   typename Base::Rows last_;
   std::uint64_t step_ = 0;  ///< that the last gradients make
 };
@@ -292,7 +298,7 @@ struct TensorBoard {
                                              detail::NoHistograms, Options...>::weights_every;
   using Gradient = typename detail::option_of<detail::option::gradient_histograms,
                                               detail::NoHistograms, Options...>::gradients_every;
-  static constexpr bool watches_gradients = !std::is_void_v<Gradient>;
+  static constexpr bool watches_gradients = !std::same_as<Gradient, detail::NoHistograms>;
 
  public:
   using kind = kinds::tensorboard;
@@ -302,6 +308,9 @@ struct TensorBoard {
 
   static constexpr About about{Term::none, "one event at its cadence"};
 
+  Cadence every{};
+  [[no_unique_address]] Weights weights_every{};     ///< with WeightHistograms
+  [[no_unique_address]] Gradient gradients_every{};  ///< with GradientHistograms
   /// The folder; empty: `tensorboard` in Settings::run_dir.
   std::filesystem::path path{};
   /// Tags and Markdown, written when the run begins: what explain() says of the recipe.

@@ -194,6 +194,7 @@ struct Throughput {
                                "at its cadence one reading of the clock and one counted step"};
   using properties = list<property::capturable, property::adds_no_metrics>;
 
+  Cadence every{};
   /// Peak operations per second of the device; 0: looked up by its name.
   double peak_flops = 0;
   Outcome<Speed> outcome{};  ///< set by fit: the last measurement
@@ -217,7 +218,7 @@ class Throughput<Options...>::State {
   using transient = void;  // a resumed run measures again, perhaps on another machine
 
   explicit State(Throughput const& settings)
-      : peak_(settings.peak_flops), outcome_(&settings.outcome) {}
+      : every_(settings.every), peak_(settings.peak_flops), outcome_(&settings.outcome) {}
 
   void on_fit_begin(FitBegin& phase) {
     if (!(peak_ >= 0)) {
@@ -268,7 +269,7 @@ class Throughput<Options...>::State {
   }
 
   void on_step(Step& phase) {
-    bool const due = Cadence::due_at_step(phase.counters());
+    bool const due = every_.due_at_step(phase.counters());
     if (!due && !wants_count_) [[likely]]
       return;
     if (wants_count_) take_count(phase.counters());
@@ -339,6 +340,7 @@ class Throughput<Options...>::State {
     last_ = speed;
   }
 
+  [[no_unique_address]] Cadence every_;
   double peak_;
   Outcome<Speed> const* outcome_;
   FlopCounter counter_;

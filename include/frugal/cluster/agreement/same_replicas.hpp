@@ -50,8 +50,7 @@ std::vector<std::pair<std::string, std::string>> run_values(FitBegin& phase) {
       {"the batch size of the validation", loop.validation_batch_sizes()},
       {"the number of epochs (Settings::epochs)", limit(horizon.epochs)},
       {"the number of steps (Settings::steps)", limit(horizon.steps)},
-      {"the number of micro-batches of a step (Accumulate)",
-       std::to_string(phase.facts().batches)},
+      {"the number of micro-batches of a step (Accumulate)", std::to_string(phase.facts().batches)},
       {"the recipe", std::string(typeid(typename Context::policies).name())},
       {"the number of threads (OMP_NUM_THREADS)", std::to_string(at::get_num_threads())},
       {"the instruction set (ATEN_CPU_CAPABILITY)", at::get_cpu_capability()}};

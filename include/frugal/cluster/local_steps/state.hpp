@@ -184,15 +184,16 @@ class LocalGradients {
 ///
 /// The module has the shared weights except while a window is trained: whoever looks at it between two
 /// windows sees those of the last outer step, which are the same in all processes.
-template <class Context, std::uint64_t H, class OuterRule>
+template <class Context, class OuterRule>
 class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   using Base = ReplicateState<Context, LocalGradients, false>;
   // What processes come to by gradients of their own.
   static constexpr std::string_view own_kinds[] = {kinds::clip::name, kinds::optimizer::name};
 
  public:
-  LocalStepsState(Communicator& all, MicroBatches own, OuterRule const& rule)
+  LocalStepsState(Communicator& all, MicroBatches own, OuterRule const& rule, std::uint64_t steps)
       : Base(all, own, "Replicate<LocalSteps>", {}),
+        steps_(steps),
         rule_(rule),
         outer_(rule),
         round_(static_cast<std::size_t>(all.size()), own.count) {}
@@ -221,6 +222,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   void on_fit_begin(FitBegin& phase) {
     refuse_batch_norm(base_module(phase.module()));
     rule_.check();
+    phase.compare_in_processes("Replicate<LocalSteps>::steps", static_cast<double>(steps_));
     rule_.compare([&](char const* name, double value) { phase.compare_in_processes(name, value); });
     run_ = &phase.run_state();
     weights_.begin(phase.parameters());
@@ -261,7 +263,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     // The run's last step ends its round: validations and checkpoints have the final weights.
     bool const is_last =
         run.progress.horizon().total_steps && step == *run.progress.horizon().total_steps;
-    if (step % H == 0 || is_last) {
+    if (step % steps_ == 0 || is_last) {
       end_round();
     } else {
       weights_.put_shared();
@@ -494,6 +496,7 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     archive.scope("weights", [&](auto& inner) { inner(weights_.names()[i], weight); });
   }
 
+  std::uint64_t steps_;
   OuterRule rule_;
   OuterOptimizer<OuterRule> outer_;
   LocalWeights weights_;

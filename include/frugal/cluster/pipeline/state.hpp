@@ -97,7 +97,6 @@ struct PipelineProcesses {
 /// copies.
 template <class Context>
 class PipelineState {
-
  public:
   PipelineState(PipelineProcesses const& processes, MicroBatches own, int chunks,
                 std::vector<int> layers)

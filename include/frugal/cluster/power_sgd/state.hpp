@@ -398,7 +398,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
 
   PowerSGDState(Communicator& all, MicroBatches own, char const* name,
                 PowerSGDGradients::Settings const& settings)
-      : Base(all, own, name, {}, settings), settings_(settings.power) {}
+      : Base(all, own, name, {}, settings), settings_(settings.power), rank_(settings.rank) {}
 
   void on_fit_begin(FitBegin& phase) {
     require_power_sgd(settings_);
@@ -407,6 +407,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
       phase.compare_in_processes(std::string("Wire<PowerSGD>::") + name,
                                  static_cast<double>(value));
     };
+    phase.compare_in_processes("Wire<PowerSGD>::rank", static_cast<double>(rank_));
     compare("start_step", settings_.start_step);
     compare("min_compression_rate", settings_.min_compression_rate);
     compare("error_feedback", settings_.error_feedback);
@@ -448,6 +449,7 @@ class PowerSGDState : public ReplicateState<Context, PowerSGDGradients, shards, 
 
  private:
   PowerSGDSettings settings_;
+  std::int64_t rank_;
 };
 
 }  // namespace frugal::detail

@@ -64,21 +64,45 @@ inline constexpr Automatic Auto{};
 template <>
 inline constexpr std::string_view alias_name<Automatic> = "Auto";
 
+namespace detail {
+
+/// A count that is given at run time: SettingsError for less than one.
+std::uint64_t require_count(std::int64_t given, char const* what);
+template <std::integral T>
+constexpr std::uint64_t counted(T given, char const* what) {
+  return given >= 1 ? static_cast<std::uint64_t>(given)
+                    : require_count(static_cast<std::int64_t>(given), what);
+}
+
+}  // namespace detail
+
 /// A cadence: `Every<500>` optimizer steps, `Every<1, Epoch>`, `Every<100000, Token>`.
 ///
+/// N is the default of a number that a program may set: `Validate<Every<500>>{.every = 200}`.
+/// SettingsError for less than 1.
+///
 /// Micro-batches, samples and tokens are checked when an optimizer step completes: the cadence is
-/// due at the first step that reaches or passes a multiple of N.
+/// due at the first step that reaches or passes a multiple of the count.
 template <auto N, class Unit = OptimizerStep>
-struct Every {
+class Every {
   static_assert(N >= 1, "frugal: Every<0> would never be due. Write Every<1> or more.");
-  static constexpr std::uint64_t count = N;
+
+ public:
   using unit = Unit;
   static constexpr bool per_epoch = std::same_as<Unit, Epoch>;
 
+  constexpr Every() = default;
+  // Implicit on purpose: a cadence is set by its number.
+  template <std::integral T>
+  constexpr Every(T count)  // NOLINT(google-explicit-constructor)
+      : count_(detail::counted(count, "Every")) {}
+
+  constexpr std::uint64_t count() const { return count_; }
+
   /// Whether it is due after the optimizer step that `now` has just counted.
-  static constexpr bool due_at_step(Counters const& now) {
+  constexpr bool due_at_step(Counters const& now) const {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
-      return now.step % count == 0;
+      return now.step % count_ == 0;
     } else if constexpr (std::same_as<Unit, MicroBatch>) {
       return crossed(now.micro_batch, now.window_micro_batches);
     } else if constexpr (std::same_as<Unit, Sample>) {
@@ -95,14 +119,18 @@ struct Every {
   }
 
   /// Whether it is due after the epoch that `now` has just counted.
-  static constexpr bool due_at_epoch_end(Counters const& now) {
-    return per_epoch && now.epoch % count == 0;
+  constexpr bool due_at_epoch_end(Counters const& now) const {
+    return per_epoch && now.epoch % count_ == 0;
   }
 
+  friend constexpr bool operator==(Every const&, Every const&) = default;
+
  private:
-  static constexpr bool crossed(std::uint64_t now, std::uint64_t added) {
-    return now / count != (now - added) / count;
+  constexpr bool crossed(std::uint64_t now, std::uint64_t added) const {
+    return now / count_ != (now - added) / count_;
   }
+
+  std::uint64_t count_ = N;
 };
 
 template <>
@@ -124,3 +152,7 @@ struct Every<Auto, OptimizerStep> {
 using PerEpoch = Every<1, Epoch>;
 
 }  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/core/run/counters.ipp>
+#endif

@@ -74,6 +74,8 @@ struct FitBegin : CheckpointPhase {
   void report_learning_rate(double own);
   /// The same of all groups. If there are several, loggers show each by its name.
   void report_learning_rates(std::vector<GroupRate> groups);
+  /// The first epochs draw from a part of the data alone, so what they measure says little of the run.
+  void begin_easily(std::uint64_t epochs);
   /// Runs forward and backward on some batches, and undoes the effects.
   std::vector<Check> dry_run(std::size_t batches);
   /// Before the first step, when all policies have begun: measures some batches of each validation
@@ -111,6 +113,8 @@ struct Ready : CheckpointPhase {
   void withdraw_stop();
   /// SettingsError for a factor that is negative or not finite.
   void set_learning_rate_factor(double factor);
+  /// See FitBegin::begin_easily.
+  std::uint64_t easy_epochs() const;
 };
 
 /// Around the windows of an epoch, or the rest of one, and its end.

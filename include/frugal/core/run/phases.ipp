@@ -57,6 +57,11 @@ FRUGAL_INLINE void FitBegin::report_learning_rates(std::vector<GroupRate> groups
   run().rate.set_groups(std::move(groups));
 }
 
+FRUGAL_INLINE void FitBegin::begin_easily(std::uint64_t epochs) {
+  run().set_up.begin_easily(epochs);
+}
+FRUGAL_INLINE std::uint64_t Ready::easy_epochs() const { return run().set_up.easy_epochs(); }
+
 FRUGAL_INLINE std::vector<Check> FitBegin::dry_run(std::size_t batches) {
   return run().links.loop()->dry_run(batches);
 }

@@ -64,6 +64,10 @@ class RunSetUp {
   void writes_to(std::filesystem::path file) { files_.push_back(std::move(file)); }
   std::vector<std::filesystem::path> const& files() const { return files_; }
 
+  /// Epochs at the beginning that are no measure of the run: they draw from a part of the data alone.
+  void begin_easily(std::uint64_t epochs) { easy_epochs_ = std::max(easy_epochs_, epochs); }
+  std::uint64_t easy_epochs() const { return easy_epochs_; }
+
   /// The lock of Settings::run_dir, once a policy writes there; as long as the run lives.
   void hold_folder(std::shared_ptr<void> lock) { folder_lock_ = std::move(lock); }
   std::shared_ptr<void> const& folder_lock() const { return folder_lock_; }
@@ -71,6 +75,7 @@ class RunSetUp {
  private:
   std::vector<NamedValue> compared_;
   std::size_t validation_trial_ = 0;
+  std::uint64_t easy_epochs_ = 0;
   std::vector<std::function<void()>> when_restored_;
   std::vector<std::filesystem::path> files_;
   std::shared_ptr<void> folder_lock_;

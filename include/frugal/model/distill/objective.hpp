@@ -124,6 +124,7 @@ inline constexpr char const* projection_name = "distill_projection";
 struct DistillSettings {
   std::vector<Teacher> teachers{};
   double alpha = 0.5;
+  double temperature = 1;  ///< of Distill<Temperature<T>>
   std::vector<HiddenStates> hidden{};
   std::vector<AttentionMaps> attention{};
 
@@ -255,6 +256,11 @@ at::Tensor self_attention_term(at::Tensor const& student_BATT, at::Tensor const&
 
 namespace frugal {
 
+/// SettingsError for a temperature that an option of Distill cannot have.
+namespace detail {
+void require_temperature(double temperature, bool softens);
+}  // namespace detail
+
 /// Option of Distill: logits of classes, softened by a temperature: `Temperature<4>`,
 /// `Temperature<2.5>`. The term is T^2 KL(teacher || student).
 template <Rational T>
@@ -350,7 +356,7 @@ struct DistillObjective {
     at::Tensor const task = loss.value;
     if (alpha > 0) {
       if (!loss.output.defined()) detail::refuse_no_output();
-      at::Tensor const taught = term(said, loss.output, batch);
+      at::Tensor const taught = term(said, loss.output, batch, temperature_of(*lesson));
       loss.scalars.add({"distill_outputs", taught});
       loss.value = alpha == 1 ? taught : alpha * taught + (1 - alpha) * task;
     }
@@ -360,10 +366,9 @@ struct DistillObjective {
   }
 
  private:
-  static constexpr double temperature = [] {
-    if constexpr (detail::is_temperature<Option>) return Option::value;
-    return 0.0;
-  }();
+  static double temperature_of(detail::Lesson const& lesson) {
+    return detail::is_temperature<Option> ? lesson.settings.temperature : 0;
+  }
 
   /// What one teacher says, and its share.
   struct Said {
@@ -377,7 +382,7 @@ struct DistillObjective {
     double sum = 0;
     if constexpr (detail::is_taught<B>) {
       TeacherOutputs const& by = *batch.taught_by;
-      detail::require_taught_by(by, lesson, temperature);
+      detail::require_taught_by(by, lesson, temperature_of(lesson));
       for (std::size_t j = 0; j < by.weights.size(); ++j) {
         auto const row = static_cast<std::int64_t>(j);
         said.push_back({batch.teacher.select(1, row),
@@ -401,7 +406,8 @@ struct DistillObjective {
   }
 
   template <class B>
-  static at::Tensor term(std::vector<Said> const& said, at::Tensor const& output, B const& batch) {
+  static at::Tensor term(std::vector<Said> const& said, at::Tensor const& output, B const& batch,
+                         [[maybe_unused]] double temperature) {
     detail::CountedPositions const counted = detail::counted_positions(batch, output);
     at::Tensor log_student;
     if constexpr (detail::is_temperature<Option>) {

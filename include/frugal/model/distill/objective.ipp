@@ -83,6 +83,16 @@ FRUGAL_INLINE std::string DistillSettings::identity() const {
   return text;
 }
 
+FRUGAL_INLINE void require_temperature(double temperature, bool softens) {
+  if (softens ? temperature > 0 && std::isfinite(temperature) : temperature == 0) return;
+  throw SettingsError(
+      {.what = "the temperature is " + std::to_string(temperature),
+       .where = "Distill::temperature",
+       .why = softens ? "logits are divided by it" : "SquaredError compares outputs as they are",
+       .fix = softens ? "Give a number above 0, such as 4."
+                      : "Leave it 0, or write Distill<Temperature<4>>."});
+}
+
 FRUGAL_INLINE Lesson LessonPlan::of(torch::nn::Module& student, DistillSettings settings,
                                     bool adapts) {
   LessonPlan plan(student, std::move(settings));

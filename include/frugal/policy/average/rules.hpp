@@ -15,28 +15,41 @@
 namespace frugal {
 
 /// A start: `From<1000>` optimizer steps, `From<10, Epoch>`.
+///
+/// N is the default of a number that a program may set: `Swa<From<1000>>{.from = 500}`.
 template <std::uint64_t N, class Unit = OptimizerStep>
-struct From {
-  static constexpr std::uint64_t count = N;
+class From {
+ public:
   using unit = Unit;
 
+  constexpr From() = default;
+  // Implicit on purpose: a start is set by its number.
+  template <std::integral T>
+  constexpr From(T count)  // NOLINT(google-explicit-constructor)
+      : count_(count == 0 ? 0 : detail::counted(count, "From")) {}
+
+  constexpr std::uint64_t count() const { return count_; }
+
   /// Whether that many units have been completed.
-  static constexpr bool reached(Counters const& now) {
+  constexpr bool reached(Counters const& now) const {
     if constexpr (std::same_as<Unit, OptimizerStep>) {
-      return now.step >= count;
+      return now.step >= count_;
     } else if constexpr (std::same_as<Unit, Epoch>) {
-      return now.epoch >= count;
+      return now.epoch >= count_;
     } else if constexpr (std::same_as<Unit, MicroBatch>) {
-      return now.micro_batch >= count;
+      return now.micro_batch >= count_;
     } else if constexpr (std::same_as<Unit, Sample>) {
-      return now.sample >= count;
+      return now.sample >= count_;
     } else {
       static_assert(std::same_as<Unit, Token>,
                     "frugal: From counts OptimizerStep, MicroBatch, Sample, Token or Epoch. Write "
                     "From<10, Epoch>.");
-      return now.token >= count;
+      return now.token >= count_;
     }
   }
+
+ private:
+  std::uint64_t count_ = N;
 };
 
 namespace detail {
@@ -63,6 +76,7 @@ struct from {
 /// `begun(counters)`  whether averaging has begun; the first weights taken are the average
 /// `weight(taken)`    the share of the current weights in the new average, if the old one contains
 ///                   `taken` weights; the old average has the rest
+/// `every`            optional; a value of `cadence`, if its number may be set at run time
 /// `steady`           optional; it averages from the first step on, with a constant weight, so that
 ///                   CudaGraph can capture it
 /// `check()`          throws SettingsError for invalid run-time settings
@@ -84,6 +98,7 @@ struct Ema {
   static constexpr bool steady = true;
 
   double decay = Decay.value();  ///< the fraction that is kept
+  Cadence every{};
 
   bool begun(Counters const&) const { return true; }
   double weight(std::uint64_t) const { return 1 - decay; }
@@ -115,21 +130,24 @@ struct Swa {
  public:
   using cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
 
-  bool begun(Counters const& now) const { return Start::reached(now); }
+  Start from{};
+  cadence every{};
+
+  bool begun(Counters const& now) const { return from.reached(now); }
   double weight(std::uint64_t taken) const { return 1.0 / (static_cast<double>(taken) + 1.0); }
   void check() const {}
 
   /// For a start in steps or epochs that the run does not reach; otherwise empty.
   std::string outlook(RunLimits const& horizon) const {
     using Unit = typename Start::unit;
-    std::string const from = std::to_string(Start::count);
+    std::string const start = std::to_string(from.count());
     if constexpr (std::same_as<Unit, OptimizerStep>) {
-      if (!horizon.total_steps || *horizon.total_steps >= Start::count) return {};
-      return "Swa averages from step " + from + " on, and the run ends at step " +
+      if (!horizon.total_steps || *horizon.total_steps >= from.count()) return {};
+      return "Swa averages from step " + start + " on, and the run ends at step " +
              std::to_string(*horizon.total_steps);
     } else if constexpr (std::same_as<Unit, Epoch>) {
-      if (horizon.complete_epochs() >= Start::count) return {};
-      return "Swa averages from epoch " + from + " on, and the run ends after epoch " +
+      if (horizon.complete_epochs() >= from.count()) return {};
+      return "Swa averages from epoch " + start + " on, and the run ends after epoch " +
              std::to_string(horizon.complete_epochs());
     }
     return {};

@@ -43,8 +43,9 @@ class Interval {
   static constexpr bool by_counts = !timed && !by_steps && !Cadence::per_epoch;
 
   /// `every`: its multiples are due too, whatever the cadence; 0: none.
-  Interval(double share, std::optional<double> lifetime, std::uint64_t every = 0)
-      : share_(share), lifetime_(lifetime), every_(every) {}
+  Interval(Cadence const& cadence, double share, std::optional<double> lifetime,
+           std::uint64_t every = 0)
+      : cadence_(cadence), share_(share), lifetime_(lifetime), every_(every) {}
 
   void begin(Counters const& now, Clock::time_point time) {
     looked_at_ = now.step;
@@ -65,7 +66,7 @@ class Interval {
     } else if constexpr (timed) {
       due = std::chrono::duration<double>(time - saved_).count() >= seconds();
     } else if constexpr (by_counts) {
-      due = Cadence::due_at_step(now);
+      due = cadence_.due_at_step(now);
     }
     plan(now);
     return due || is_kept(now);
@@ -86,7 +87,7 @@ class Interval {
     if constexpr (automatic) {
       return automatic_interval(cost_, share_, lifetime_);
     } else if constexpr (timed) {
-      return static_cast<double>(Cadence::count);
+      return static_cast<double>(cadence_.count());
     } else {
       return 0;
     }
@@ -113,12 +114,13 @@ class Interval {
   void plan(Counters const& now) {
     next_look_ = now.step + std::max<std::uint64_t>(stride_, 1);
     if constexpr (by_steps) {
-      next_save_ = (now.step / Cadence::count + 1) * Cadence::count;
+      next_save_ = (now.step / cadence_.count() + 1) * cadence_.count();
       next_look_ = std::min(next_look_, next_save_);
     }
     if (every_ != 0) next_look_ = std::min(next_look_, (now.step / every_ + 1) * every_);
   }
 
+  [[no_unique_address]] Cadence cadence_;
   double share_;
   std::optional<double> lifetime_;
   std::uint64_t every_;

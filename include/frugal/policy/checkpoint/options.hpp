@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -133,19 +134,20 @@ struct cadence_in<O, Os...> {
       typename std::conditional_t<is_cadence<O>, std::type_identity<O>, cadence_in<Os...>>::type;
 };
 
-template <class O>
-void add_to(Retention& retention) {
-  if constexpr (is_keep<O>) retention.last = O::count;
-  if constexpr (is_keep_every<O>) retention.every = O::count;
-  if constexpr (is_keep_best<O>) {
-    retention.best.push_back({.metric = std::string(O::metric::name),
-                              .highest = O::metric::better == Better::higher,
-                              .count = O::count});
-  }
+/// How many each KeepBest keeps.
+template <class... Os>
+constexpr auto counts_of_best() {
+  std::array<std::size_t, (0 + ... + std::size_t{is_keep_best<Os>})> counts{};
+  std::size_t at = 0;
+  [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
+    if constexpr (is_keep_best<O>) counts[at++] = O::count;
+  };
+  (look(std::type_identity<Os>{}), ...);
+  return counts;
 }
 
 /// SettingsError for a Checkpoint that cannot work.
-void require_checkpoint_settings(Settings const& settings, double share,
+void require_checkpoint_settings(Settings const& settings, Retention const& retention, double share,
                                  std::optional<double> machine_lifetime);
 
 template <class O, class Sentence>
@@ -163,6 +165,15 @@ struct CheckpointOptions {
   using cadence = typename cadence_in<Os...>::type;
 
   static constexpr bool async = (false || ... || std::same_as<Os, Async>);
+  /// N of Keep<N>, or 3.
+  static constexpr std::size_t keep = [] {
+    std::size_t count = Retention{}.last;
+    [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
+      if constexpr (is_keep<O>) count = O::count;
+    };
+    (look(std::type_identity<Os>{}), ...);
+    return count;
+  }();
   /// N of KeepEvery<N>, or 0.
   static constexpr std::uint64_t every = [] {
     std::uint64_t count = 0;
@@ -172,6 +183,7 @@ struct CheckpointOptions {
     (look(std::type_identity<Os>{}), ...);
     return count;
   }();
+  static constexpr auto best = counts_of_best<Os...>();
   /// What it costs, for explain.
   static constexpr std::string_view cost() {
     if (every != 0) {
@@ -191,9 +203,19 @@ struct CheckpointOptions {
   template <class Sentence>
   using watches = concat<typename watches_of_option<Os, Sentence>::type...>;
 
-  static Retention retention() {
+  static Retention retention(std::size_t keep, std::uint64_t every, decltype(best) const& counts) {
     Retention retention;
-    (add_to<Os>(retention), ...);
+    retention.last = keep;
+    retention.every = every;
+    std::size_t at = 0;
+    [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
+      if constexpr (is_keep_best<O>) {
+        retention.best.push_back({.metric = std::string(O::metric::name),
+                                  .highest = O::metric::better == Better::higher,
+                                  .count = counts[at++]});
+      }
+    };
+    (look(std::type_identity<Os>{}), ...);
     return retention;
   }
 

@@ -12,7 +12,8 @@
 
 namespace frugal::detail {
 
-FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, double share,
+FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, Retention const& retention,
+                                               double share,
                                                std::optional<double> machine_lifetime) {
   auto const fail = [](std::string what, std::string where, std::string fix) {
     throw SettingsError(
@@ -21,6 +22,14 @@ FRUGAL_INLINE void require_checkpoint_settings(Settings const& settings, double 
   if (settings.run_dir.empty()) {
     fail("Checkpoint has nowhere to write", "Settings::run_dir",
          "Set Settings::run_dir to a folder.");
+  }
+  if (retention.last == 0) {
+    fail("no newest checkpoint is kept", "Checkpoint::keep", "Keep 1 or more.");
+  }
+  for (BestBy const& best : retention.best) {
+    if (best.count != 0) continue;
+    fail("no best checkpoint by " + best.metric + " is kept", "Checkpoint::keep_best",
+         "Keep 1 or more, or leave KeepBest out.");
   }
   if (!(share > 0 && share < 1)) {
     fail("the fraction of time for checkpoints is " + detail::general(share, 6),

@@ -6,6 +6,7 @@
 #include <c10/util/SmallVector.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -46,12 +47,11 @@ struct Segments {
   static_assert(N >= 1,
                 "frugal: Segments<0> leaves nothing to recompute. Write Segments<4> or "
                 "Segments<Auto>, or leave Recompute out.");
-  static constexpr std::size_t of(std::size_t length) {
-    return length < std::size_t{N} ? length : std::size_t{N};
-  }
+  static constexpr std::size_t number = N;
 };
 template <>
 struct Segments<Auto> {
+  static constexpr std::size_t number = 0;
   static std::size_t of(std::size_t length) {
     auto const longest = static_cast<std::size_t>(std::sqrt(static_cast<double>(length)));
     return longest == 0 ? 0 : (length + longest - 1) / longest;
@@ -114,8 +114,11 @@ class Plan {
 
 template <auto N>
 struct SegmentPlan<Segments<N>> final : Plan {
+  std::size_t most = Segments<N>::number;  ///< 0: as Segments<Auto>
+
   SegmentNumbers assign(Members const& members) const override {
-    std::size_t const segments = Segments<N>::of(members.size());
+    std::size_t const segments =
+        most == 0 ? Segments<Auto>::of(members.size()) : std::min(members.size(), most);
     SegmentNumbers assignment;
     for (std::size_t i = 0; i < members.size(); ++i) {
       // The first segments are longer by one.

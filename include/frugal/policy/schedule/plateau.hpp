@@ -3,8 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/rational.hpp>
+#include <frugal/error.hpp>
 #include <frugal/policy/options.hpp>
 #include <frugal/policy/watched.hpp>
 
@@ -33,6 +37,7 @@ struct Plateau {
   using Metric = detail::option_of<detail::option::watch, WatchLoss, Options...>;
 
  public:
+  static constexpr std::string_view name = "plateau";
   static_assert(Factor.value() > 0 && Factor.value() < 1,
                 "frugal: Plateau<factor>: the factor of the learning rate must be above 0 and "
                 "below 1. Write Plateau<0.1>.");
@@ -40,12 +45,24 @@ struct Plateau {
   /// The form in which a checkpoint names it, whatever the order of its options.
   using canonical = Plateau<Factor, Limit, Metric>;
 
-  double threshold = 1e-4;        ///< a change must be larger than this
-  bool relative = true;           ///< whether the threshold is a fraction of the best value
-  bool by_magnitude = false;      ///< the fraction is of the best value's magnitude
+  double factor = Factor.value();     ///< of the learning rate, at each reduction
+  int patience = Limit::validations;  ///< validations without improvement
+  double threshold = 1e-4;            ///< a change must be larger than this
+  bool relative = true;               ///< whether the threshold is a fraction of the best value
+  bool by_magnitude = false;          ///< the fraction is of the best value's magnitude
   int cooldown = 0;               ///< validations after a reduction before patience counts again
   double min_factor = 0.0;        ///< lower bound of the factor
   double smallest_change = 1e-8;  ///< smaller reductions of the factor are skipped
+
+  /// SettingsError for numbers that are out of range.
+  void check() const {
+    if (factor > 0 && factor < 1 && patience >= 0) return;
+    throw SettingsError({.what = "factor is " + detail::general(factor, 6) + ", and patience " +
+                                 std::to_string(patience),
+                         .where = "Plateau",
+                         .why = "each reduction lowers the rate, after some validations",
+                         .fix = "Give a factor above 0 and below 1, and a patience of 0 or more."});
+  }
 
   /// The part that survives a resume.
   struct Memory {
@@ -79,8 +96,8 @@ struct Plateau {
       --memory.cooling;
       memory.bad = 0;
     }
-    if (memory.bad > Limit::validations) {
-      double const lowered = std::fmax(memory.scale * Factor.value(), min_factor);
+    if (memory.bad > patience) {
+      double const lowered = std::fmax(memory.scale * factor, min_factor);
       if (memory.scale - lowered > smallest_change) memory.scale = lowered;
       memory.cooling = cooldown;
       memory.bad = 0;

@@ -48,7 +48,7 @@ class SinkState {
 
   template <class Policy>
   explicit SinkState(Policy const& policy)
-      : sink_(policy), outcome_(&policy.outcome), name_(Policy::kind::name) {}
+      : every_(policy.every), sink_(policy), outcome_(&policy.outcome), name_(Policy::kind::name) {}
   SinkState(SinkState const&) = delete;
   SinkState& operator=(SinkState const&) = delete;
   ~SinkState() {
@@ -79,7 +79,7 @@ class SinkState {
 
   void on_step(Step& phase) {
     if constexpr (!Cadence::per_epoch) {
-      if (!Cadence::due_at_step(phase.counters())) return;
+      if (!every_.due_at_step(phase.counters())) return;
       write(collector_.step(phase));
     }
   }
@@ -165,6 +165,7 @@ class SinkState {
                "counted in its outcome");
   }
 
+  [[no_unique_address]] Cadence every_;
   std::shared_ptr<void> lock_;
   Sink sink_;
   Outcome<SinkOutcome> const* outcome_;

@@ -155,6 +155,7 @@ void require_no_generations(SearchLimits const& limits, char const* where);
 /// Neither trials, or rounds, nor a budget from which they follow.
 [[noreturn]] void refuse_unlimited(std::string const& schedule, char const* setting, RungUnit unit);
 void require_trials(std::uint64_t count, char const* where);
+void require_eta(std::uint64_t eta);
 /// Where the first rung ends, at the earliest: as given, or three divisions by eta before the end.
 std::uint64_t first_rung(std::uint64_t least, std::uint64_t horizon, std::uint64_t eta);
 

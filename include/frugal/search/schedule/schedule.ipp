@@ -114,6 +114,12 @@ FRUGAL_INLINE void refuse_unlimited(std::string const& schedule, char const* set
       schedule.c_str());
 }
 
+FRUGAL_INLINE void require_eta(std::uint64_t eta) {
+  if (eta >= 2) return;
+  refuse_schedule("eta is " + std::to_string(eta), "one trial in eta goes on to the next rung",
+                  "Give 2 or more; 3 and 4 are usual.", "the schedule of a search");
+}
+
 FRUGAL_INLINE void require_trials(std::uint64_t count, char const* where) {
   if (count != 0) return;
   refuse_schedule(std::string(where) + " is 0", "nothing would be trained", "Give 1 or more.",

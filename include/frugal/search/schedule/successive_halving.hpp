@@ -96,10 +96,11 @@ struct SuccessiveHalving {
   /// The end of the first rung, at the earliest: rungs are counted back from a whole run. 0: three
   /// halvings before the end, or fewer for very short runs.
   std::uint64_t least = 0;
+  std::uint64_t eta = Rate::value;  ///< one trial in eta goes on to the next rung
   RungUnit unit = RungUnit::steps;
 
   std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
-    constexpr std::uint64_t eta = Rate::value;
+    detail::require_eta(eta);
     std::uint64_t const first = detail::first_rung(least, limits.horizon, eta);
     auto const bracket_of = [&](std::uint64_t count) {
       return successive_halving(count, first, limits.horizon, eta);
@@ -135,12 +136,13 @@ struct SuccessiveHalving {
 /// Source  Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization" (JMLR 2018).
 template <class Rate = Eta<3>>
 struct Hyperband {
-  std::uint64_t least = 0;   ///< as in SuccessiveHalving
-  std::uint64_t rounds = 1;  ///< of all brackets. 0: as many as the budget pays for
+  std::uint64_t least = 0;          ///< as in SuccessiveHalving
+  std::uint64_t rounds = 1;         ///< of all brackets. 0: as many as the budget pays for
+  std::uint64_t eta = Rate::value;  ///< one trial in eta goes on to the next rung
   RungUnit unit = RungUnit::steps;
 
   std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
-    constexpr std::uint64_t eta = Rate::value;
+    detail::require_eta(eta);
     std::uint64_t const first = detail::first_rung(least, limits.horizon, eta);
     std::vector<Bracket> const round = hyperband(first, limits.horizon, eta);
     std::uint64_t cost = 0;
@@ -250,22 +252,24 @@ class AshaSchedule final : public SearchSchedule {
 template <class Rate = Eta<3>>
 struct Asha {
   std::uint64_t trials = 64;
-  std::uint64_t least = 0;  ///< as in SuccessiveHalving
+  std::uint64_t least = 0;          ///< as in SuccessiveHalving
+  std::uint64_t eta = Rate::value;  ///< one trial in eta goes on to the next rung
   RungUnit unit = RungUnit::steps;
 
   std::unique_ptr<SearchSchedule const> bind(SearchLimits const& limits) const {
-    std::uint64_t const first = detail::first_rung(least, limits.horizon, Rate::value);
+    detail::require_eta(eta);
+    std::uint64_t const first = detail::first_rung(least, limits.horizon, eta);
     // Enough trials that every rung has one.
     std::uint64_t enough = 1;
-    while (enough * first < limits.horizon) enough *= Rate::value;
-    Bracket const bracket = successive_halving(enough, first, limits.horizon, Rate::value);
+    while (enough * first < limits.horizon) enough *= eta;
+    Bracket const bracket = successive_halving(enough, first, limits.horizon, eta);
     std::vector<std::uint64_t> budgets;
     for (Rung const& each : bracket.rungs) budgets.push_back(each.budget);
     detail::require_trials(trials, "Asha");
     detail::require_no_generations(limits, "Asha");
     detail::require_budget(limits, budgets.back(), unit, "Asha");
-    return std::make_unique<detail::AshaSchedule const>(trials, std::move(budgets), Rate::value,
-                                                        unit, limits);
+    return std::make_unique<detail::AshaSchedule const>(trials, std::move(budgets), eta, unit,
+                                                        limits);
   }
 };
 
