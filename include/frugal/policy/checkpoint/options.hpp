@@ -203,10 +203,11 @@ struct CheckpointOptions {
   template <class Sentence>
   using watches = concat<typename watches_of_option<Os, Sentence>::type...>;
 
-  static Retention retention(std::size_t keep, std::uint64_t every, decltype(best) const& counts) {
+  static Retention retention(std::size_t newest, std::uint64_t for_ever,
+                             decltype(best) const& counts) {
     Retention retention;
-    retention.last = keep;
-    retention.every = every;
+    retention.last = newest;
+    retention.every = for_ever;
     std::size_t at = 0;
     [[maybe_unused]] auto const look = [&]<class O>(std::type_identity<O>) {
       if constexpr (is_keep_best<O>) {
