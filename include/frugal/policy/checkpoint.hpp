@@ -85,6 +85,7 @@ struct Checkpoint {
   using listens = list<on::fit_begin, on::step, on::validated, on::epoch_end, query::stop_requested,
                        on::preempt, on::fit_end>;
   using provides = list<service::save>;
+  using best_counts = std::remove_const_t<decltype(options::best)>;
   using watches = typename options::template watches<without_metric>;
   using conflicts =
       std::conditional_t<options::half, list<conflict<kinds::audit, half_and_audit>>, list<>>;
@@ -92,9 +93,9 @@ struct Checkpoint {
   static constexpr About about{Term::price_per_hour, options::cost()};
 
   [[no_unique_address]] typename options::cadence every{};
-  std::size_t keep = options::keep;                   ///< the newest ones
-  std::uint64_t keep_every = options::every;          ///< 0: no step is kept for ever
-  decltype(options::best) keep_best = options::best;  ///< for each KeepBest, in their order
+  std::size_t keep = options::keep;           ///< the newest ones
+  std::uint64_t keep_every = options::every;  ///< 0: no step is kept for ever
+  best_counts keep_best = options::best;      ///< for each KeepBest, in their order
   Resume resume = Resume::Exact;
   /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
   /// Settings::run_dir. It is for the first start alone: a run with a checkpoint of its own continues
