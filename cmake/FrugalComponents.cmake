@@ -8,7 +8,15 @@
 # the headers and programs that need it.
 
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
-set(frugal_components archive arrow avro cluster images notices prometheus recipes step tensorboard text)
+set(frugal_components apply archive arrow avro cluster images notices prometheus recipes step tensorboard text)
+
+# Settings from the command line and from files: CLI11 is headers alone.
+set(frugal_apply_targets CLI11::CLI11)
+set(frugal_apply_packages libcli11-dev)
+set(frugal_apply_headers "CLI/")
+macro(frugal_find_apply)
+  find_package(CLI11 2.1 QUIET)
+endmacro()
 
 # Moving old checkpoints to cold storage, and tar shards.
 set(frugal_archive_targets LibArchive::LibArchive)

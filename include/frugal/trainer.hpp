@@ -85,7 +85,7 @@ struct ForwardOfData {
 /// The values of a trainer's policies, for functions over trainers.
 struct TrainerAccess {
   template <class Trainer>
-  static auto const& values_of(Trainer const& trainer) {
+  static auto& values_of(Trainer& trainer) {
     return trainer.policies_;
   }
   template <class Trainer>

@@ -25,8 +25,8 @@ class Frugal(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     # cuda, and the components of cmake/FrugalComponents.cmake.
     options = {name: [True, False] for name in
-               ("archive", "arrow", "avro", "cluster", "cuda", "images", "notices", "prometheus",
-                "recipes", "step", "tensorboard", "text")}
+               ("apply", "archive", "arrow", "avro", "cluster", "cuda", "images", "notices",
+                "prometheus", "recipes", "step", "tensorboard", "text")}
     default_options = {
         **{name: False for name in options},
         "libarchive/*:with_zstd": True,
@@ -53,6 +53,8 @@ class Frugal(ConanFile):
         self.requires("xxhash/[>=0.8]", transitive_headers=True, transitive_libs=True)
         self.requires("zlib/[>=1.2.11 <2]", transitive_headers=True, transitive_libs=True)
 
+        if self.options.apply:
+            self.requires("cli11/[>=2.1]", transitive_headers=True)
         if self.options.archive:
             self.requires("libarchive/[>=3.6]", transitive_headers=True, transitive_libs=True)
         if self.options.arrow:

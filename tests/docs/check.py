@@ -35,6 +35,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import features  # noqa: E402
 import members  # noqa: E402
+import options  # noqa: E402
 
 # policy/*.hpp and report/*.hpp that are not policies
 NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_name", "run_folder", "skipped_windows",
@@ -130,6 +131,7 @@ def expanded(root: Path, header: Path) -> str:
 
 
 def fill(root: Path) -> None:
+    options.fill(root, pages_of(root))
     for page in pages_of(root):
         lines = (root / page).read_text(encoding="utf-8").splitlines(keepends=True)
         # From the last to the first, so that earlier line numbers stay valid.
@@ -227,6 +229,7 @@ def check(root: Path) -> list[str]:
             faults.append(f"{page}: has no code that is compiled")
     faults += faults_of_lists(root, pages)
     faults += members.faults_of_members(root, pages)
+    faults += options.fault(root, pages)
     faults += features.faults_of_features(root, pages)
     for folder in ("policy", "report"):
         policies = {p.stem for p in (root / "include/frugal" / folder).glob("*.hpp")} - NO_PAGE

@@ -30,7 +30,7 @@ namespace frugal_test::model_structured {
 using namespace frugal_test::support;
 using frugal::Auto;
 using frugal::CutReport;
-using frugal::Keep;
+using frugal::KeepShare;
 using frugal::prune_structured;
 using frugal::RankBy;
 using frugal::RoundTo;

@@ -118,7 +118,7 @@ struct Replicate<LocalSteps<H>, Options...> {
   void const* exchanges() const { return detail::exchanges_of(communicator()); }
   /// For plan_ranks.
   GradientExchange exchange() const {
-    return {.sum = GradientSum::local_steps, .local_steps = steps};
+    return {.sum = GradientSum::local_steps, .local_steps = static_cast<int>(steps)};
   }
 
   template <class Context>

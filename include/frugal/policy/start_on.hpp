@@ -86,14 +86,17 @@ struct StartOn {
   static constexpr About about{Term::price_per_hour,
                                "the early phase at the CPU's speed, and once a copy of the state"};
 
+  std::uint64_t until = Until::count;  ///< complete epochs or steps, as the type says
+
   class State {
    public:
     // The counters imply it, so a run may be resumed with StartOn or without.
     using dispensable = void;
 
-    explicit State(StartOn const&) {}
+    explicit State(StartOn const& settings) : until_(settings.until) {}
 
     void on_fit_begin(FitBegin& phase) {
+      detail::counted(until_, "StartOn::until");
       if (!phase.settings().device.is_cpu()) return;
       phase.warn("StartOn<Cpu> does nothing: the run's device is the CPU (Settings::device)");
     }
@@ -137,7 +140,7 @@ struct StartOn {
     bool is_due(CheckpointPhase const& phase) {
       if (moved_at_ || phase.settings().device.is_cpu()) return false;
       if (!began_at_) began_at_ = {phase.counters().step, phase.seconds()};
-      return moved_ || Until::over(phase.counters());
+      return moved_ || Until::over(phase.counters(), until_);
     }
     template <class Moving>
     void move(Moving& phase) {
@@ -155,6 +158,7 @@ struct StartOn {
       return (to.seconds - from.seconds) / static_cast<double>(to.step - from.step);
     }
 
+    std::uint64_t until_;
     bool moved_ = false;
     bool judged_ = false;
     std::optional<Moment> began_at_;  // in this process

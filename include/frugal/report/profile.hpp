@@ -121,6 +121,7 @@ struct Profile {
 
   Cadence every{};             ///< of the windows
   std::uint64_t warm_up = 10;  ///< steps before a window; the second half is timed, to compare
+  std::chrono::duration<double> length = detail::window_seconds<Length>();  ///< of a window
   std::uint64_t steps = detail::window_steps<Length>();  ///< most steps in a window
   std::size_t traces = 5;  ///< trace files of a fit; later windows are only analysed
   bool memory = true;      ///< also record allocations
@@ -156,7 +157,7 @@ class Profile<Options...>::State {
         steps_(settings.steps),
         least_busy_(settings.least_busy),
         outcome_(&settings.outcome),
-        windows_({.length = detail::window_seconds<Length>(),
+        windows_({.length = settings.length,
                   .steps = settings.steps,
                   .traces = settings.traces,
                   .memory = settings.memory,

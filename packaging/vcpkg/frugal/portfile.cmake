@@ -6,6 +6,7 @@ set(VCPKG_BUILD_TYPE release) # header-only
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
+        apply FRUGAL_APPLY
         archive FRUGAL_ARCHIVE
         arrow FRUGAL_ARROW
         avro FRUGAL_AVRO

@@ -31,7 +31,10 @@ struct Hours {
 template <std::uint64_t N>
 struct Epochs {
   static_assert(N >= 1, "frugal: Epochs<0> is over before it begins. Write Epochs<1> or more.");
-  static constexpr bool over(Counters const& now) { return now.epoch >= N; }
+  static constexpr std::uint64_t count = N;
+  static constexpr bool over(Counters const& now, std::uint64_t after = N) {
+    return now.epoch >= after;
+  }
 };
 
 /// Until N optimizer steps are complete.
@@ -39,7 +42,9 @@ template <std::uint64_t N>
 struct Steps {
   static_assert(N >= 1, "frugal: Steps<0> is over before it begins. Write Steps<1> or more.");
   static constexpr std::uint64_t count = N;
-  static constexpr bool over(Counters const& now) { return now.step >= N; }
+  static constexpr bool over(Counters const& now, std::uint64_t after = N) {
+    return now.step >= after;
+  }
 };
 
 namespace detail {

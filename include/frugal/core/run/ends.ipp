@@ -48,6 +48,7 @@ FRUGAL_INLINE Report report_of(RunState const& run, double seconds, MemoryPeaks 
           .restored_step = run.progress.restored_step(),
           .validation_count = run.observed.validation_count(),
           .memory = memory,
+          .options = run.settings.options,
           .preempted_by = run.control.preempted() ? run.control.preempted_by() : std::string()};
 }
 

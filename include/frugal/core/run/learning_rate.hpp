@@ -36,6 +36,7 @@ class LearningRate {
   /// saved.
   void set_groups(std::vector<GroupRate> groups) { groups_ = std::move(groups); }
   void set_group_factor(std::size_t group, double factor) { groups_[group].factor = factor; }
+  std::vector<GroupRate> const& groups() const { return groups_; }
 
   /// The rate of the first parameter group in the next step; nothing if its optimizer has none.
   std::optional<double> first() const {

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -67,6 +68,7 @@ struct [[nodiscard]] Report {
   std::optional<std::uint64_t> restored_step{};
   std::uint64_t validation_count = 0;  ///< of the whole run, those not in `validations` included
   MemoryPeaks memory{};                ///< the most that this fit, and this process, have taken
+  std::map<std::string, std::string> options{};  ///< what apply() has set, by name
   std::string preempted_by{};  ///< kind of the policy that asked for it first, or "Settings::stop"
 
   /// Wall time of the whole run, without steps lost by a kill. `samples` divided by it is the run's

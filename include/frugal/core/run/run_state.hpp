@@ -319,9 +319,29 @@ struct RunState {
     }
   }
 
+  /// What a program has set, as far as a run knows it: by apply(), and the learning rates. A run that goes on
+  /// with other values says so.
+  template <class Archive>
+  void persist_options(Archive& archive) {
+    if (archive.of_a_snapshot) return;
+    std::string text = options_text();
+    if constexpr (Archive::loading) {
+      if (!archive.holds("options")) return;
+      std::string saved;
+      archive("options", saved);
+      warn_of_options(saved, text);
+    } else {
+      archive("options", text);
+    }
+  }
+  /// A line for each, "name = value", sorted.
+  std::string options_text() const;
+  void warn_of_options(std::string const& saved, std::string const& here);
+
   /// Saves or loads the report's data about the whole run, over all its processes.
   template <class Archive>
   void persist_record(Archive& archive) {
+    persist_options(archive);
     persist_fixed(archive);
     control.persist_stop(archive);
     observed.persist_epoch_loss(archive);

@@ -3,9 +3,14 @@
 
 #include <frugal/core/run/run_state.hpp>
 
+#include <algorithm>
 #include <exception>
+#include <map>
+#include <sstream>
+#include <string>
 #include <utility>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
@@ -42,6 +47,47 @@ FRUGAL_INLINE void FixedIdentity::require(torch::nn::Module const& module,
                     .why = std::move(why),
                     .fix = "Before fit, load the weights that the run began with, and adapt the "
                            "module as that run did (Freeze, Lora)."});
+}
+
+FRUGAL_INLINE std::string RunState::options_text() const {
+  std::map<std::string, std::string> all = settings.options;
+  for (GroupRate const& group : rate.groups()) {
+    bool const alone = rate.groups().size() == 1;
+    all[alone ? "learning rate" : "learning rate of " + group.name] =
+        detail::general(group.own, 17);
+  }
+  std::string text;
+  for (auto const& [name, value] : all) text += name + " = " + value + '\n';
+  return text;
+}
+
+FRUGAL_INLINE void RunState::warn_of_options(std::string const& saved, std::string const& here) {
+  auto const parsed = [](std::string const& text) {
+    std::map<std::string, std::string> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      std::size_t const sign = std::min(line.find(" = "), line.size());
+      all[line.substr(0, sign)] = sign == line.size() ? "" : line.substr(sign + 3);
+    }
+    return all;
+  };
+  auto const before = parsed(saved);
+  auto now = parsed(here);
+  std::string changes;
+  auto const add = [&](std::string const& name, std::string const& from, std::string const& to) {
+    changes += (changes.empty() ? "" : "; ") + name + " was " + from + " and is " + to;
+  };
+  for (auto const& [name, value] : before) {
+    auto const found = now.find(name);
+    if (found == now.end()) {
+      add(name, value, "not set from outside");
+    } else if (found->second != value) {
+      add(name, value, found->second);
+    }
+    if (found != now.end()) now.erase(found);
+  }
+  for (auto const& [name, value] : now) add(name, "not set from outside", value);
+  if (!changes.empty()) warn("the checkpoint was saved with other settings: " + changes);
 }
 
 FRUGAL_INLINE double RunState::mean_loss() {

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -87,6 +88,8 @@ struct Settings {
   std::stop_token stop{};
   /// Name of the run in tables and messages. Empty: the name of its recipe (recipe_name).
   std::string name{};
+  /// What apply() has set from outside, by name; in the checkpoints, the logs and the Report.
+  std::map<std::string, std::string> options{};
 };
 
 }  // namespace frugal

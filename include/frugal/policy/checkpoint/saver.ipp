@@ -261,6 +261,9 @@ FRUGAL_INLINE void Saver::resume_exactly(RunState& run, bool moves,
               {{"from", what.from},
                {"steps_repeated", what.steps_repeated},
                {"seconds_lost", what.seconds_lost}}};
+  for (auto const& [name, value] : run.settings.options) {
+    event.fields.emplace_back("option." + name, value);
+  }
   if (!what.changed.empty()) event.fields.emplace_back("changed", joined(what.changed));
   run.progress.resume_from(std::move(what), loaded.seconds);
   run.record(event);  // at the step and the time at which the run resumes

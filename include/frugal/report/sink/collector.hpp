@@ -36,6 +36,7 @@ class MetricCollector {
       count += static_cast<std::uint64_t>(tensor.numel());
     }
     record.add("parameters", count).add("seed", std::uint64_t{phase.settings().seed});
+    for (auto const& [name, value] : phase.settings().options) record.add("option." + name, value);
     return record;
   }
 
