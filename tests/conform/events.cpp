@@ -74,6 +74,7 @@ struct Counter {
     void on_fit_end(frugal::FitEnd&) { *out_ += ')'; }
     void on_undo(frugal::WindowRetry&) { *out_ += 'x'; }
     void on_recorded(frugal::Recorded const&) {}  // a policy's event, not one of the loop's
+    void on_saved(frugal::Saved const&) {}        // likewise
 
    private:
     std::string* out_;

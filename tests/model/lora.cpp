@@ -526,8 +526,8 @@ TEST_CASE("AlsoTrain trains statistics that were fixed before, and those of anot
   adapt(body, Alone{});
   CHECK(is_fixed(mean));
   frugal::detail::Adaptation both(*body);
-  Whole::adapt(*body, both);
-  Alone::adapt(*body, both);
+  Whole{}.adapt(*body, both);
+  Alone{}.adapt(*body, both);
   both.keep();
   CHECK_FALSE(is_fixed(mean));
 }
@@ -552,7 +552,7 @@ TEST_CASE("a recipe whose later policy refuses the module leaves none of its ada
   adapt(net, First{});
   {
     frugal::detail::Adaptation refused(*net);
-    Second::adapt(*net, refused);
+    Second{}.adapt(*net, refused);
     CHECK(frugal::detail::find_adapters(*net).size() == 2);
   }
   auto const left = frugal::detail::find_adapters(*net);
@@ -562,7 +562,7 @@ TEST_CASE("a recipe whose later policy refuses the module leaves none of its ada
   torch::nn::Sequential other(torch::nn::Linear(8, 8));
   {
     frugal::detail::Adaptation refused(*other);
-    First::adapt(*other, refused);
+    First{}.adapt(*other, refused);
   }
   CHECK(other->modules().size() == 2);
   CHECK(trained_tensors(*other) == 2);

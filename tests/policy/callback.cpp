@@ -9,6 +9,7 @@
 #include <frugal/policy/validate.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,6 +96,32 @@ TEST_CASE("a struct with persist is saved and resumed, and each fit has its own"
   static_cast<void>(fit({.epochs = 1}, once));
   static_cast<void>(fit({.epochs = 1}, once));
   CHECK(seen == std::vector<int>{1, 2, 3, 4, 1, 2, 3, 4});
+}
+
+TEST_CASE("a function is called for each checkpoint that is whole on disk") {
+  auto const steps_of = [](auto const& checkpoint) {
+    TemporaryFolder const folder;
+    std::vector<std::uint64_t> steps;
+    auto const report =
+        fit({.run_dir = folder.path(), .epochs = 2}, checkpoint,
+            frugal::on_checkpoint([&](frugal::Saved& saved) {
+              CHECK(std::filesystem::is_regular_file(saved.folder / "manifest.json"));
+              steps.push_back(saved.step);
+            }));
+    CHECK(report.steps == 8);
+    return steps;
+  };
+  std::vector<std::uint64_t> const each{0, 3, 6, 8};
+  CHECK(steps_of(frugal::Checkpoint<frugal::Every<3>, frugal::Keep<9>>{}) == each);
+  CHECK(steps_of(frugal::Checkpoint<frugal::Every<3>, frugal::Keep<9>, frugal::Async>{}) == each);
+
+  TemporaryFolder const folder;
+  CHECK_THROWS_WITH_AS(
+      fit({.run_dir = folder.path(), .epochs = 1}, frugal::Checkpoint<frugal::Every<3>>{},
+          frugal::on_checkpoint([](auto& saved) {
+            if (saved.step == 3) throw std::runtime_error("upload failed");
+          })),
+      "upload failed", std::runtime_error);
 }
 
 TEST_CASE("an exception of a function ends the fit, and a callback without a function is refused") {

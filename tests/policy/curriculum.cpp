@@ -106,15 +106,29 @@ TEST_CASE("an order of known scores serves a source of one's own") {
   CHECK(first == std::vector<std::int64_t>{3, 3});
 }
 
-// A grace period covers the pace, or is longer.
-static_assert(Recipe<Optimize<SGD>, Validate<Every<1, Epoch>>,
-                     EarlyStop<Patience<3>, GraceEpochs<2>>, EasyFirst>::legal);
-static_assert(Recipe<Optimize<SGD>, Validate<Every<1, Epoch>>,
-                     EarlyStop<GraceEpochs<7>, Patience<3>>, EasyFirst>::legal);
-static_assert(!Recipe<Optimize<SGD>, Validate<Every<1, Epoch>>,
-                      EarlyStop<Patience<3>, GraceEpochs<1>>, EasyFirst>::legal);
-static_assert(
-    !Recipe<Optimize<SGD>, Validate<Every<1, Epoch>>, EarlyStop<Patience<3>>, EasyFirst>::legal);
+TEST_CASE("a grace period of EarlyStop covers the pace, or the fit is refused") {
+  EasyFirst const policy;
+  for (int const grace : {0, 1, 2, 7}) {
+    std::vector<std::vector<std::int64_t>> seen;
+    auto train = policy.source(Rows{}, {.batch = 8});
+    auto valid = policy.source(Rows{}, {.batch = 8, .shuffle = false});
+    Trainer trainer{torch::nn::Linear(1, 1),
+                    Watching{&seen},
+                    Settings{.epochs = 1},
+                    Optimize<SGD>{.lr = 0.1},
+                    EarlyStop<Patience<3>>{.grace_epochs = grace},
+                    policy};
+    auto const fit = [&] { static_cast<void>(trainer.fit(train, valid)); };
+    CAPTURE(grace);
+    if (grace < 2) {
+      CHECK_THROWS_WITH_AS(fit(),
+                           doctest::Contains("the first 2 epochs draw from the easy samples alone"),
+                           SettingsError);
+    } else {
+      CHECK_NOTHROW(fit());
+    }
+  }
+}
 
 // The order is known through what stands around the loader.
 using Source = decltype(EasyFirst{}.source(Rows{}, LoaderOptions{}));

@@ -108,7 +108,6 @@ using namespace frugal_test::policy_optimize;
 using frugal::Constant;
 using frugal::Cosine;
 using frugal::Every;
-using frugal::LinearDecay<>;
 using frugal::LinearDecay;
 using frugal::Optimize;
 using frugal::Patience;

@@ -45,6 +45,7 @@ MAY_INCLUDE = {
     "report/profile": {"base", "core/libtorch", "core/run", "policy"},
     "report/progress": {"base", "policy"},
     "report/sink": {"base", "checkpoint", "core/compose", "core/libtorch", "core/run", "core/state", "policy"},
+    "apply": {"base", "core/compose", "core/run"},
     "step": POLICY | {"policy", "model"},
     "search": POLICY | {"policy", "model", "search/*"},
     "search/results": {"base", "report/html", "search/trials"},

@@ -114,13 +114,13 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 562,
-    "lines of .hpp and .ipp": 131000,
+    "headers": 565,
+    "lines of .hpp and .ipp": 132500,
     f"headers of fewer than {FRAGMENT} lines": 55,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 34900,
-    "lines that core/run/phases.hpp closes over": 1625,
+    "lines that frugal.hpp closes over": 35300,
+    "lines that core/run/phases.hpp closes over": 1655,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 52,
     "files of the loop": 7,

@@ -119,12 +119,21 @@ struct CallbackOf<F, on::epoch_end> : CallbackState<F> {
   using CallbackState<F>::CallbackState;
   flow on_epoch_end(EpochEnd& phase) { return this->verdict(phase); }
 };
+template <class F>
+struct CallbackOf<F, on::saved> : CallbackState<F> {
+  using CallbackState<F>::CallbackState;
+  static_assert(
+      std::is_void_v<std::invoke_result_t<F&, Saved&>>,
+      "frugal: a function of on_checkpoint returns nothing: a save does not end a run. End it "
+      "in on_step.");
+  void on_saved(Saved& phase) { this->verdict(phase); }
+};
 
 }  // namespace frugal::detail
 
 namespace frugal {
 
-/// Calls a function at one point of the loop. Made by on_step(), on_validated() and on_epoch_end():
+/// Calls a function at one point of the loop. Made by on_step(), on_validated(), on_epoch_end() and on_checkpoint():
 ///
 ///     fr::on_step([](fr::Step& step) { std::cout << step.counters().step << '\n'; })
 ///     fr::on_epoch_end([](auto& epoch) { return epoch.mean_loss() < 0.1 ? fr::flow::stop : fr::flow::proceed; })
@@ -140,7 +149,7 @@ struct Callback {
                 "frugal: a callback cannot be called with what the loop gives it. Take the phase "
                 "by reference: "
                 "fr::on_step([](fr::Step& step) { ... }), Validated for on_validated, EpochEnd for "
-                "on_epoch_end.");
+                "on_epoch_end, Saved for on_checkpoint.");
   static_assert(!detail::has_persist<F> || !std::string_view(Name).empty(),
                 "frugal: a callback with a state has no name by which a checkpoint finds it. Write "
                 "fr::on_step<\"name\">(function), or remove its member persist.");
@@ -171,6 +180,12 @@ Callback<on::step, F, Name> on_step(F call) {
 /// After each validation, with its metrics.
 template <fixed_string Name = "", class F>
 Callback<on::validated, F, Name> on_validated(F call) {
+  return {std::make_shared<F const>(std::move(call))};
+}
+
+/// When a checkpoint is whole on disk: `saved.folder`, `saved.step`.
+template <fixed_string Name = "", class F>
+Callback<on::saved, F, Name> on_checkpoint(F call) {
   return {std::make_shared<F const>(std::move(call))};
 }
 

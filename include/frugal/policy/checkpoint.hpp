@@ -376,7 +376,10 @@ class Checkpoint<Options...>::OfRun {
       best_.begin_save();
     };
     if (auto const cost = saver_.save(run, begins)) interval_.saved(*cost, Clock::now());
-    if constexpr (!options::async) settle_best();
+    if constexpr (!options::async) {
+      settle_best();
+      tell_saved(run);
+    }
   }
 
   /// The part of a save in a process that is not the first, if that one writes all.
@@ -399,10 +402,17 @@ class Checkpoint<Options...>::OfRun {
   void report_failure(RunState& run) {
     saver_.report_failure(run);
     if (saver_.take_failed()) best_.not_saved();
+    tell_saved(run);
   }
   void finish(RunState& run) {
     saver_.finish(run);
     settle_best();
+    tell_saved(run);
+  }
+  void tell_saved(RunState& run) {
+    for (auto const& [folder, step] : saver_.take_written()) {
+      run.links.loop()->saved(folder, step);
+    }
   }
   /// Call it while nothing is being written.
   void settle_best() {

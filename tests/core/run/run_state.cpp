@@ -178,6 +178,7 @@ struct Echo : frugal::LoopInterface {
   at::Tensor reevaluate() override { return {}; }
   void finish_set_up() override {}
   void move_to(c10::Device) override {}
+  void saved(std::filesystem::path const&, std::uint64_t) override {}
   void recorded(frugal::Event const& event) override {
     if (run->observed.events().size() < 4) run->record({.name = event.name + "+"});
     heard.push_back(event.name);

@@ -164,7 +164,7 @@ using frugal::Schedule;
 
 TEST_CASE("curves are laid over the run, and a function is taken as it is") {
   frugal::RunLimits const ten{.total_steps = 10};
-  GroupSchedule const curves = Schedule<frugal::Warmup<4>, frugal::Linear>{};
+  GroupSchedule const curves = Schedule<frugal::Warmup<4>, frugal::LinearDecay<>>{};
   auto const laid = curves.over(ten);
   CHECK(laid.factor(0) == 0.25);
   CHECK(laid.factor(3) == 1.0);
@@ -218,10 +218,11 @@ TEST_CASE("a factor that is negative or not finite is refused before the step th
 TEST_CASE("a resumed run with schedules of groups ends with the same bits, and logs the same") {
   Optimize<AdamW> const policy{
       .lr = 1e-2,
-      .groups = {
-          frugal::layer_wise_rate("encoder.layer.{}.", 0.8),
-          group_by_pattern("head.*", {.schedule = Schedule<frugal::Warmup<5>, frugal::Linear>{}}),
-          group_by_pattern("encoder.*", {.beta1 = 0.5}), frugal::no_decay_for_biases_and_norms()}};
+      .groups = {frugal::layer_wise_rate("encoder.layer.{}.", 0.8),
+                 group_by_pattern(
+                     "head.*", {.schedule = Schedule<frugal::Warmup<5>, frugal::LinearDecay<>>{}}),
+                 group_by_pattern("encoder.*", {.beta1 = 0.5}),
+                 frugal::no_decay_for_biases_and_norms()}};
   Schedule<frugal::Cosine> const schedule;
   auto const tables = named_job().tables();
   std::map<std::uint64_t, Frozen> saved;

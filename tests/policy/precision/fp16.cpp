@@ -198,7 +198,7 @@ TEST_CASE("a skipped step advances neither the schedule nor a cadence in steps")
   Json const file = reference("loss_scaling.json");
   Json const& which = case_named(file.at("cases"), "backs off, AdamW");
   Told const told = train(file, which, frugal::Optimize<frugal::AdamW>{.lr = 0.1},
-                          frugal::Schedule<frugal::Linear>{});
+                          frugal::Schedule<frugal::LinearDecay<>>{});
   for (std::size_t i = 0; i < told.steps.size(); ++i) CHECK(told.steps[i].step == i + 1);
   for (std::size_t i = 1; i < told.factors.size(); ++i)
     CHECK(told.factors[i] != told.factors[i - 1]);

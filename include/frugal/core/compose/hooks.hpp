@@ -63,6 +63,7 @@ enum class HookForm {
   HOOK(on, undo, on_undo, WindowRetry, void, false)                         \
   HOOK(on, preempt, on_preempt, Preemption, void, false)                    \
   HOOK(on, recorded, on_recorded, Recorded, void, false)                    \
+  HOOK(on, saved, on_saved, Saved, void, false)                             \
   HOOK(query, stop_requested, stop_requested, Phase, void, false)
 
 struct Loss;

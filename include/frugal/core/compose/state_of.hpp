@@ -66,7 +66,7 @@
   NEAR(on_record, "on_recorded")                                                                  \
   NEAR(on_log, "on_recorded for events, or a sink such as OnMetrics for the lines of a log")      \
   NEAR(on_save, "persist() for what a checkpoint keeps; no hook is called for a save")            \
-  NEAR(on_checkpoint, "persist() for what a checkpoint keeps; no hook is called for a save")      \
+  NEAR(on_checkpoint, "on_saved for a checkpoint on disk, persist() for what it keeps")           \
   NEAR(on_save_checkpoint, "persist() for what a checkpoint keeps; no hook is called for a save") \
   NEAR(on_load_checkpoint, "persist(), or on_ready for what follows a resume")
 

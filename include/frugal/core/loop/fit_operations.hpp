@@ -180,6 +180,10 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     Recorded phase(run_, event);
     run_.engine->template emit<on::recorded>(phase);
   }
+  void saved(std::filesystem::path const& folder, std::uint64_t step) override {
+    Saved phase(run_, folder, step);
+    run_.engine->template emit<on::saved>(phase);
+  }
   std::optional<double> waited_for_data() const override {
     if constexpr (WaitedSource<Train>) {
       return std::as_const(train_).waited();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -87,6 +88,8 @@ class LoopInterface {
   virtual void finish_set_up() = 0;
   virtual void move_to(c10::Device device) = 0;
   virtual void recorded(Event const& event) = 0;
+  /// A checkpoint of a step is whole on disk.
+  virtual void saved(std::filesystem::path const& folder, std::uint64_t step) = 0;
   /// Seconds that the run has waited for training data; nothing if the source does not measure it.
   virtual std::optional<double> waited_for_data() const { return std::nullopt; }
   /// What the training data and their order are, as far as the source says.

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -209,6 +210,16 @@ struct Recorded : Phase {
   Recorded(RunState& run, Event const& what) : Phase(run), event(what) {}
 
   Event const& event;  ///< one of Phase::events(), delivered in their order
+};
+
+/// A checkpoint is whole on disk. In the first of several processes; with Async at a step soon after the write
+/// has ended. May come in the middle of another hook.
+struct Saved : Phase {
+  Saved(RunState& run, std::filesystem::path const& where, std::uint64_t at)
+      : Phase(run), folder(where), step(at) {}
+
+  std::filesystem::path const& folder;  ///< of the checkpoint
+  std::uint64_t step;                   ///< whose state it has
 };
 
 }  // namespace frugal

@@ -63,7 +63,7 @@ struct Run : RunOfFacts {
   using Policies = typename Context::policies;
 
   Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon,
-      RecipeFacts const& facts)
+      RecipeFacts const& facts = Context::facts)
       : RunOfFacts(base_module(the_module), the_settings, the_horizon, facts), module(the_module) {}
 
   /// Sets the States of the recipe's policies, and the other processes, if there are any; must be called before

@@ -53,7 +53,8 @@ class Saver {
   explicit Saver(Options options);
 
   /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
-  /// called, in any thread, when report_failure() wants to be.
+  /// called, in any thread, when a save has ended: then there is something for report_failure() or
+  /// take_written().
   void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake);
 
   /// For the other processes of a run, how the first one has begun: see follow().
@@ -75,6 +76,9 @@ class Saver {
   bool has_saved(RunState const& run) const { return saved_ && *saved_ == moment_of(run); }
   bool has_saved_any() const { return saved_.has_value(); }
   void forget_last();
+
+  /// The checkpoints that are whole on disk since the last call: their folders and steps.
+  std::vector<std::pair<std::filesystem::path, std::uint64_t>> take_written();
 
   /// Whether a save has failed since the last call.
   bool take_failed() { return std::exchange(failed_, false); }
@@ -216,6 +220,8 @@ class Saver {
   FormerValidation former_;  ///< of this run's checkpoints
   std::set<std::filesystem::path> passed_over_;
   bool abandoned_ = false;  ///< the run has gone back since the last save
+  std::mutex written_mutex_;
+  std::vector<std::pair<std::filesystem::path, std::uint64_t>> written_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::optional<SharedSave> shared_;          ///< with the other processes of the run

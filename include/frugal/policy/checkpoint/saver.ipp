@@ -284,13 +284,19 @@ FRUGAL_INLINE void Saver::take_weights(RunState& run, std::filesystem::path cons
 }
 
 FRUGAL_INLINE void Saver::write() {
-  if (shared_) {
-    snapshot_.write(*directory_, *shared_);
-  } else {
-    snapshot_.write(*directory_);
+  SavedCheckpoint const saved =
+      shared_ ? snapshot_.write(*directory_, *shared_) : snapshot_.write(*directory_);
+  {
+    std::scoped_lock const lock(written_mutex_);
+    written_.emplace_back(saved.folder, saved.step());
   }
   prune();
   has_pruned_ = true;
+}
+
+FRUGAL_INLINE std::vector<std::pair<std::filesystem::path, std::uint64_t>> Saver::take_written() {
+  std::scoped_lock const lock(written_mutex_);
+  return std::exchange(written_, {});
 }
 
 FRUGAL_INLINE void Saver::prune() {

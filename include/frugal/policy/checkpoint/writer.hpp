@@ -12,11 +12,11 @@
 
 namespace frugal::detail {
 
-/// A thread that runs one job at a time. Keeps what a job throws until it is asked for; first calls
-/// `on_failure` in the thread. Destruction waits for the current job.
+/// A thread that runs one job at a time. Keeps what a job throws until it is asked for. Calls
+/// `on_done` in the thread after each. Destruction waits for the current job.
 class BackgroundWriter {
  public:
-  explicit BackgroundWriter(std::function<void()> on_failure) : on_failure_(std::move(on_failure)) {
+  explicit BackgroundWriter(std::function<void()> on_done) : on_done_(std::move(on_done)) {
     thread_ = signal_free_thread([this] { run(); });
   }
   BackgroundWriter(BackgroundWriter const&) = delete;
@@ -38,7 +38,7 @@ class BackgroundWriter {
  private:
   void run();
 
-  std::function<void()> on_failure_;
+  std::function<void()> on_done_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable idle_;

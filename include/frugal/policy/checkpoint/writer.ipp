@@ -60,10 +60,8 @@ FRUGAL_INLINE void BackgroundWriter::run() {
     lock.lock();
     job_ = nullptr;
     seconds_ = spent.count();
-    if (failure) {
-      failure_ = std::move(failure);
-      on_failure_();
-    }
+    if (failure) failure_ = std::move(failure);
+    on_done_();
     idle_.notify_all();
   }
 }
