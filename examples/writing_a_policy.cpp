@@ -62,6 +62,7 @@ struct LossSpike {
   static constexpr frugal::About about{frugal::Term::hours_per_run,
                                        "one reading of the loss at its cadence"};
 
+  Cadence every{};     ///< when it looks
   double ratio = 3.0;  ///< a loss above this many running means is a spike
   double keep = 0.9;   ///< share of the running mean that each look keeps
   int grace = 5;       ///< looks before the first verdict
@@ -71,7 +72,10 @@ struct LossSpike {
   class State {
    public:
     explicit State(LossSpike const& settings)
-        : ratio_(settings.ratio), keep_(settings.keep), grace_(settings.grace) {}
+        : every_(settings.every),
+          ratio_(settings.ratio),
+          keep_(settings.keep),
+          grace_(settings.grace) {}
 
     void on_fit_begin(frugal::FitBegin&) {
       if (ratio_ > 1) return;
@@ -82,7 +86,7 @@ struct LossSpike {
     }
 
     frugal::flow on_step(frugal::Step& phase) {
-      if (!Cadence::due_at_step(phase.counters())) return frugal::flow::proceed;
+      if (!every_.due_at_step(phase.counters())) return frugal::flow::proceed;
       double const loss = phase.last_loss();
       if (looks_ >= grace_ && loss > ratio_ * mean_) {
         phase.warn("LossSpike: the loss went from about " + std::to_string(mean_) + " to " +
@@ -101,6 +105,7 @@ struct LossSpike {
     }
 
    private:
+    Cadence every_;
     double ratio_;
     double keep_;
     int grace_;

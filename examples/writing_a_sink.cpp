@@ -78,6 +78,7 @@ struct JobLines {
 
   static constexpr frugal::About about{frugal::Term::none, "one line at its cadence"};
 
+  Cadence every{};               ///< when a step writes a line
   std::filesystem::path path{};  ///< empty: job.jsonl in Settings::run_dir
   // [end head]
 
@@ -86,7 +87,7 @@ struct JobLines {
    public:
     using dispensable = void;  // a resumed run may lack its sink, or have a new one
 
-    explicit State(JobLines const& settings) : path_(settings.path) {}
+    explicit State(JobLines const& settings) : every_(settings.every), path_(settings.path) {}
 
     void on_fit_begin(frugal::FitBegin& phase) {
       if (path_.empty() && phase.settings().run_dir.empty()) {
@@ -118,7 +119,7 @@ struct JobLines {
     }
 
     void on_step(frugal::Step& phase) {
-      if (!Cadence::due_at_step(phase.counters())) return;
+      if (!every_.due_at_step(phase.counters())) return;
       Fields fields{{"loss", phase.last_loss()}};
       if (auto const rate = phase.learning_rate()) fields.emplace_back("learning_rate", *rate);
       for (auto const& [name, value] : phase.gauges().items()) fields.emplace_back(name, value);
@@ -190,6 +191,7 @@ struct JobLines {
     }
     // [end write]
 
+    Cadence every_;
     std::filesystem::path path_;
     std::uint64_t size_ = 0;               ///< bytes of whole lines
     std::optional<std::uint64_t> cut_to_;  ///< bytes that stay, before the next line

@@ -480,11 +480,11 @@ TEST_CASE("a run-time decay must lie between 0 and 1") {
 
 TEST_CASE("From counts its unit") {
   using frugal::Counters;
-  static_assert(From<3>::reached({.step = 3}) && !From<3>::reached({.step = 2}));
-  static_assert(From<3, Epoch>::reached({.epoch = 3}) && !From<3, Epoch>::reached({.step = 9}));
-  static_assert(From<3, frugal::MicroBatch>::reached({.micro_batch = 3}));
-  static_assert(From<3, frugal::Sample>::reached({.sample = 4}));
-  static_assert(!From<3, frugal::Token>::reached({.token = 2}));
+  static_assert(From<3>{}.reached({.step = 3}) && !From<3>{}.reached({.step = 2}));
+  static_assert(From<3, Epoch>{}.reached({.epoch = 3}) && !From<3, Epoch>{}.reached({.step = 9}));
+  static_assert(From<3, frugal::MicroBatch>{}.reached({.micro_batch = 3}));
+  static_assert(From<3, frugal::Sample>{}.reached({.sample = 4}));
+  static_assert(!From<3, frugal::Token>{}.reached({.token = 2}));
 }
 
 TEST_CASE("update_batch_norm restores modes and momenta, and after an error the statistics") {

@@ -3,7 +3,7 @@
 #include <frugal/core/run/counters.hpp>
 
 constexpr frugal::Counters now{.step = 1};
-static_assert(!frugal::Every<3>::due_at_step(now));
+static_assert(!frugal::Every<3>{}.due_at_step(now));
 #ifdef FRUGAL_REJECT
-static_assert(!frugal::Every<frugal::Auto>::due_at_step(now));
+static_assert(!frugal::Every<frugal::Auto>{}.due_at_step(now));
 #endif

@@ -4,7 +4,7 @@
 
 struct Fortnight {};
 constexpr frugal::Counters now{};
-static_assert(!frugal::Every<3, frugal::Token>::due_at_step(now));
+static_assert(!frugal::Every<3, frugal::Token>{}.due_at_step(now));
 #ifdef FRUGAL_REJECT
-static_assert(!frugal::Every<3, Fortnight>::due_at_step(now));
+static_assert(!frugal::Every<3, Fortnight>{}.due_at_step(now));
 #endif

@@ -3,7 +3,7 @@
 #include <frugal/core/run/counters.hpp>
 
 constexpr frugal::Counters now{};
-static_assert(frugal::Every<1>::due_at_step(now));
+static_assert(frugal::Every<1>{}.due_at_step(now));
 #ifdef FRUGAL_REJECT
-static_assert(frugal::Every<0>::count == 0);
+static_assert(frugal::Every<0>{}.count() == 0);
 #endif

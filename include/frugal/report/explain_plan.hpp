@@ -202,9 +202,9 @@ void explain(Trainer& trainer, Data&& data, PlanInputs const& given = {},
   } else {
     auto&& source = as_source(std::forward<Data>(data));
     using Source = std::remove_cvref_t<decltype(source)>;
-    RunLimits const horizon =
-        detail::horizon_of(trainer.settings(), static_cast<Source const&>(source),
-                           detail::TrainerAccess::facts_of(trainer).batches);
+    RunLimits const horizon = detail::horizon_of(
+        trainer.settings(), static_cast<Source const&>(source),
+        static_cast<std::uint64_t>(detail::TrainerAccess::facts_of(trainer).batches));
     detail::explain_trainer(trainer, horizon, out);
     Cursor const start{trainer.settings().seed, 0, 0};
     detail::CallInProgress const call({.kind = detail::CallInProgress::Kind::reads,

@@ -25,7 +25,7 @@ std::vector<std::uint64_t> due(std::vector<Window> const& windows) {
     now.micro_batch += now.window_micro_batches = window.micro_batches;
     now.sample += now.window_samples = window.samples;
     now.token += now.window_tokens = window.tokens;
-    if (Cadence::due_at_step(now)) steps.push_back(now.step);
+    if (Cadence{}.due_at_step(now)) steps.push_back(now.step);
   }
   return steps;
 }
@@ -62,20 +62,20 @@ TEST_CASE("a window without samples crosses nothing") {
 TEST_CASE("a cadence of epochs is due at the end of epochs and at no step") {
   Counters now;
   now.step = 6;
-  CHECK_FALSE(Every<1, Epoch>::due_at_step(now));
+  CHECK_FALSE(Every<1, Epoch>{}.due_at_step(now));
   now.epoch = 1;
-  CHECK(Every<1, Epoch>::due_at_epoch_end(now));
-  CHECK_FALSE(Every<2, Epoch>::due_at_epoch_end(now));
+  CHECK(Every<1, Epoch>{}.due_at_epoch_end(now));
+  CHECK_FALSE(Every<2, Epoch>{}.due_at_epoch_end(now));
   now.epoch = 4;
-  CHECK(Every<2, Epoch>::due_at_epoch_end(now));
+  CHECK(Every<2, Epoch>{}.due_at_epoch_end(now));
 }
 
 TEST_CASE("other cadences are due at no epoch's end") {
   Counters now;
   now.step = 10;
   now.epoch = 1;
-  CHECK_FALSE(Every<10>::due_at_epoch_end(now));
-  CHECK_FALSE(Every<1, Sample>::due_at_epoch_end(now));
+  CHECK_FALSE(Every<10>{}.due_at_epoch_end(now));
+  CHECK_FALSE(Every<1, Sample>{}.due_at_epoch_end(now));
 }
 
 struct Names {

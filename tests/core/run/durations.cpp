@@ -22,8 +22,8 @@ TEST_CASE("times and lengths of training are told apart, and have their numbers"
 
 TEST_CASE("PerEpoch is due at each epoch's end and at no step") {
   static_assert(PerEpoch::per_epoch);
-  CHECK(PerEpoch::due_at_epoch_end({.epoch = 7}));
-  CHECK_FALSE(PerEpoch::due_at_step({.step = 1}));
+  CHECK(PerEpoch{}.due_at_epoch_end({.epoch = 7}));
+  CHECK_FALSE(PerEpoch{}.due_at_step({.step = 1}));
 }
 
 }  // namespace frugal_test::run_durations

@@ -69,7 +69,7 @@ struct Walk {
   std::uint64_t looks = 0;
 
   Walk(std::uint64_t steps, std::chrono::microseconds step_time, Counters now = {}) {
-    Interval<Cadence> interval(0.035, std::nullopt);
+    Interval<Cadence> interval({}, 0.035, std::nullopt);
     Clock::time_point time{};
     interval.begin(now, time);
     for (std::uint64_t i = 0; i < steps; ++i) {
@@ -77,7 +77,7 @@ struct Walk {
       now.sample += now.window_samples = 8;
       time += step_time;
       bool crossed = false;
-      if constexpr (Interval<Cadence>::by_counts) crossed = Cadence::due_at_step(now);
+      if constexpr (Interval<Cadence>::by_counts) crossed = Cadence{}.due_at_step(now);
       if (!crossed && now.step < interval.next_look()) continue;
       ++looks;
       if (!interval.look(now, time)) continue;

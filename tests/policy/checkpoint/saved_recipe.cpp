@@ -87,7 +87,7 @@ TEST_CASE("policies with other arguments have other names") {
 }
 
 TEST_CASE("a slot has the name of its policy") {
-  auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5>>{});
+  auto const slots = frugal::detail::slots_of(list<Accumulate<2>, ClipNorm<0.5>>{}, {});
   REQUIRE(slots.size() == 2);
   CHECK(slots.at("Accumulate") == "Accumulate<2>");
   CHECK(slots.at("Clip") == "ClipNorm<1/2>");

@@ -188,6 +188,7 @@ struct FailsAtClose {
     void close() { throw std::runtime_error("no more room"); }
   };
 
+  Every<1> every{};
   fr::Outcome<fr::SinkOutcome> outcome{};
   using State = fr::detail::SinkState<Every<1>, Sink>;
 };
