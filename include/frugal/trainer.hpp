@@ -26,6 +26,7 @@
 #include <frugal/core/run/ends.hpp>
 #include <frugal/core/run/forward_batch.hpp>
 #include <frugal/core/run/settings.hpp>
+#include <frugal/core/run/surprises.hpp>
 #include <frugal/core/source/range.hpp>
 #include <frugal/core/source/source.hpp>
 #include <frugal/data/refused_source.hpp>
@@ -381,7 +382,11 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
         begin_call(Kind::trains, "fit", settings, &train, detail::addresses_of(valid));
     adapt_for(&settings);
     auto const seed_before = std::exchange(fitted_with_, settings.seed);
+    std::string const unused =
+        detail::unused_gpu(settings_.device.is_given(), settings.device, detail::CudaHere::look());
+    if (!unused.empty()) detail::say_warning(unused);
     Report report = placed_fit<Train, Valid>(settings, train, valid);
+    if (!unused.empty()) report.warnings.push_back(unused);
     detail::advise_of_earlier_fit(report, seed_before == settings.seed);
     if (call.shares_generators()) {
       report.warnings.emplace_back(

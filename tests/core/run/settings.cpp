@@ -2,11 +2,16 @@
 #include <doctest/doctest.h>
 #include <torch/nn/module.h>
 
+#include <frugal/base/io_error.hpp>
 #include <frugal/core/run/settings.hpp>
 #include <frugal/error.hpp>
 
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <string>
+
+#include "support/files.hpp"
 
 namespace frugal_test::run_device_spec {
 
@@ -85,6 +90,19 @@ TEST_CASE("a module stays as it is where it is, and where the device is not ther
   frugal::detail::put_on(cpu, module);
   CHECK(module.parameters()[0].is_cpu());
   CHECK(module.parameters()[0].data_ptr() == data);
+}
+
+TEST_CASE("fresh() makes the first folder whose number is free") {
+  frugal_test::support::TemporaryFolder const folder;
+  std::filesystem::path const name = folder.path() / "runs" / "x";
+  CHECK(frugal::fresh(name) == folder.path() / "runs" / "x-1");
+  CHECK(frugal::fresh(name) == folder.path() / "runs" / "x-2");
+  std::ofstream(folder.path() / "runs" / "x-3") << "a file";
+  CHECK(frugal::fresh(name) == folder.path() / "runs" / "x-4");
+  std::filesystem::remove(folder.path() / "runs" / "x-1");
+  CHECK(frugal::fresh(name) == folder.path() / "runs" / "x-1");
+  CHECK(std::filesystem::is_directory(folder.path() / "runs" / "x-1"));
+  CHECK_THROWS_AS(frugal::fresh(folder.path() / "runs" / "x-3" / "y"), frugal::IoError);
 }
 
 }  // namespace frugal_test::run_device_spec

@@ -6,6 +6,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,21 @@ class [[nodiscard]] KeepGenerators {
 };
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+/// What `build()` returns, with LibTorch's generators seeded while it runs, and as they were afterwards: the initial
+/// weights of a module follow from the seed alone.
+///
+///     auto net = fr::make(settings.seed, [] { return Net(); });
+template <class Build>
+auto make(std::uint64_t seed, Build&& build) {
+  detail::KeepGenerators const kept;
+  at::manual_seed(seed);
+  return std::forward<Build>(build)();
+}
+
+}  // namespace frugal
 
 #ifndef FRUGAL_COMPILED
 #include <frugal/core/libtorch/generators.ipp>

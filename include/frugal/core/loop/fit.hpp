@@ -26,6 +26,7 @@
 #include <frugal/core/run/report.hpp>
 #include <frugal/core/run/run.hpp>
 #include <frugal/core/run/run_limits.hpp>
+#include <frugal/core/run/surprises.hpp>
 #include <frugal/core/source/source.hpp>
 
 namespace frugal::detail {
@@ -160,6 +161,7 @@ class Fit {
     take_over_stop();
     interruption_.with_recovery([this] { complete_last_event(); });
     preempt_before_first_window();
+    stalls_.begin(run_.device, run_.counters().step);
     return true;
   }
   // [end begin]
@@ -272,11 +274,23 @@ class Fit {
         return pass_over_window();
     }
     StepOutcome const trained = executor_.train(train_);
-    if (trained == StepOutcome::completed) interruption_.emit(run_.links.events().step);
+    if (trained == StepOutcome::completed) {
+      interruption_.emit(run_.links.events().step);
+      if (run_.counters().step >= stalls_.next()) [[unlikely]]
+        look_for_stalls();
+    }
     if (trained == StepOutcome::skipped) interruption_.preempt_if_requested();
     return trained != StepOutcome::nothing;
   }
   // [end window]
+
+  /// Threads that others keep from working.
+  void look_for_stalls() {
+    std::string const found = stalls_.look(run_.counters().step);
+    if (found.empty()) return;
+    run_.observed.warn_measured(found);
+    if (run_.is_first()) say_warning(found);
+  }
 
   bool pass_over_window() {
     std::uint64_t samples = 0;
@@ -314,6 +328,7 @@ class Fit {
   Executor executor_;
   FitOperations<WindowPasses, Executor, Train, Valid> operations_;
   Interruption interruption_;
+  StallWatch stalls_;
   bool assembled_ = false;
 };
 

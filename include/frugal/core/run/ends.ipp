@@ -3,6 +3,8 @@
 
 #include <frugal/core/run/ends.hpp>
 
+#include <frugal/core/run/surprises.hpp>
+
 #include <frugal/core/libtorch/devices.hpp>
 #include <frugal/core/run/failure.hpp>
 #include <frugal/core/run/settings.hpp>
@@ -63,11 +65,14 @@ FRUGAL_INLINE void advise_of_earlier_fit(Report& report, bool repeats) {
           "or limit, or remove it (a changed type needs ChangedRecipe::KeepWhatFits in "
           "Checkpoint::changed_recipe), or begin another run with these weights "
           "(Settings::run_dir, Checkpoint::from and Resume::Weights)");
+      say_warning(report.warnings.back());
       return;
     }
     report.warnings.push_back("the run was at its last step, " + step +
                               ", so this fit trained nothing: raise Settings::epochs or steps to "
-                              "continue it, or set another Settings::run_dir");
+                              "continue it, or set another Settings::run_dir, such as "
+                              "fr::fresh(\"runs/x\")");
+    say_warning(report.warnings.back());
   } else if (repeats) {
     report.warnings.emplace_back(
         "this trainer was fitted before with this seed: the weights continued, and the optimizer, "

@@ -13,6 +13,7 @@
 #include <frugal/base/number_text.hpp>
 #include <frugal/core/libtorch/fixed_tensors.hpp>
 #include <frugal/core/run/failure.hpp>
+#include <frugal/core/run/surprises.hpp>
 #include <frugal/core/state/cut_tensors.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
@@ -87,7 +88,10 @@ FRUGAL_INLINE void RunState::warn_of_options(std::string const& saved, std::stri
     if (found != now.end()) now.erase(found);
   }
   for (auto const& [name, value] : now) add(name, "not set from outside", value);
-  if (!changes.empty()) warn("the checkpoint was saved with other settings: " + changes);
+  if (changes.empty()) return;
+  std::string const text = "the checkpoint was saved with other settings: " + changes;
+  warn(text);
+  detail::say_warning(text);
 }
 
 FRUGAL_INLINE double RunState::mean_loss() {

@@ -92,6 +92,14 @@ struct Settings {
   std::map<std::string, std::string> options{};
 };
 
+/// A folder for a run of its own: "runs/x-1", or the first number that is free, which it makes. A program that is
+/// started again to resume must name its folder instead.
+///
+///     Settings{.run_dir = fr::fresh("runs/x")}
+///
+/// Throws IoError if the folder cannot be made.
+std::filesystem::path fresh(std::filesystem::path const& name);
+
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED

@@ -3,8 +3,12 @@
 
 #include <frugal/core/run/settings.hpp>
 
+#include <frugal/base/io_error.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+
+#include <string>
+#include <system_error>
 
 namespace frugal::detail {
 
@@ -35,3 +39,20 @@ FRUGAL_INLINE void put_on(c10::Device device, torch::nn::Module& module) {
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE std::filesystem::path fresh(std::filesystem::path const& name) {
+  std::error_code failure;
+  if (name.has_parent_path()) std::filesystem::create_directories(name.parent_path(), failure);
+  for (int number = 1; !failure; ++number) {
+    std::filesystem::path folder = name;
+    folder += "-" + std::to_string(number);
+    // True if this call has made it: of two programs that start together each gets its own.
+    if (std::filesystem::create_directory(folder, failure)) return folder;
+    if (failure == std::errc::file_exists) failure.clear();  // a file has that name
+  }
+  throw detail::folder_error(name, detail::first_missing(name), failure.value());
+}
+
+}  // namespace frugal
