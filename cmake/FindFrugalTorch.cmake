@@ -5,7 +5,7 @@
 #   1. what the user names: FRUGAL_LIBTORCH (CMake variable or environment), Torch_DIR, or a
 #      find_package(Torch) that the project already did. FRUGAL_LIBTORCH may be an official
 #      LibTorch folder, the folder of a Python torch, a site-packages folder that holds one, or a
-#      folder with TorchConfig.cmake;
+#      folder with TorchConfig.cmake; or the first folder of CMAKE_PREFIX_PATH that has LibTorch;
 #   2. the torch that python3 would import (it is located, never imported: that takes seconds);
 #   3. FRUGAL_TORCH_HINTS: the pinned wheel that ./dev brings, or what an installed frugal was
 #      built with.
@@ -88,12 +88,24 @@ function(_frugal_torch_find)
     set(named "FRUGAL_LIBTORCH" "${FRUGAL_LIBTORCH}")
   elseif(NOT "$ENV{FRUGAL_LIBTORCH}" STREQUAL "")
     set(named "FRUGAL_LIBTORCH (environment)" "$ENV{FRUGAL_LIBTORCH}")
+    # A later configure, perhaps by an editor or a build tool, has another environment.
+    set(FRUGAL_LIBTORCH "$ENV{FRUGAL_LIBTORCH}" CACHE PATH "LibTorch to use")
   elseif(TORCH_INSTALL_PREFIX)
     set(named "find_package(Torch)" "${TORCH_INSTALL_PREFIX}")
   elseif(Torch_DIR)
     set(named "Torch_DIR" "${Torch_DIR}")
   elseif(NOT "$ENV{Torch_DIR}" STREQUAL "")
     set(named "Torch_DIR (environment)" "$ENV{Torch_DIR}")
+  else()
+    set(prefixes "$ENV{CMAKE_PREFIX_PATH}")
+    string(REPLACE ":" ";" prefixes "${prefixes}")
+    foreach(prefix IN LISTS CMAKE_PREFIX_PATH prefixes)
+      foreach(candidate "${prefix}" "${prefix}/libtorch" "${prefix}/torch")
+        if(NOT named AND EXISTS "${candidate}/include/ATen/ATen.h")
+          set(named "CMAKE_PREFIX_PATH" "${candidate}")
+        endif()
+      endforeach()
+    endforeach()
   endif()
 
   if(named)
