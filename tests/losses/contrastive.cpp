@@ -45,8 +45,9 @@ TEST_CASE("autocast does not round the similarities, and embeddings of 16 bits a
 TEST_CASE("its weight is the samples, and a temperature of 0 is refused") {
   Identity identity;
   CHECK(Contrastive{}(identity, Batch{at::randn({7, 2, 4}), {}}).weight == 7);
-  CHECK(says(text_of([&] { Contrastive{.temperature = 0}(identity, Batch{at::randn({4, 2, 5}), {}}); }),
-             "Set it above 0"));
+  CHECK(says(
+      text_of([&] { Contrastive{.temperature = 0}(identity, Batch{at::randn({4, 2, 5}), {}}); }),
+      "Set it above 0"));
 }
 
 }  // namespace frugal_test::losses_contrastive

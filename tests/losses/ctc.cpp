@@ -111,7 +111,8 @@ TEST_CASE("logits of 16 bits are widened, and labels of any integer type are rea
 
 TEST_CASE("labels that are no class, lengths and shapes that do not fit are refused") {
   Identity identity;
-  auto const refused = [&](Ctc const& objective, at::Tensor const& logits, at::Tensor const& labels) {
+  auto const refused = [&](Ctc const& objective, at::Tensor const& logits,
+                           at::Tensor const& labels) {
     return text_of([&] { objective(identity, Batch{logits, labels}); });
   };
   at::Tensor const logits = at::zeros({1, 4, 6});

@@ -55,12 +55,12 @@ TEST_CASE("a NaN logit of an ignored label has no effect") {
 
 TEST_CASE("what does not fit is an error with the numbers") {
   Identity identity;
-  CHECK(says(text_of([&] {
-               DiceLoss{}(identity, Batch{at::zeros({4, 3}), at::zeros({5}, at::kLong)});
-             }),
-             "(DiceLoss): logits are [4, 3] Float, labels are [5] Long"));
-  CHECK(says(text_of([&] { DiceLoss{.smooth = 0}(identity, Batch{at::zeros({4}), at::zeros({4})}); }),
-             "Set it above 0"));
+  CHECK(says(
+      text_of([&] { DiceLoss{}(identity, Batch{at::zeros({4, 3}), at::zeros({5}, at::kLong)}); }),
+      "(DiceLoss): logits are [4, 3] Float, labels are [5] Long"));
+  CHECK(
+      says(text_of([&] { DiceLoss{.smooth = 0}(identity, Batch{at::zeros({4}), at::zeros({4})}); }),
+           "Set it above 0"));
 }
 
 }  // namespace frugal_test::losses_dice_loss

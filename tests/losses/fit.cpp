@@ -75,8 +75,12 @@ TEST_CASE("Ctc learns texts of padded batches in a fit with a validation") {
   }
   auto train = from_samples(samples, {.batch = 5}, Pad{});
   auto valid = from_samples(samples, {.batch = 7, .shuffle = false}, Pad{});
-  Trainer trainer{Speller{}, Ctc{}, Settings{.epochs = 60}, Optimize<AdamW>{.lr = 0.2},
-                  Accumulate<2>{}, Validate<Every<20, Epoch>>{}};
+  Trainer trainer{Speller{},
+                  Ctc{},
+                  Settings{.epochs = 60},
+                  Optimize<AdamW>{.lr = 0.2},
+                  Accumulate<2>{},
+                  Validate<Every<20, Epoch>>{}};
   Report const report = trainer.fit(train, valid);
   CHECK(report.last()["loss"] < 0.1);
 }

@@ -14,7 +14,8 @@ namespace frugal_test::losses_focal {
 using namespace frugal_test::losses;
 using frugal::Focal;
 
-TEST_CASE("focal loss is torchvision's, and of several classes the same, of a batch and of a window") {
+TEST_CASE(
+    "focal loss is torchvision's, and of several classes the same, of a batch and of a window") {
   int const compared = each_loss("Focal", [](Json const& which) {
     Focal objective{.gamma = which.at("gamma"), .alpha = which.at("alpha")};
     if (auto const all = numbers(which, "weight"); !all.empty()) objective.class_weights = all;
@@ -38,13 +39,12 @@ TEST_CASE("gradients stay finite where a label is certain, with gamma below 1 to
   Identity identity;
   for (double const gamma : {0.0, 0.5, 1.0, 2.0}) {
     at::Tensor const one = at::tensor({200.0F, -200.0F, 200.0F}).requires_grad_();
-    Loss const of_one =
-        Focal{.gamma = gamma}(identity, Batch{one, at::tensor({1, 0, 0})});
+    Loss const of_one = Focal{.gamma = gamma}(identity, Batch{one, at::tensor({1, 0, 0})});
     of_one.value.backward();
     CHECK(one.grad().isfinite().all().item<bool>());
-    at::Tensor const several = at::tensor({200.0F, -200.0F, 0.0F, 0.0F}).view({2, 2}).requires_grad_();
-    Loss const of_several =
-        Focal{.gamma = gamma}(identity, Batch{several, at::tensor({0, 1})});
+    at::Tensor const several =
+        at::tensor({200.0F, -200.0F, 0.0F, 0.0F}).view({2, 2}).requires_grad_();
+    Loss const of_several = Focal{.gamma = gamma}(identity, Batch{several, at::tensor({0, 1})});
     of_several.value.backward();
     CHECK(several.grad().isfinite().all().item<bool>());
   }
@@ -62,15 +62,16 @@ TEST_CASE("the padding of a padded batch does not count") {
       {at::tensor({1.0F, -2.0F, 0.5F}), at::tensor({1.0F, 0.0F, 1.0F})},
       {at::tensor({3.0F}), at::tensor({0.0F})}};
   Loss const padded = Focal{}(identity, frugal::Pad{.value = 9}(samples));
-  Loss const flat = Focal{}(identity, Batch{at::tensor({1.0F, -2.0F, 0.5F, 3.0F}),
-                                            at::tensor({1.0F, 0.0F, 1.0F, 0.0F})});
+  Loss const flat = Focal{}(
+      identity, Batch{at::tensor({1.0F, -2.0F, 0.5F, 3.0F}), at::tensor({1.0F, 0.0F, 1.0F, 0.0F})});
   CHECK(padded.weight == 4);
   CHECK(padded.value.item<double>() == doctest::Approx(flat.value.item<double>()).epsilon(1e-6));
 }
 
 TEST_CASE("what does not fit is an error with the numbers") {
   Identity identity;
-  auto const refused = [&](Focal const& objective, at::Tensor const& output, at::Tensor const& target) {
+  auto const refused = [&](Focal const& objective, at::Tensor const& output,
+                           at::Tensor const& target) {
     return text_of([&] { objective(identity, Batch{output, target}); });
   };
   CHECK(says(refused({}, at::zeros({4, 3}), at::zeros({5}, at::kLong)),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// torch-free
 #include <doctest/doctest.h>
 
 #include <frugal/metrics/average_precision.hpp>

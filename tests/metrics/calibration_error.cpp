@@ -43,10 +43,10 @@ TEST_CASE("nothing measured is NaN, and so is a NaN logit, but not of an ignored
   at::Tensor const logits = at::tensor({nan, 0.0, 1.0, 0.0}).view({2, 2});
   CHECK(std::isnan(over<CalibrationError<>>({logits, at::tensor({0, 0})}).result()["ece"]));
   CHECK(std::isnan(over<CalibrationError<>>({logits, at::tensor({0, 0})}).result()["mce"]));
-  double const one = over<CalibrationError<>>({logits.narrow(0, 1, 1), at::tensor({0})}).result()["ece"];
+  double const one =
+      over<CalibrationError<>>({logits.narrow(0, 1, 1), at::tensor({0})}).result()["ece"];
   CHECK(over<CalibrationError<>>({logits, at::tensor({-100, 0})}).result()["ece"] == one);
-  CHECK(std::isnan(
-      over<CalibrationError<>>({logits, at::tensor({-100, -100})}).result()["ece"]));
+  CHECK(std::isnan(over<CalibrationError<>>({logits, at::tensor({-100, -100})}).result()["ece"]));
 }
 
 TEST_CASE("logits of 16 bits are widened, and IgnoreIndex works") {

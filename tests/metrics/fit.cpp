@@ -31,10 +31,7 @@ TEST_CASE("IoU, Dice and CalibrationError of a fit are those of the whole set") 
     at::Tensor const target = batch.target.masked_fill(batch.target.eq(255), -100);
     return Loss{.value = at::cross_entropy_loss(logits, target), .output = logits};
   };
-  Trainer trainer{module,
-                  objective,
-                  Settings{.epochs = 3},
-                  Optimize<SGD>{.lr = 0.5},
+  Trainer trainer{module, objective, Settings{.epochs = 3}, Optimize<SGD>{.lr = 0.5},
                   Validate<Every<1, Epoch>, IgnoreIndex<255, IoU>, IgnoreIndex<255, Dice>,
                            IgnoreIndex<255, CalibrationError<>>>{}};
   Report const report = trainer.fit(train, valid);
@@ -72,9 +69,12 @@ TEST_CASE("SpanF1 of padded sentences finds the entities that a tagger learns") 
   auto train = from_samples(sentences, {.batch = 8}, Pad{});
   auto valid = from_samples(sentences, {.batch = 7, .shuffle = false}, Pad{});
   using Names = SpanF1<"O", "B-PER", "I-PER">;
-  Trainer trainer{Tagger{}, CrossEntropy{}, Settings{.epochs = 30},
+  Trainer trainer{Tagger{},
+                  CrossEntropy{},
+                  Settings{.epochs = 30},
                   Optimize<AdamW>{.lr = 0.1},
-                  Validate<Every<1, Epoch>, Names, Accuracy>{}, TrainMetrics<Names>{}};
+                  Validate<Every<1, Epoch>, Names, Accuracy>{},
+                  TrainMetrics<Names>{}};
   Report const report = trainer.fit(train, valid);
   CHECK(report.last()["accuracy"] == 1);
   CHECK(report.last()["span_f1"] == 1);
@@ -106,8 +106,7 @@ TEST_CASE("MeanAveragePrecision of a fit rises to 1 as boxes are learnt") {
   at::Tensor const data = at::cat({boxes, at::rand({20, 4})}, 1);
   at::Tensor const target = at::cat({boxes, at::zeros({20, 1})}, 1).unsqueeze(1);
   TensorDataset train(data, target, {.batch = 8}), valid(data, target, {.batch = 6});
-  Trainer trainer{Detector{}, BoxError{}, Settings{.epochs = 400},
-                  Optimize<AdamW>{.lr = 0.02},
+  Trainer trainer{Detector{}, BoxError{}, Settings{.epochs = 400}, Optimize<AdamW>{.lr = 0.02},
                   Validate<Every<100, Epoch>, MeanAveragePrecision>{}};
   Report const report = trainer.fit(train, valid);
   CHECK(report.validations.front().metrics["map"] <= report.last()["map"]);
@@ -117,8 +116,8 @@ TEST_CASE("MeanAveragePrecision of a fit rises to 1 as boxes are learnt") {
 
 TEST_CASE("output that is no detection is refused before the first step") {
   TensorDataset data(at::randn({12, 8}), at::randint(5, {12}, at::kLong), {.batch = 4});
-  Trainer trainer{torch::nn::Linear(8, 5), CrossEntropy{}, Settings{.epochs = 1},
-                  Optimize<SGD>{}, Validate<Every<1, Epoch>, MeanAveragePrecision>{}};
+  Trainer trainer{torch::nn::Linear(8, 5), CrossEntropy{}, Settings{.epochs = 1}, Optimize<SGD>{},
+                  Validate<Every<1, Epoch>, MeanAveragePrecision>{}};
   CHECK_THROWS_WITH_AS(trainer.fit(data, data), doctest::Contains("output is [4, 5] Float"),
                        MetricError);
 }

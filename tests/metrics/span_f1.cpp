@@ -32,8 +32,9 @@ at::Tensor logits_of(at::Tensor const& classes_BT, std::int64_t classes) {
 }
 
 Set set_of(Json const& which) {
-  return {logits_of(rows(which.at("predicted")), static_cast<std::int64_t>(which.at("tags").size())),
-          rows(which.at("labels"))};
+  return {
+      logits_of(rows(which.at("predicted")), static_cast<std::int64_t>(which.at("tags").size())),
+      rows(which.at("labels"))};
 }
 
 template <class M>
@@ -46,8 +47,9 @@ void equals_reference(Json const& which) {
     at::Tensor const table = found.table("span_f1");
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       for (std::size_t score = 0; score < 3; ++score) {
-        CHECK(table[static_cast<std::int64_t>(k)][static_cast<std::int64_t>(score)].item<double>() ==
-              doctest::Approx(wanted[k][score].get<double>()).epsilon(1e-12));
+        CHECK(
+            table[static_cast<std::int64_t>(k)][static_cast<std::int64_t>(score)].item<double>() ==
+            doctest::Approx(wanted[k][score].get<double>()).epsilon(1e-12));
       }
     }
   }
@@ -69,16 +71,16 @@ TEST_CASE("padding is left out, wherever it stands, with an ignored label of ano
   Json const& which = case_named(file.at("spans"), "spans");
   Set const set = set_of(which);
   double const one = which.at("span_f1");
-  at::Tensor const padded_labels =
-      at::cat({at::full({9, 2}, ignored_label, at::kLong), set.target,
-               at::full({9, 3}, ignored_label, at::kLong)}, 1);
+  at::Tensor const padded_labels = at::cat({at::full({9, 2}, ignored_label, at::kLong), set.target,
+                                            at::full({9, 3}, ignored_label, at::kLong)},
+                                           1);
   at::Tensor const noise = table({9, 5, 5}, 5, 1);
-  at::Tensor const padded =
-      at::cat({noise.narrow(2, 0, 2), set.output, noise.narrow(2, 2, 3)}, 2);
-  CHECK(over<Iob2>({padded, padded_labels}).result()["span_f1"] == doctest::Approx(one).epsilon(1e-12));
-  at::Tensor const other = padded_labels.masked_fill(padded_labels.eq(ignored_label), 77);
-  CHECK(over<IgnoreIndex<77, Iob2>>({padded.to(at::kHalf), other.to(at::kByte)}).result()["span_f1"] ==
+  at::Tensor const padded = at::cat({noise.narrow(2, 0, 2), set.output, noise.narrow(2, 2, 3)}, 2);
+  CHECK(over<Iob2>({padded, padded_labels}).result()["span_f1"] ==
         doctest::Approx(one).epsilon(1e-12));
+  at::Tensor const other = padded_labels.masked_fill(padded_labels.eq(ignored_label), 77);
+  CHECK(over<IgnoreIndex<77, Iob2>>({padded.to(at::kHalf), other.to(at::kByte)})
+            .result()["span_f1"] == doctest::Approx(one).epsilon(1e-12));
 }
 
 TEST_CASE("a NaN logit predicts no entity, and nothing measured is NaN") {

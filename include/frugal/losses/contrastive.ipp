@@ -27,8 +27,9 @@ FRUGAL_INLINE at::Tensor Contrastive::of(at::Tensor const& views_B2D) const {
   std::int64_t const count = unit.size(0);
   at::Tensor const itself = at::eye(count, unit.options().dtype(at::kBool).requires_grad(false));
   at::Tensor const similar =
-      unit.matmul(unit.t()).div(temperature).masked_fill(
-          itself, at::Scalar(-std::numeric_limits<double>::infinity()));
+      unit.matmul(unit.t())
+          .div(temperature)
+          .masked_fill(itself, at::Scalar(-std::numeric_limits<double>::infinity()));
   // Views 2 i and 2 i + 1 are of one sample.
   at::Tensor const other =
       at::arange(count, unit.options().dtype(at::kLong).requires_grad(false)).bitwise_xor(1);

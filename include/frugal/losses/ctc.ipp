@@ -58,7 +58,8 @@ FRUGAL_INLINE at::Tensor Ctc::positions(at::Tensor const& logits_BCT,
     }
     found = lengths.of_data.add(subsampling - 1).div(subsampling, "floor");
   }
-  if (samples != 0 && (found.max().item<std::int64_t>() > length || found.min().item<std::int64_t>() < 0)) {
+  if (samples != 0 &&
+      (found.max().item<std::int64_t>() > length || found.min().item<std::int64_t>() < 0)) {
     refuse("lengths are from " + std::to_string(found.min().item<std::int64_t>()) + " to " +
                std::to_string(found.max().item<std::int64_t>()),
            "A length is from 0 to the positions of the output.");
@@ -89,8 +90,8 @@ FRUGAL_INLINE at::Tensor Ctc::of(at::Tensor const& logits_BCT, at::Tensor const&
   }
   at::Tensor const target = target_BS.to(at::kLong);
   at::Tensor const counts = target.ne(ignored_label);
-  at::Tensor const wrong =
-      counts.logical_and(target.lt(0).logical_or_(target.ge(classes)).logical_or_(target.eq(blank)));
+  at::Tensor const wrong = counts.logical_and(
+      target.lt(0).logical_or_(target.ge(classes)).logical_or_(target.eq(blank)));
   if (wrong.is_cpu() && detail::count_true_now(wrong) != 0) {
     throw LabelError({.what = std::to_string(detail::count_true_now(wrong)) +
                               " labels are no class, or the blank",
@@ -101,8 +102,8 @@ FRUGAL_INLINE at::Tensor Ctc::of(at::Tensor const& logits_BCT, at::Tensor const&
   }
   at::Tensor const positions_B = positions(logits_BCT, lengths);
   // The batch's own count is that of int64 labels.
-  bool const counted = lengths.labels.defined() && !target_BS.is_cpu() &&
-                       target_BS.scalar_type() == at::kLong;
+  bool const counted =
+      lengths.labels.defined() && !target_BS.is_cpu() && target_BS.scalar_type() == at::kLong;
   at::Tensor const labels_B = counted ? lengths.labels : counts.sum(1);
   // Labels that count move to the front, in their order; what no class is becomes one, and is never read or poisons
   // the loss below: an index beyond the classes would read other memory.
@@ -110,11 +111,10 @@ FRUGAL_INLINE at::Tensor Ctc::of(at::Tensor const& logits_BCT, at::Tensor const&
   at::Tensor const labels_BS =
       target.masked_fill(counts.logical_not().logical_or(wrong), blank).gather(1, order);
 
-  at::Tensor const log_p_TBC =
-      detail::at_least_float(logits_BCT).log_softmax(1).permute({2, 0, 1});
-  at::Tensor const value = at::ctc_loss(log_p_TBC, labels_BS, detail::ctc_numbers(positions_B),
-                                        detail::ctc_numbers(labels_B), blank, at::Reduction::Mean,
-                                        zero_infinity);
+  at::Tensor const log_p_TBC = detail::at_least_float(logits_BCT).log_softmax(1).permute({2, 0, 1});
+  at::Tensor const value =
+      at::ctc_loss(log_p_TBC, labels_BS, detail::ctc_numbers(positions_B),
+                   detail::ctc_numbers(labels_B), blank, at::Reduction::Mean, zero_infinity);
   if (wrong.is_cpu()) return value;
   return value.masked_fill(wrong.any(), at::Scalar(std::numeric_limits<double>::quiet_NaN()));
 }

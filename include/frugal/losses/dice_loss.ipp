@@ -13,10 +13,11 @@ namespace frugal {
 
 FRUGAL_INLINE at::Tensor DiceLoss::of(detail::LabelledLogits const& all) const {
   if (!(smooth > 0)) {
-    throw SettingsError({.what = "smooth is out of range",
-                         .where = "DiceLoss",
-                         .why = "it is " + std::to_string(smooth),
-                         .fix = "Set it above 0: a class may have neither labels nor probability."});
+    throw SettingsError(
+        {.what = "smooth is out of range",
+         .where = "DiceLoss",
+         .why = "it is " + std::to_string(smooth),
+         .fix = "Set it above 0: a class may have neither labels nor probability."});
   }
   at::Tensor const counts = all.counts.unsqueeze(1);
   // A class per row of dimension 1, which one logit per label has not.
@@ -32,8 +33,8 @@ FRUGAL_INLINE at::Tensor DiceLoss::of(detail::LabelledLogits const& all) const {
   auto const per_class = [](at::Tensor const& each) {
     return each.transpose(0, 1).flatten(1).sum(1);
   };
-  at::Tensor const dice = (2 * per_class(p * g) + smooth) /
-                          (per_class(p.square()) + per_class(g.square()) + smooth);
+  at::Tensor const dice =
+      (2 * per_class(p * g) + smooth) / (per_class(p.square()) + per_class(g.square()) + smooth);
   return 1 - dice.mean();
 }
 

@@ -28,8 +28,9 @@ namespace frugal {
 ///
 /// Source  Lin et al., "Focal loss for dense object detection" (2017).
 struct Focal {
-  double gamma = 2.0;   ///< 0 or more; 0 is cross entropy
-  double alpha = 0.25;  ///< of the sigmoid form: weight of label 1, that of label 0 is 1 - alpha; negative: both 1
+  double gamma = 2.0;  ///< 0 or more; 0 is cross entropy
+  double alpha =
+      0.25;  ///< of the sigmoid form: weight of label 1, that of label 0 is 1 - alpha; negative: both 1
   /// Of the softmax form: multiplies a label's loss. The mean divides by the number of labels.
   ClassWeights class_weights{};
   /// Counts labels on a device that the batch has not counted, with one host sync per micro-batch. Otherwise all of

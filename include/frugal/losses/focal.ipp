@@ -12,12 +12,12 @@ namespace frugal {
 
 FRUGAL_INLINE at::Tensor Focal::mean(detail::LabelledLogits const& all) const {
   if (!(gamma >= 0) || !(alpha <= 1)) {
-    throw SettingsError({.what = "gamma or alpha is out of range",
-                         .where = "Focal",
-                         .why = "gamma is " + std::to_string(gamma) + ", alpha " +
-                                std::to_string(alpha),
-                         .fix = "Set gamma to 0 or more, and alpha to 1 or less; a negative alpha "
-                                "weighs both labels alike."});
+    throw SettingsError(
+        {.what = "gamma or alpha is out of range",
+         .where = "Focal",
+         .why = "gamma is " + std::to_string(gamma) + ", alpha " + std::to_string(alpha),
+         .fix = "Set gamma to 0 or more, and alpha to 1 or less; a negative alpha "
+                "weighs both labels alike."});
   }
   // The derivative of the power is infinite at 0 if gamma is below 1: there it is that of a constant.
   constexpr double least = 1e-30;

@@ -14,7 +14,8 @@ namespace frugal::detail {
 
 /// What an objective of class labels reads of a batch.
 struct LabelledLogits {
-  at::Tensor logits;  ///< [B, C, ...] with `is_softmax`, or of the labels' shape; single precision at least
+  at::Tensor
+      logits;  ///< [B, C, ...] with `is_softmax`, or of the labels' shape; single precision at least
   at::Tensor labels;  ///< [B, ...]; those that do not count are 0
   at::Tensor counts;  ///< [B, ...] bool
   bool is_softmax = false;

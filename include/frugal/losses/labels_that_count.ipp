@@ -12,10 +12,10 @@ namespace frugal::detail {
 FRUGAL_INLINE LabelledLogits labelled_logits(at::Tensor const& output, at::Tensor const& target,
                                              at::Tensor const& mask, char const* objective) {
   at::Tensor logits = at_least_float(output);
-  bool const is_softmax =
-      output.dim() == target.dim() + 1 && output.dim() >= 2 && output.size(1) >= 2 &&
-      output.size(0) == target.size(0) && output.sizes().slice(2) == target.sizes().slice(1) &&
-      !target.is_floating_point();
+  bool const is_softmax = output.dim() == target.dim() + 1 && output.dim() >= 2 &&
+                          output.size(1) >= 2 && output.size(0) == target.size(0) &&
+                          output.sizes().slice(2) == target.sizes().slice(1) &&
+                          !target.is_floating_point();
   bool const one_column = output.dim() == 2 && output.size(1) == 1 && target.dim() == 1 &&
                           output.size(0) == target.size(0);
   if (!is_softmax && !one_column && output.sizes() != target.sizes()) {
@@ -27,9 +27,11 @@ FRUGAL_INLINE LabelledLogits labelled_logits(at::Tensor const& output, at::Tenso
                 "per label: both of one shape, or [B, 1] with [B]."});
   }
   if (one_column) logits = logits.squeeze(1);
-  at::Tensor counts = target.ne(ignored_label);
+  // A label of one byte is never -100: a comparison as bytes would take 156 for it.
+  at::Tensor const whole = target.is_floating_point() ? target : target.to(at::kLong);
+  at::Tensor counts = whole.ne(ignored_label);
   if (mask.defined()) counts = counts.logical_and(mask);
-  at::Tensor labels = is_softmax ? target.to(at::kLong) : target.to(logits.scalar_type());
+  at::Tensor labels = is_softmax ? whole : whole.to(logits.scalar_type());
   labels = labels.masked_fill(counts.logical_not(), at::Scalar(0));
   return {.logits = logits, .labels = labels, .counts = counts, .is_softmax = is_softmax};
 }

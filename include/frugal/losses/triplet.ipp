@@ -18,8 +18,7 @@ FRUGAL_INLINE at::Tensor Triplet::of(at::Tensor const& views_B3D) const {
                          .fix = "Set it above 0."});
   }
   return at::triplet_margin_loss(views_B3D.select(1, 0), views_B3D.select(1, 1),
-                                 views_B3D.select(1, 2), margin, p, eps, swap,
-                                 at::Reduction::Mean);
+                                 views_B3D.select(1, 2), margin, p, eps, swap, at::Reduction::Mean);
 }
 
 }  // namespace frugal

@@ -19,7 +19,8 @@ FRUGAL_INLINE at::Tensor views_in_rows(at::Tensor const& data, std::int64_t view
   throw ShapeError({.what = "the batch's data are not " + count + " views of each sample",
                     .where = objective,
                     .why = "they are " + shape_text(data),
-                    .fix = "Give data [B, " + count + ", ...], such as torch::stack of the views "
+                    .fix = "Give data [B, " + count +
+                           ", ...], such as torch::stack of the views "
                            "along dimension 1."});
 }
 
@@ -31,12 +32,12 @@ FRUGAL_INLINE at::Tensor embeddings_of(at::Tensor const& output, std::int64_t vi
       return at_least_float(output).reshape({output.size(0) / views, views, output.size(1)});
     }
   }
-  throw ShapeError({.what = "the module's output is not an embedding for each view",
-                    .where = objective,
-                    .why = "it is " + shape_text(output) + ", of " + std::to_string(views) +
-                           " views per sample",
-                    .fix = "Return [samples, D] for the samples that the module gets, of a "
-                           "floating-point type."});
+  throw ShapeError(
+      {.what = "the module's output is not an embedding for each view",
+       .where = objective,
+       .why = "it is " + shape_text(output) + ", of " + std::to_string(views) + " views per sample",
+       .fix = "Return [samples, D] for the samples that the module gets, of a "
+              "floating-point type."});
 }
 
 }  // namespace frugal::detail

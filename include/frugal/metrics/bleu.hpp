@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <frugal/metrics/token_ids.hpp>
+#include <frugal/metrics/token_numbers.hpp>
 
 namespace frugal {
 
@@ -20,7 +20,7 @@ class NgramCounts {
   static constexpr std::size_t orders = 4;
 
   /// Adds a sentence and its references, of which there is one at least.
-  void add(TokenIds::Ids const& hypothesis, std::vector<TokenIds::Ids> const& references);
+  void add(TokenNumbers::Ids const& hypothesis, std::vector<TokenNumbers::Ids> const& references);
   double bleu() const;
 
   template <class Sum>
@@ -73,16 +73,16 @@ class Bleu {
 
   template <TokenSequence Text>
   void add(Text const& hypothesis, Text const& reference) {
-    detail::TokenIds ids;
-    detail::TokenIds::Ids const own = ids(hypothesis);
+    detail::TokenNumbers ids;
+    detail::TokenNumbers::Ids const own = ids(hypothesis);
     counts_.add(own, {ids(reference)});
   }
   /// MetricError without a reference.
   template <TokenSequence Text>
   void add_multi(Text const& hypothesis, std::vector<Text> const& references) {
-    detail::TokenIds ids;
-    detail::TokenIds::Ids const own = ids(hypothesis);
-    std::vector<detail::TokenIds::Ids> all;
+    detail::TokenNumbers ids;
+    detail::TokenNumbers::Ids const own = ids(hypothesis);
+    std::vector<detail::TokenNumbers::Ids> all;
     for (Text const& each : references) all.push_back(ids(each));
     counts_.add(own, all);
   }

@@ -15,18 +15,18 @@
 
 namespace frugal::detail {
 
-FRUGAL_INLINE std::map<TokenIds::Ids, std::int64_t> ngrams_of(TokenIds::Ids const& ids,
-                                                              std::size_t order) {
-  std::map<TokenIds::Ids, std::int64_t> counts;
+FRUGAL_INLINE std::map<TokenNumbers::Ids, std::int64_t> ngrams_of(TokenNumbers::Ids const& ids,
+                                                                  std::size_t order) {
+  std::map<TokenNumbers::Ids, std::int64_t> counts;
   for (std::size_t at = 0; at + order <= ids.size(); ++at) {
     auto const begin = ids.begin() + static_cast<std::ptrdiff_t>(at);
-    ++counts[TokenIds::Ids(begin, begin + static_cast<std::ptrdiff_t>(order))];
+    ++counts[TokenNumbers::Ids(begin, begin + static_cast<std::ptrdiff_t>(order))];
   }
   return counts;
 }
 
-FRUGAL_INLINE void NgramCounts::add(TokenIds::Ids const& hypothesis,
-                                    std::vector<TokenIds::Ids> const& references) {
+FRUGAL_INLINE void NgramCounts::add(TokenNumbers::Ids const& hypothesis,
+                                    std::vector<TokenNumbers::Ids> const& references) {
   if (references.empty()) {
     throw MetricError({.what = "a text has no reference",
                        .where = "metric bleu",
@@ -38,14 +38,14 @@ FRUGAL_INLINE void NgramCounts::add(TokenIds::Ids const& hypothesis,
     return length > hypothesis.size() ? length - hypothesis.size() : hypothesis.size() - length;
   };
   std::size_t closest = references.front().size();
-  for (TokenIds::Ids const& each : references) {
+  for (TokenNumbers::Ids const& each : references) {
     std::size_t const length = each.size();
     bool const nearer = distance(length) < distance(closest);
     if (nearer || (distance(length) == distance(closest) && length < closest)) closest = length;
   }
   for (std::size_t n = 0; n < orders; ++n) {
-    std::map<TokenIds::Ids, std::int64_t> most;
-    for (TokenIds::Ids const& each : references) {
+    std::map<TokenNumbers::Ids, std::int64_t> most;
+    for (TokenNumbers::Ids const& each : references) {
       for (auto const& [ngram, count] : ngrams_of(each, n + 1)) {
         std::int64_t& known = most[ngram];
         known = std::max(known, count);

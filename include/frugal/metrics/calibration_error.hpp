@@ -51,7 +51,7 @@ class CalibrationBins {
 /// [B, 2, ...] give another number. Bins are [0, 1/15), [1/15, 2/15) and so on; a confidence of exactly 1 has a bin of
 /// its own, as in torchmetrics. An empty bin counts 0.
 ///
-/// Logits of 16 bits are widened; sums are in double precision. Labels of -100 are left out. NaN if no label counts,
+/// Logits of 16 bits are widened; sums are in double precision, whose last bits may differ from run to run on CUDA. Labels of -100 are left out. NaN if no label counts,
 /// or a label that counts has a NaN logit. MetricError for other shapes, and for labels that name no class.
 template <int Bins = 15>
 class CalibrationError {

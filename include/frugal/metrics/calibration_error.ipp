@@ -17,13 +17,13 @@ FRUGAL_INLINE void CalibrationBins::add(at::Tensor const& output, at::Tensor con
   bool const logits = are_logits(output, target) && !target.is_floating_point();
   at::Tensor const confidence_N =
       flattened(logits ? exact.softmax(1).amax(1) : exact.sigmoid()).contiguous();
-  at::Tensor const inside_N =
-      all.labels.ge(0).logical_and_(all.labels.lt(all.classes));
+  at::Tensor const inside_N = all.labels.ge(0).logical_and_(all.labels.lt(all.classes));
   at::Tensor const right_N = logits ? all.predicted.eq(all.labels) : all.labels.eq(1);
   // The index of the last edge that is not above the confidence.
   at::Tensor const edges = at::linspace(0, 1, bins + 1, confidence_N.options());
-  at::Tensor const bin_N =
-      at::bucketize(confidence_N, edges, /*out_int32=*/false, /*right=*/true).sub_(1).clamp_(0, bins);
+  at::Tensor const bin_N = at::bucketize(confidence_N, edges, /*out_int32=*/false, /*right=*/true)
+                               .sub_(1)
+                               .clamp_(0, bins);
   at::Tensor const counts_N = inside_N.to(at::kDouble);
   // Not by a product: a NaN of a label that is left out would stay.
   at::Tensor const own_N = at::where(inside_N, confidence_N.to(at::kDouble), 0.0);

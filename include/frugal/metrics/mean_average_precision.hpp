@@ -57,6 +57,7 @@ at::Tensor pack_targets(std::vector<Detections> const& images);
 class MeanAveragePrecision {
  public:
   static constexpr std::string_view name = "map";
+  using of_boxes = void;  // for IgnoreIndex, which refuses it
 
   void add(Detections const& predicted, Detections const& target);
 

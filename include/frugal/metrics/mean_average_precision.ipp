@@ -17,12 +17,14 @@
 namespace frugal::detail {
 
 FRUGAL_INLINE void refuse_detections(std::string what, std::string why, std::string fix) {
-  throw MetricError(
-      {.what = std::move(what), .where = "metric map", .why = std::move(why), .fix = std::move(fix)});
+  throw MetricError({.what = std::move(what),
+                     .where = "metric map",
+                     .why = std::move(why),
+                     .fix = std::move(fix)});
 }
 
 /// The boxes of an image as rows [N, 6] of single precision at least. Throws MetricError.
-FRUGAL_INLINE at::Tensor rows_of(Detections const& image, bool predicted) {
+FRUGAL_INLINE at::Tensor box_rows(Detections const& image, bool predicted) {
   if (!image.boxes.defined() || image.boxes.numel() == 0) return {};
   auto const is_list = [&](at::Tensor const& part) {
     return part.defined() && part.dim() == 1 && part.size(0) == image.boxes.size(0);
@@ -52,19 +54,18 @@ FRUGAL_INLINE at::Tensor rows_of(Detections const& image, bool predicted) {
       {wide, labels, image.crowd.defined() ? column(image.crowd) : at::zeros_like(labels)}, 1);
 }
 
-FRUGAL_INLINE at::Tensor packed(std::vector<Detections> const& images, bool predicted) {
+FRUGAL_INLINE at::Tensor packed_boxes(std::vector<Detections> const& images, bool predicted) {
   std::vector<at::Tensor> rows;
   std::int64_t longest = 0;
   at::TensorOptions options = at::TensorOptions(at::kDouble);
   bool found = false;
   for (Detections const& image : images) {
-    rows.push_back(rows_of(image, predicted));
+    rows.push_back(box_rows(image, predicted));
     if (!rows.back().defined()) continue;
     longest = std::max(longest, rows.back().size(0));
     if (!std::exchange(found, true)) options = rows.back().options();
   }
-  at::Tensor const all =
-      at::zeros({static_cast<std::int64_t>(images.size()), longest, 6}, options);
+  at::Tensor const all = at::zeros({static_cast<std::int64_t>(images.size()), longest, 6}, options);
   all.select(2, predicted ? 5 : 4).fill_(ignored_label);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].defined()) continue;
@@ -90,16 +91,16 @@ FRUGAL_INLINE std::int64_t box_label(double label) {
 namespace frugal {
 
 FRUGAL_INLINE at::Tensor pack_predictions(std::vector<Detections> const& images) {
-  return detail::packed(images, true);
+  return detail::packed_boxes(images, true);
 }
 FRUGAL_INLINE at::Tensor pack_targets(std::vector<Detections> const& images) {
-  return detail::packed(images, false);
+  return detail::packed_boxes(images, false);
 }
 
 FRUGAL_INLINE void MeanAveragePrecision::add(Detections const& predicted,
                                              Detections const& target) {
-  at::Tensor const boxes = detail::rows_of(predicted, true);
-  at::Tensor const targets = detail::rows_of(target, false);
+  at::Tensor const boxes = detail::box_rows(predicted, true);
+  at::Tensor const targets = detail::box_rows(target, false);
   counts_.push_back({boxes.defined() ? boxes.size(0) : 0, targets.defined() ? targets.size(0) : 0});
   if (boxes.defined()) predicted_.push_back(boxes);
   if (targets.defined()) target_.push_back(targets);
@@ -120,11 +121,14 @@ FRUGAL_INLINE void MeanAveragePrecision::add_packed(at::Tensor const& predicted_
                           "targets [B, M, 5] or [B, M, 6]: left, top, right, bottom, label, crowd; "
                           "both Float or Double. pack_predictions and pack_targets make them.");
   }
-  at::Tensor target = target_BM6.detach().to(at::kDouble);
-  if (target.size(2) == 5) target = at::constant_pad_nd(target, {0, 1}, 0);
   // Copies: the rows stay as they are, whatever is done to the module's output.
-  predicted_.push_back(predicted_BK6.to(at::kDouble).reshape({-1, 6}).clone());
-  target_.push_back(target.reshape({-1, 6}).clone());
+  auto const copied = [](at::Tensor const& rows) {
+    return rows.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  };
+  at::Tensor target = copied(target_BM6);
+  if (target.size(2) == 5) target = at::constant_pad_nd(target, {0, 1}, 0);
+  predicted_.push_back(copied(predicted_BK6).reshape({-1, 6}));
+  target_.push_back(target.reshape({-1, 6}));
   counts_.insert(counts_.end(), static_cast<std::size_t>(predicted_BK6.size(0)),
                  {predicted_BK6.size(1), target_BM6.size(1)});
 }
@@ -157,9 +161,9 @@ FRUGAL_INLINE void MeanAveragePrecision::set_counts(at::Tensor const& counts) {
 FRUGAL_INLINE std::string MeanAveragePrecision::warning() const {
   at::Tensor const rows = joined(predicted_).cpu();
   at::Tensor const own = rows.select(1, 5).ne(ignored_label);
-  std::int64_t const wrong =
-      rows.isnan().any(1).logical_and(own).sum().item<std::int64_t>();
-  if (wrong != 0) return std::to_string(wrong) + " predicted boxes have a coordinate or score that is NaN";
+  std::int64_t const wrong = rows.isnan().any(1).logical_and(own).sum().item<std::int64_t>();
+  if (wrong != 0)
+    return std::to_string(wrong) + " predicted boxes have a coordinate or score that is NaN";
   return "no target has a box that is no crowd; measure on data that has objects";
 }
 
@@ -181,8 +185,9 @@ FRUGAL_INLINE Metrics MeanAveragePrecision::result() const {
     for (std::int64_t i = 0; i < counts_[image].target; ++i, target += 6) {
       std::int64_t const label = detail::box_label(target[4]);
       if (label < 0) continue;
-      bool const fits = std::all_of(target, target + 4, [](double each) { return std::isfinite(each); }) &&
-                        target[2] >= target[0] && target[3] >= target[1];
+      bool const fits =
+          std::all_of(target, target + 4, [](double each) { return std::isfinite(each); }) &&
+          target[2] >= target[0] && target[3] >= target[1];
       if (!fits) {
         detail::refuse_detections(
             "a target is no box",
@@ -198,8 +203,7 @@ FRUGAL_INLINE Metrics MeanAveragePrecision::result() const {
   std::vector<detail::ClassPrecision> const classes =
       has_nan ? std::vector<detail::ClassPrecision>() : found.classes();
   detail::ClassPrecision sum{};
-  at::Tensor const table =
-      at::empty({static_cast<std::int64_t>(classes.size()), 2}, at::kDouble);
+  at::Tensor const table = at::empty({static_cast<std::int64_t>(classes.size()), 2}, at::kDouble);
   auto* cell = table.mutable_data_ptr<double>();
   for (detail::ClassPrecision const& each : classes) {
     sum.all += each.all;

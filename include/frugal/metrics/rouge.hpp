@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <frugal/core/run/metrics.hpp>
-#include <frugal/metrics/token_ids.hpp>
+#include <frugal/metrics/token_numbers.hpp>
 
 namespace frugal {
 
@@ -15,7 +15,7 @@ namespace detail {
 struct RougeScores {
   double one = 0, two = 0, longest = 0;
 };
-RougeScores rouge_of(TokenIds::Ids const& hypothesis, TokenIds::Ids const& reference);
+RougeScores rouge_of(TokenNumbers::Ids const& hypothesis, TokenNumbers::Ids const& reference);
 
 }  // namespace detail
 
@@ -36,16 +36,16 @@ class Rouge {
 
   template <TokenSequence Text>
   void add(Text const& hypothesis, Text const& reference) {
-    detail::TokenIds ids;
-    detail::TokenIds::Ids const own = ids(hypothesis);
+    detail::TokenNumbers ids;
+    detail::TokenNumbers::Ids const own = ids(hypothesis);
     add_best(own, {ids(reference)});
   }
   /// MetricError without a reference.
   template <TokenSequence Text>
   void add_multi(Text const& hypothesis, std::vector<Text> const& references) {
-    detail::TokenIds ids;
-    detail::TokenIds::Ids const own = ids(hypothesis);
-    std::vector<detail::TokenIds::Ids> all;
+    detail::TokenNumbers ids;
+    detail::TokenNumbers::Ids const own = ids(hypothesis);
+    std::vector<detail::TokenNumbers::Ids> all;
     for (Text const& each : references) all.push_back(ids(each));
     add_best(own, all);
   }
@@ -66,8 +66,8 @@ class Rouge {
   }
 
  private:
-  void add_best(detail::TokenIds::Ids const& hypothesis,
-                std::vector<detail::TokenIds::Ids> const& references);
+  void add_best(detail::TokenNumbers::Ids const& hypothesis,
+                std::vector<detail::TokenNumbers::Ids> const& references);
 
   double one_ = 0, two_ = 0, longest_ = 0;  ///< sums over the texts
   double texts_ = 0;

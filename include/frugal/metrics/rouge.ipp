@@ -19,16 +19,16 @@ FRUGAL_INLINE double rouge_f1(double both, double hypothesis, double reference) 
   return both == 0 ? 0 : 2 * both / (hypothesis + reference);
 }
 
-FRUGAL_INLINE double rouge_n(TokenIds::Ids const& hypothesis, TokenIds::Ids const& reference,
-                             std::size_t order) {
-  auto const ngrams = [order](TokenIds::Ids const& ids) {
+FRUGAL_INLINE double rouge_n(TokenNumbers::Ids const& hypothesis,
+                             TokenNumbers::Ids const& reference, std::size_t order) {
+  auto const ngrams = [order](TokenNumbers::Ids const& ids) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> counts;
     for (std::size_t at = 0; at + order <= ids.size(); ++at) {
       ++counts[{ids[at], order == 2 ? ids[at + 1] : 0}];
     }
     return counts;
   };
-  auto const number = [order](TokenIds::Ids const& ids) {
+  auto const number = [order](TokenNumbers::Ids const& ids) {
     return ids.size() < order ? 0.0 : static_cast<double>(ids.size() - order + 1);
   };
   auto const known = ngrams(reference);
@@ -40,8 +40,8 @@ FRUGAL_INLINE double rouge_n(TokenIds::Ids const& hypothesis, TokenIds::Ids cons
   return rouge_f1(static_cast<double>(both), number(hypothesis), number(reference));
 }
 
-FRUGAL_INLINE double rouge_longest(TokenIds::Ids const& hypothesis,
-                                   TokenIds::Ids const& reference) {
+FRUGAL_INLINE double rouge_longest(TokenNumbers::Ids const& hypothesis,
+                                   TokenNumbers::Ids const& reference) {
   // The longest common subsequence of what has been read, for each end in the reference.
   std::vector<std::int64_t> longest(reference.size() + 1, 0);
   for (std::int64_t const token : hypothesis) {
@@ -56,8 +56,8 @@ FRUGAL_INLINE double rouge_longest(TokenIds::Ids const& hypothesis,
                   static_cast<double>(reference.size()));
 }
 
-FRUGAL_INLINE RougeScores rouge_of(TokenIds::Ids const& hypothesis,
-                                   TokenIds::Ids const& reference) {
+FRUGAL_INLINE RougeScores rouge_of(TokenNumbers::Ids const& hypothesis,
+                                   TokenNumbers::Ids const& reference) {
   return {.one = rouge_n(hypothesis, reference, 1),
           .two = rouge_n(hypothesis, reference, 2),
           .longest = rouge_longest(hypothesis, reference)};
@@ -67,8 +67,8 @@ FRUGAL_INLINE RougeScores rouge_of(TokenIds::Ids const& hypothesis,
 
 namespace frugal {
 
-FRUGAL_INLINE void Rouge::add_best(detail::TokenIds::Ids const& hypothesis,
-                                   std::vector<detail::TokenIds::Ids> const& references) {
+FRUGAL_INLINE void Rouge::add_best(detail::TokenNumbers::Ids const& hypothesis,
+                                   std::vector<detail::TokenNumbers::Ids> const& references) {
   if (references.empty()) {
     throw MetricError({.what = "a text has no reference",
                        .where = "metric rouge",
@@ -76,7 +76,7 @@ FRUGAL_INLINE void Rouge::add_best(detail::TokenIds::Ids const& hypothesis,
                        .fix = "Give one reference or more for each hypothesis."});
   }
   detail::RougeScores best;
-  for (detail::TokenIds::Ids const& each : references) {
+  for (detail::TokenNumbers::Ids const& each : references) {
     detail::RougeScores const scores = detail::rouge_of(hypothesis, each);
     best.one = std::max(best.one, scores.one);
     best.two = std::max(best.two, scores.two);

@@ -88,11 +88,10 @@ class SpanF1 {
   static constexpr std::size_t classes = sizeof...(Tags);
   static constexpr std::array<std::string_view, classes> texts{std::string_view(Tags)...};
 
-  static_assert((false || ... || (std::string_view(Tags) != "O")),
-                "frugal: SpanF1<...>: the tag of each label, in their order, such as "
+  static_assert((true && ... && detail::is_span_tag(std::string_view(Tags))) &&
+                    (false || ... || (std::string_view(Tags) != "O")),
+                "frugal: SpanF1<...>: a tag is O, or B, I, E or S with a type. Write "
                 "SpanF1<\"O\", \"B-PER\", \"I-PER\">.");
-  static_assert((true && ... && detail::is_span_tag(std::string_view(Tags))),
-                "frugal: SpanF1<...>: a tag is \"O\", or B, I, E or S with a type, such as \"B-PER\".");
 
  public:
   static constexpr std::string_view name = "span_f1";
@@ -106,9 +105,7 @@ class SpanF1 {
   void reduce(Sum&& sum) {
     counts_.reduce(sum);
   }
-  Metrics result() const {
-    return counts_.result(name);
-  }
+  Metrics result() const { return counts_.result(name); }
   template <class Archive>
   void persist(Archive& archive) {
     counts_.persist(archive);

@@ -15,14 +15,14 @@
 namespace frugal::detail {
 
 /// Where spans begin and where each ends, in sequences without gaps.
-struct Spans {
+struct SpanPositions {
   at::Tensor begins;  ///< [B, T] bool
   at::Tensor last;    ///< [B, T] int64: the last position of the span that begins there
   at::Tensor types;   ///< [B, T] int64
 };
 
 /// seqeval's start_of_chunk and end_of_chunk. `tags` and `types` are [B, T].
-FRUGAL_INLINE Spans spans_of(at::Tensor const& tags, at::Tensor const& types) {
+FRUGAL_INLINE SpanPositions span_positions(at::Tensor const& tags, at::Tensor const& types) {
   auto const is = [](at::Tensor const& which, SpanTag tag) {
     return which.eq(static_cast<std::int64_t>(tag));
   };
@@ -90,23 +90,26 @@ FRUGAL_INLINE void SpanCounts::add(at::Tensor const& output, at::Tensor const& t
   auto const spans = [&](at::Tensor const& classes_BT, at::Tensor const& none) {
     at::Tensor const ordered = classes_BT.gather(1, order);
     auto const taken = [&](at::Tensor const& from, std::int64_t outside) {
-      return from.index_select(0, ordered.flatten()).view(ordered.sizes()).masked_fill_(none, outside);
+      return from.index_select(0, ordered.flatten())
+          .view(ordered.sizes())
+          .masked_fill_(none, outside);
     };
-    return spans_of(taken(tags_, static_cast<std::int64_t>(SpanTag::outside)), taken(types_, -1));
+    return span_positions(taken(tags_, static_cast<std::int64_t>(SpanTag::outside)),
+                          taken(types_, -1));
   };
   auto const [largest, predicted] = output.max(1);
-  Spans const own = spans(labels.clamp(0, classes - 1), is_left_out);
-  Spans const found =
+  SpanPositions const own = spans(labels.clamp(0, classes - 1), is_left_out);
+  SpanPositions const found =
       spans(predicted, is_left_out.logical_or(largest.isnan().gather(1, order)));
   at::Tensor const right = own.begins.logical_and(found.begins)
                                .logical_and_(own.last.eq(found.last))
                                .logical_and_(own.types.eq(found.types));
-  auto const per_type = [&](at::Tensor const& which, Spans const& all) {
+  auto const per_type = [&](at::Tensor const& which, SpanPositions const& all) {
     return counted_at(all.types.clamp_min(0).flatten(), which.to(at::kLong).flatten(),
                       tags.type_count);
   };
-  counts_.add(at::stack(
-      {per_type(right, own), per_type(found.begins, found), per_type(own.begins, own)}));
+  counts_.add(
+      at::stack({per_type(right, own), per_type(found.begins, found), per_type(own.begins, own)}));
 }
 
 FRUGAL_INLINE Metrics SpanCounts::result(std::string_view metric) const {

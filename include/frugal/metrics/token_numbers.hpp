@@ -16,7 +16,7 @@ namespace frugal {
 namespace detail {
 
 template <class T>
-concept Token = std::integral<T> || std::convertible_to<T const&, std::string_view>;
+concept TextToken = std::integral<T> || std::convertible_to<T const&, std::string_view>;
 
 }  // namespace detail
 
@@ -25,12 +25,12 @@ template <class R>
 concept TokenSequence =
     std::ranges::input_range<R const> &&
     !std::convertible_to<R const&, std::string_view> &&  // which would be a range of characters
-    detail::Token<std::ranges::range_value_t<R const>>;
+    detail::TextToken<std::ranges::range_value_t<R const>>;
 
 namespace detail {
 
 /// Numbers for the tokens of one hypothesis and its references: equal tokens have equal numbers.
-class TokenIds {
+class TokenNumbers {
  public:
   using Ids = std::vector<std::int64_t>;
 
