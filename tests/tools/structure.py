@@ -114,9 +114,9 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 562,
-    "lines of .hpp and .ipp": 131000,
-    f"headers of fewer than {FRAGMENT} lines": 55,
+    "headers": 580,
+    "lines of .hpp and .ipp": 133353,
+    f"headers of fewer than {FRAGMENT} lines": 56,
     "lines of the longest file": 543,
     "headers that name Context": 33,
     "lines that frugal.hpp closes over": 34900,
