@@ -50,8 +50,9 @@ CtcLengths ctc_lengths(B const& batch) {
 /// `blank`, filled with -100. Labels of -100 are left out wherever they stand.
 ///
 /// Positions of each sample's output: the batch's field "input_lengths" [B], if it has one; those of a PaddedBatch's
-/// data over `subsampling`, rounded up; or else all T. Labels of a PaddedBatch on a device are counted on the host;
-/// those of other batches on a device, and a field there, are read with a host sync.
+/// data over `subsampling`, rounded up; or else all T. On a device each loss waits: LibTorch copies the lengths there.
+/// Labels of a PaddedBatch are counted on the host; those of other batches on a device, and a field there, cost one
+/// wait more each.
 ///
 /// Logits of 16 bits are widened. LabelError for a label that is `blank` or no class; on a device the loss is NaN
 /// then. ShapeError, with both numbers, where shapes and lengths do not fit. The gradient on CUDA is not deterministic.
