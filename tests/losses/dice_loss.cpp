@@ -43,7 +43,7 @@ TEST_CASE("without a label that counts it is 0, and logits of 16 bits are widene
   widens(DiceLoss{}, at::randn({8, 3}), at::tensor({0, 1, 2, 0, -100, 2, 1, 1}));
 }
 
-TEST_CASE("a NaN logit of an ignored label has no effect") {
+TEST_CASE("a NaN logit of an ignored label has no effect on the value") {
   Identity identity;
   at::Tensor const logits = at::randn({3, 2});
   logits[2].fill_(std::numeric_limits<float>::quiet_NaN());
