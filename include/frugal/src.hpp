@@ -11,6 +11,8 @@
 
 #include <frugal/data.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/losses.hpp>
+#include <frugal/metrics.hpp>
 #include <frugal/model.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>

@@ -7,15 +7,15 @@ cd "$(dirname "$0")"
 python=${PYTHON:-python3}
 export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 
-"$python" -c 'import torch, numpy, keras, sklearn, torchmetrics, torchvision, PIL' 2>/dev/null || {
-  echo "regenerate: $python lacks torch, numpy, keras, sklearn, torchmetrics, torchvision or pillow." \
+"$python" -c 'import torch, numpy, keras, sklearn, torchmetrics, torchvision, PIL, pycocotools, seqeval, sacrebleu, rouge_score' 2>/dev/null || {
+  echo "regenerate: $python lacks torch, numpy, keras, sklearn, torchmetrics, torchvision, pillow, pycocotools, seqeval, sacrebleu or rouge-score." \
     "Install requirements/reference.txt into a virtual environment and run it again with PYTHON=<its python>." >&2
   exit 1
 }
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
-  objectives distill padding images image_transforms torch_files prune sobol; do
+  segmentation detection text_scores losses objectives distill padding images image_transforms torch_files prune sobol; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.

@@ -30,6 +30,7 @@ MAY_INCLUDE = {
                   "core/measure"},
     "data": {"base", "checkpoint", "core/source"},
     "metrics": {"core/source", "core/compose", "core/run"},
+    "losses": {"core/source", "core/run"},
     "policy": POLICY,
     "model": POLICY | {"policy"},
     "cluster": POLICY | {"policy", "model"},

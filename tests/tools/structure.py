@@ -114,12 +114,12 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 565,
-    "lines of .hpp and .ipp": 132500,
-    f"headers of fewer than {FRAGMENT} lines": 55,
+    "headers": 585,
+    "lines of .hpp and .ipp": 134826,
+    f"headers of fewer than {FRAGMENT} lines": 56,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 35300,
+    "lines that frugal.hpp closes over": 35356,
     "lines that core/run/phases.hpp closes over": 1655,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 52,

@@ -28,6 +28,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.beta1; }) visit("beta1", object.beta1);
   if constexpr (requires { object.beta2; }) visit("beta2", object.beta2);
   if constexpr (requires { object.bf16; }) visit("bf16", object.bf16);
+  if constexpr (requires { object.blank; }) visit("blank", object.blank);
   if constexpr (requires { object.bucket; }) visit("bucket", object.bucket);
   if constexpr (requires { object.by_magnitude; }) visit("by_magnitude", object.by_magnitude);
   if constexpr (requires { object.call; }) visit("call", object.call);
@@ -133,6 +134,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.out; }) visit("out", object.out);
   if constexpr (requires { object.outcome; }) visit("outcome", object.outcome);
   if constexpr (requires { object.outer; }) visit("outer", object.outer);
+  if constexpr (requires { object.p; }) visit("p", object.p);
   if constexpr (requires { object.parts; }) visit("parts", object.parts);
   if constexpr (requires { object.path; }) visit("path", object.path);
   if constexpr (requires { object.patience; }) visit("patience", object.patience);
@@ -178,12 +180,15 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.skips; }) visit("skips", object.skips);
   if constexpr (requires { object.slow_down; }) visit("slow_down", object.slow_down);
   if constexpr (requires { object.smallest_change; }) visit("smallest_change", object.smallest_change);
+  if constexpr (requires { object.smooth; }) visit("smooth", object.smooth);
   if constexpr (requires { object.sparsity; }) visit("sparsity", object.sparsity);
   if constexpr (requires { object.spot; }) visit("spot", object.spot);
   if constexpr (requires { object.start_fresh; }) visit("start_fresh", object.start_fresh);
   if constexpr (requires { object.start_step; }) visit("start_step", object.start_step);
   if constexpr (requires { object.steps; }) visit("steps", object.steps);
+  if constexpr (requires { object.subsampling; }) visit("subsampling", object.subsampling);
   if constexpr (requires { object.sum; }) visit("sum", object.sum);
+  if constexpr (requires { object.swap; }) visit("swap", object.swap);
   if constexpr (requires { object.target; }) visit("target", object.target);
   if constexpr (requires { object.target_is_below; }) visit("target_is_below", object.target_is_below);
   if constexpr (requires { object.teachers; }) visit("teachers", object.teachers);
@@ -217,6 +222,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.within; }) visit("within", object.within);
   if constexpr (requires { object.words; }) visit("words", object.words);
   if constexpr (requires { object.writer; }) visit("writer", object.writer);
+  if constexpr (requires { object.zero_infinity; }) visit("zero_infinity", object.zero_infinity);
 }
 
 /// What a page says of a member: "EarlyStop.patience".
@@ -276,6 +282,7 @@ inline constexpr PageOption page_options[] = {
     {"ClipValue.max_value", "largest absolute value of an element"},
     {"Constant.steps", "its length in optimizer steps; to_end (0): what the other curves leave"},
     {"Constant.value", "the factor of the learning rate"},
+    {"Contrastive.temperature", "divides the similarities"},
     {"CosineDecay.floor", "factor of the learning rate at the end of a cosine"},
     {"CosineDecay.steps", "its length in optimizer steps; to_end (0): what the other curves leave"},
     {"CosineRestarts.first", "optimizer steps of the first cosine"},
@@ -300,12 +307,17 @@ inline constexpr PageOption page_options[] = {
     {"CrossEntropy.label_smoothing", "share of a label that is spread over all classes"},
     {"Csv.every", "when a step writes rows; Every<1, Epoch> writes none for steps"},
     {"Csv.path", "the file, appended to except after a resume"},
+    {"Ctc.blank", "the class of no label"},
+    {"Ctc.subsampling", "positions of a PaddedBatch's data for one of the output"},
+    {"Ctc.zero_infinity", "infinite losses, of samples with fewer positions than their labels need, count as 0"},
     {"CudaGraph.backend", "settings of a user-defined backend"},
     {"CudaGraph.generators", "generators that the module or the objective draws from, besides the device's own"},
     {"CudaGraph.most_captures", "captures for other shapes; the last one is kept"},
     {"CudaGraph.warm_up", "eager windows before a capture, on a side stream"},
     {"Curriculum.score", "the score, if it has settings"},
     {"DevicePrefetch.depth", "batches on the device at a time: the current one and those being copied"},
+    {"DiceLoss.counts_on_device", "as above"},
+    {"DiceLoss.smooth", "added above and below: a class without labels and without probability has loss 0"},
     {"Distill.alpha", "share of the teachers in the loss, from 0 to 1"},
     {"Distill.attention", "pairs of attention maps: AttentionMaps{.student, .teacher, .weight, .number, .heads, .causal}"},
     {"Distill.hidden", "pairs of layers whose outputs shall agree: HiddenStates{.student, .teacher, .weight, .number}"},
@@ -317,6 +329,10 @@ inline constexpr PageOption page_options[] = {
     {"EarlyStop.min_delta", "a change must be larger than this to count as an improvement"},
     {"EarlyStop.patience", "consecutive validations without improvement"},
     {"EarlyStop.restore_best", "true: restores the best weights when the run ends"},
+    {"Focal.alpha", "one logit per label: the weight of label 1; label 0 has 1 - alpha. Negative: both have 1"},
+    {"Focal.class_weights", "several classes: multiplies a label's loss. The mean divides by the number of labels"},
+    {"Focal.counts_on_device", "as above"},
+    {"Focal.gamma", "the exponent of 1 - p, where p is the probability of the label; 0 is cross entropy"},
     {"HtmlReport.path", "the page; it replaces an older one at once"},
     {"Huber.delta", "errors above it count linearly"},
     {"Log.every", "when a step writes a line; Every<1, Epoch> writes no step lines"},
@@ -484,6 +500,10 @@ inline constexpr PageOption page_options[] = {
     {"Throughput.peak_flops", "the device's peak; 0: looked up by name"},
     {"TorchscriptOptions.dynamic_batch", "the exported module must take batches of another size. false: it may be bound to the example's"},
     {"TrainMetrics.every", "when to report; Every<1, Epoch>: at the end of each epoch"},
+    {"Triplet.eps", "added to each difference"},
+    {"Triplet.margin", "by how much the negative has to be farther than the positive"},
+    {"Triplet.p", "the norm of the distance"},
+    {"Triplet.swap", "takes the negative's distance from the positive if it is smaller"},
     {"Validate.every", "when to measure"},
     {"Validate.sanity_batches", "batches of each validation source that are tried before the first step; 0: none"},
     {"Warmup.steps", "its length in optimizer steps"},

@@ -18,6 +18,11 @@ namespace frugal {
 /// alone of a batch, integers as int64.
 template <std::int64_t Label, class Metric>
 class IgnoreIndex {
+  static_assert(
+      !requires { typename Metric::of_boxes; },
+      "frugal: IgnoreIndex<Label, Metric> is for metrics of labels: in a target of boxes it would "
+      "change coordinates. Leave it out; rows of label -100 are padding.");
+
  public:
   static constexpr std::string_view name = Metric::name;
   static constexpr bool whole_numbers = requires { requires bool(Metric::whole_numbers); };

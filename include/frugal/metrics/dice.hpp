@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, C classes, ... whatever one sample has.
+#pragma once
+
+#include <string_view>
+
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/objective.hpp>
+#include <frugal/metrics/class_overlap.hpp>
+#include <frugal/metrics/decisions.hpp>
+
+namespace frugal {
+
+/// Mean Dice score: "dice", for each class twice the positions that are both predicted and labelled as it, over the
+/// sum of those predicted and those labelled; and the mean over the classes that are predicted or are labels at least
+/// once. `metrics.table("dice")` has that of each class, [C] double in host memory, NaN for a class that is neither.
+///
+/// The counts are of the whole set, not of each image: values are those of torchmetrics' DiceScore with
+/// aggregation_level="global", and the mean equals F1Score<Macro>. Takes what Accuracy takes; labels of -100 are left
+/// out. Without a label that counts it is NaN. State: three numbers per class.
+class Dice {
+ public:
+  static constexpr std::string_view name = "dice";
+  static constexpr bool whole_numbers = true;  // counts: exact in any order
+
+  template <class B>
+  void add(Loss const& loss, B const& batch) {
+    overlap_.add(detail::decisions_of(loss, batch, name), name);
+  }
+  template <class Sum>
+  void reduce(Sum&& sum) {
+    overlap_.reduce(sum);
+  }
+  Metrics result() const { return overlap_.dice(name); }
+  template <class Archive>
+  void persist(Archive& archive) {
+    overlap_.persist(archive);
+  }
+
+ private:
+  detail::ClassOverlap overlap_;
+};
+
+}  // namespace frugal
