@@ -3,6 +3,7 @@
 
 // What changes the model: published weights, which of them are trained, and in what form they are kept.
 
+#include <frugal/model/alternate.hpp>
 #include <frugal/model/cached_teacher.hpp>
 #include <frugal/model/distill.hpp>
 #include <frugal/model/export_torchscript.hpp>

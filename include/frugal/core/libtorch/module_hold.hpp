@@ -49,6 +49,11 @@ class ModuleHold {
   /// They are as they were before hold().
   void let_go(std::vector<at::Tensor> const& tensors);
 
+  /// These parameters get no gradient until wake(), and are trained parameters all the same: their layers keep
+  /// no statistics for it, unlike those of hold().
+  void rest(std::vector<at::Tensor> const& tensors);
+  void wake(std::vector<at::Tensor> const& tensors);
+
   /// Everything is as it was; nothing the second time.
   void put_back() noexcept;
 
@@ -72,6 +77,7 @@ class ModuleHold {
   std::optional<Modes> modes_{};  ///< if the whole module has changed its mode
   std::vector<Layer> layers_{};
   std::unordered_map<at::TensorImpl const*, Held> held_{};
+  std::unordered_map<at::TensorImpl const*, Held> resting_{};
   bool trains_ = false;
   bool holds_layers_ = false;
 };

@@ -47,7 +47,27 @@ FRUGAL_INLINE void ModuleHold::let_go(std::vector<at::Tensor> const& tensors) {
   if (trains_) follow();
 }
 
+FRUGAL_INLINE void ModuleHold::rest(std::vector<at::Tensor> const& tensors) {
+  for (at::Tensor const& each : tensors) {
+    resting_.try_emplace(each.unsafeGetTensorImpl(), Held{each, each.requires_grad()});
+    if (each.requires_grad()) each.set_requires_grad(false);
+    each.mutable_grad().reset();
+  }
+}
+
+FRUGAL_INLINE void ModuleHold::wake(std::vector<at::Tensor> const& tensors) {
+  for (at::Tensor const& each : tensors) {
+    auto const found = resting_.find(each.unsafeGetTensorImpl());
+    if (found == resting_.end()) continue;
+    each.set_requires_grad(found->second.requires_grad);
+    resting_.erase(found);
+  }
+}
+
 FRUGAL_INLINE void ModuleHold::put_back() noexcept {
+  for (auto const& [key, each] : std::exchange(resting_, {})) {
+    quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });
+  }
   for (auto const& [key, each] : std::exchange(held_, {})) {
     quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });
   }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <frugal/core/compose/about.hpp>
+#include <frugal/core/compose/diagnostic.hpp>
+#include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
+#include <frugal/core/libtorch/parameters.hpp>
+#include <frugal/core/run/counters.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/run/phases.hpp>
+#include <frugal/core/run/run_state.hpp>
+#include <frugal/error.hpp>
+#include <frugal/model/where.hpp>
+#include <frugal/policy/kinds.hpp>
+
+namespace frugal::kinds {
+
+struct alternate : optional_kind {
+  static constexpr std::string_view name = "Alternate";
+  static constexpr std::string_view page = "model/alternate.md";
+  static constexpr Stage stage = Stage::prepare;
+};
+
+}  // namespace frugal::kinds
+
+namespace frugal {
+
+/// A part of a module that is trained alone, for `Steps` optimizer steps in a row: Turn<Where<"critic.*">, 5>.
+template <class Names, std::uint64_t Steps = 1>
+struct Turn {
+  static_assert(Steps >= 1, "frugal: Turn<Where<...>, 0> trains nothing. Write 1 or more.");
+  static_assert(
+      requires { Names::patterns; },
+      "frugal: Turn<...> begins with the parameters that it trains. Write "
+      "Turn<Where<\"critic.*\">, 5>.");
+  using names = Names;
+
+  std::uint64_t steps = Steps;  ///< optimizer steps in a row
+};
+
+namespace detail {
+
+/// The trained parameters that each turn selects. SettingsError for a pattern that selects none, and for a parameter of
+/// two turns, by whatever name.
+std::vector<std::vector<at::Tensor>> tensors_of_turns(torch::nn::Module& module,
+                                                      std::vector<NamePatterns> const& turns);
+
+/// The turn at an optimizer step, counted from 0.
+std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t> const& steps);
+
+FRUGAL_DIAGNOSTIC(alternate_and_graph,
+                  "frugal: CudaGraph captures one step for the whole run, and Alternate changes "
+                  "which parameters a step trains. Remove one of them.");
+FRUGAL_DIAGNOSTIC(
+    alternate_and_unfreeze,
+    "frugal: Alternate and Unfreeze both decide which parameters a step trains. Remove "
+    "one of them.");
+
+}  // namespace detail
+
+/// Whether a part of the module is trained in this window, for an objective that has a loss for each turn. True for
+/// every part in a validation and outside of a fit.
+template <class Module>
+bool trains(Module& module) {
+  for (at::Tensor const& each : base_module(module).parameters()) {
+    if (each.requires_grad()) return true;
+  }
+  return false;
+}
+
+/// Trains the parts of a module in turns: generator and critic, actor and critic.
+///
+/// Each optimizer step trains the parameters of one turn; those of the others get no gradient, and the optimizer leaves
+/// them, their moments and their step counts alone, as if each part had an optimizer of its own. Parameters that no
+/// turn names are trained in all of them. Rates, decays and momenta of each part are parameter groups of Optimize.
+///
+/// Lever   none: for losses that compete.
+/// Cost    one comparison per step.
+/// State   none: whose turn it is follows from the number of steps, so that a resumed run, and one that Rollback has
+///         taken back, goes on with the turn that it had.
+/// Errors  SettingsError for a pattern that selects no parameter, for a parameter of two turns, and for a turn of 0 steps.
+///         With CudaGraph, Unfreeze or several processes it does not compile.
+/// Source  Goodfellow et al., "Generative adversarial nets" (2014), algorithm 1: k steps of the one for each of the other.
+///
+///     Alternate<Turn<Where<"critic.*">, 5>, Turn<Where<"generator.*">>>
+///
+/// The objective asks whose turn it is: `if (fr::trains(module->critic)) ...`. A window that an overflow skips is no
+/// step, and its turn is repeated.
+template <class... Turns>
+struct Alternate {
+  static_assert(
+      sizeof...(Turns) >= 2,
+      "frugal: Alternate<...> takes two turns or more. Write Alternate<Turn<Where<\"critic.*\">, "
+      "5>, Turn<Where<\"generator.*\">>>.");
+  using kind = kinds::alternate;
+  using listens = list<on::module, on::fit_begin, on::window, around::validate>;
+  using after = list<kinds::freeze, kinds::lora>;
+  using conflicts = list<conflict<kinds::execution, detail::alternate_and_graph>,
+                         conflict<kinds::unfreeze, detail::alternate_and_unfreeze>>;
+  using properties = list<property::adds_no_metrics>;
+  static constexpr About about{Term::none, "one comparison per step"};
+
+  std::tuple<Turns...> turns{};
+
+  class State {
+   public:
+    using transient = void;  // the counters have it
+
+    explicit State(Alternate const& settings)
+        : steps_(std::apply([](auto const&... turn) { return std::vector{turn.steps...}; },
+                            settings.turns)) {}
+
+    void on_module(ModuleSetup& phase) {
+      tensors_ = detail::tensors_of_turns(base_module(phase.module()),
+                                          {NamePatterns(typename Turns::names())...});
+    }
+    void on_fit_begin(FitBegin& phase) {
+      run_ = &phase.run_state();
+      for (std::uint64_t const each : steps_) {
+        detail::counted(static_cast<std::int64_t>(each), "Turn::steps");
+      }
+    }
+
+    void on_window(WindowBegin& phase) {
+      std::size_t const turn = detail::turn_at(phase.counters().step, steps_);
+      if (turn != now_) [[unlikely]]
+        give(turn);
+    }
+
+    /// A validation is of the whole module, whosever turn it is.
+    template <class Next>
+    Metrics around_validate(ValidationRun const&, Next&& next) {
+      struct Back {
+        State& state;
+        std::size_t turn;
+        ~Back() { state.give(turn); }
+      } const back{*this, now_};
+      give(none);
+      return next();
+    }
+
+   private:
+    static constexpr auto none = static_cast<std::size_t>(-1);
+
+    void give(std::size_t turn) {
+      detail::ModuleHold& hold = run_->hold;
+      for (std::size_t i = 0; i < tensors_.size(); ++i) {
+        turn == none || i == turn ? hold.wake(tensors_[i]) : hold.rest(tensors_[i]);
+      }
+      now_ = turn;
+    }
+
+    RunState* run_ = nullptr;
+    std::vector<std::uint64_t> steps_;
+    std::vector<std::vector<at::Tensor>> tensors_;
+    std::size_t now_ = none;
+  };
+};
+
+}  // namespace frugal
+
+#ifndef FRUGAL_COMPILED
+#include <frugal/model/alternate.ipp>
+#endif
