@@ -56,10 +56,11 @@ class CausalModel : public torch::nn::Module {
   /// before it. Padding on the left is not supported.
   at::Tensor forward(at::Tensor const& ids_BT) { return logits(hidden(ids_BT, nullptr)); }
 
-  /// The same for tokens that follow those of the cache, which gets them. Without gradients.
-  at::Tensor forward(at::Tensor const& ids_BT, KeyValueCache& cache);
+  /// The same for tokens that follow those of the cache, which gets them. Without gradients. Not another
+  /// forward(): a module holder calls none that is overloaded.
+  at::Tensor decode(at::Tensor const& ids_BT, KeyValueCache& cache);
 
-  /// The logits behind the last token alone, [B, V].
+  /// decode(), but for the logits behind the last token alone: [B, V].
   at::Tensor next(at::Tensor const& ids_BT, KeyValueCache& cache);
 
   /// The last layer's output, [B, T, W].

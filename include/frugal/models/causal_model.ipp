@@ -66,7 +66,7 @@ FRUGAL_INLINE at::Tensor CausalModel::read(at::Tensor const& ids_BT, KeyValueCac
   return hidden_BTW;
 }
 
-FRUGAL_INLINE at::Tensor CausalModel::forward(at::Tensor const& ids_BT, KeyValueCache& cache) {
+FRUGAL_INLINE at::Tensor CausalModel::decode(at::Tensor const& ids_BT, KeyValueCache& cache) {
   at::NoGradGuard const no_gradients;
   return logits(read(ids_BT, cache));
 }
