@@ -8,5 +8,6 @@
 #include <frugal/models/generate.hpp>
 #include <frugal/models/gpt2.hpp>
 #include <frugal/models/llama.hpp>
+#include <frugal/models/next_token.hpp>
 #include <frugal/models/resnet.hpp>
 #include <frugal/models/vit.hpp>

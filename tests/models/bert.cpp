@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/core/run/forward_batch.hpp>
+#include <frugal/data/pad.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/model_config.hpp>
 #include <frugal/models/bert.hpp>
 
+#include <map>
 #include <string>
 
 #include "models.hpp"
@@ -60,6 +63,25 @@ TEST_CASE("padding and other texts of a batch have no effect on a text") {
   at::Tensor const one_BT = ids_BT.narrow(0, 1, 1).narrow(1, 0, 4);
   CHECK(distance(embedding(one_BT, at::ones({1, 4}, at::kBool)), found_BW.narrow(0, 1, 1)) < 1e-6);
   CHECK(distance(bert(one_BT), bert(one_BT, at::ones_like(one_BT))) < 1e-6);
+}
+
+TEST_CASE("a batch brings its mask and segments") {
+  Json const file = reference("models.json");
+  Json const& of = file.at("bert");
+  BertForSequenceClassification net(tiny, 3);
+  net->eval();
+  at::NoGradGuard const no_gradients;
+  at::Tensor const ids_BT = integers_in(of.at("ids")), mask_BT = integers_in(of.at("mask")),
+                   types_BT = integers_in(of.at("types"));
+  frugal::PaddedBatch padded{.data = ids_BT, .mask = mask_BT.to(at::kBool)};
+  CHECK(at::equal(frugal::forward_batch(net, padded), net(ids_BT, mask_BT)));
+  padded.fields.emplace("token_type_ids", types_BT);
+  CHECK(at::equal(frugal::forward_batch(net, padded), net(ids_BT, mask_BT, types_BT)));
+  std::map<std::string, at::Tensor> const map{{"input_ids", ids_BT}, {"attention_mask", mask_BT}};
+  CHECK(at::equal(frugal::forward_batch(net->bert, map), net->bert(ids_BT, mask_BT)));
+  frugal::Batch const plain{ids_BT, {}};
+  CHECK(at::equal(frugal::forward_batch(net, plain), net(ids_BT)));
+  CHECK(distance(net(ids_BT), net(ids_BT, mask_BT)) > 1e-5);
 }
 
 TEST_CASE("the classifier has the logits of BertForSequenceClassification, and BERT its real names") {

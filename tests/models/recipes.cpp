@@ -26,17 +26,6 @@ TensorDataset counting() {
   return {ids_BT.narrow(1, 0, 8), ids_BT.narrow(1, 1, 8), {.batch = 8}};
 }
 
-/// CrossEntropy takes logits [B, V, T].
-struct NextToken {
-  template <class Module>
-  Loss operator()(Module& module, Batch const& batch) const {
-    at::Tensor const logits_BTV = forward(module, batch.data);
-    return {.value = at::cross_entropy_loss(logits_BTV.transpose(1, 2), batch.target),
-            .weight = static_cast<double>(batch.target.numel()),
-            .output = logits_BTV};
-  }
-};
-
 constexpr LlamaOptions sizes{.vocabulary = 20,
                              .width = 16,
                              .layers = 2,
@@ -71,6 +60,20 @@ TEST_CASE("a Llama learns to count, tied weights and all, and continues what it 
   CHECK(net->head->weight.is_same(net->model->embeddings->weight));
   at::Tensor const text = generate(net, at::arange(3, 6), {.max_new_tokens = 6});
   CHECK(at::equal(text, at::arange(3, 12)));
+}
+
+TEST_CASE("NextToken is the cross entropy of each token's logits, without ignored labels") {
+  Llama net = made();
+  at::Tensor const ids_BT = at::arange(8).view({2, 4}), next_BT = ids_BT + 1;
+  next_BT[1].narrow(0, 1, 3).fill_(-100);
+  Loss const loss = NextToken{}(net, Batch{ids_BT, next_BT});
+  at::Tensor const expected = at::cross_entropy_loss(net(ids_BT).flatten(0, 1), next_BT.flatten());
+  CHECK(loss.value.item<double>() == doctest::Approx(expected.item<double>()).epsilon(1e-6));
+  CHECK(loss.weight == 5);
+  CHECK((loss.output.sizes() == at::IntArrayRef{2, 20, 4}));
+  torch::nn::Linear classifier(4, 3);
+  CHECK_THROWS_AS(NextToken{}(classifier, Batch{at::ones({2, 4}), at::zeros({2}, at::kLong)}),
+                  ShapeError);
 }
 
 TEST_CASE("Recompute over a model's layers leaves the bits of its training") {

@@ -15,7 +15,39 @@
 #include <cstdint>
 #include <optional>
 
+#include <frugal/core/source/fields.hpp>
 #include <frugal/model/model_config.hpp>
+
+namespace frugal::detail {
+
+/// A named tensor of a map, or of a batch with fields; undefined if it has none of that name.
+template <class B>
+at::Tensor named_tensor(B const& batch, char const* name) {
+  if constexpr (Keyed<B>) {
+    auto const found = batch.find(typename B::key_type(name));
+    return found == batch.end() ? at::Tensor() : found->second;
+  } else {
+    return named_tensor(batch.fields, name);
+  }
+}
+
+/// A batch that may have masks and segments: FieldsBatch, PaddedBatch, or a map of tensors.
+template <class B>
+concept NamesTensors =
+    HasData<B> && (Keyed<B> || requires(B const& batch) { batch.fields.find("")->second; });
+
+/// The output of a BERT for a batch: with `attention_mask`, or else the mask of a PaddedBatch, and with
+/// `token_type_ids`, where the batch has them.
+template <class Model, NamesTensors B>
+at::Tensor bert_output(Model& model, B const& batch) {
+  at::Tensor mask_BT = named_tensor(batch, "attention_mask");
+  if constexpr (requires { batch.mask.dim(); }) {
+    if (!mask_BT.defined()) mask_BT = batch.mask;
+  }
+  return model.forward(batch_data(batch), mask_BT, named_tensor(batch, "token_type_ids"));
+}
+
+}  // namespace frugal::detail
 
 namespace frugal::models {
 
@@ -130,6 +162,13 @@ struct BertImpl : torch::nn::Module {
   at::Tensor forward(at::Tensor const& ids_BT, at::Tensor const& mask_BT = {},
                      at::Tensor const& types_BT = {});
 
+  /// The same of a batch: its `attention_mask`, or else the mask of a PaddedBatch, and its
+  /// `token_type_ids`, where it has them.
+  template <detail::NamesTensors B>
+  at::Tensor forward_batch(B const& batch) {
+    return detail::bert_output(*this, batch);
+  }
+
   /// The pooler's output for that of forward(), [B, W]. ModuleError without a pooler.
   at::Tensor pooled(at::Tensor const& hidden_BTW);
 
@@ -145,6 +184,10 @@ struct BertForSequenceClassificationImpl : torch::nn::Module {
   BertForSequenceClassificationImpl(BertOptions const& options, std::int64_t classes);
   at::Tensor forward(at::Tensor const& ids_BT, at::Tensor const& mask_BT = {},
                      at::Tensor const& types_BT = {});
+  template <detail::NamesTensors B>
+  at::Tensor forward_batch(B const& batch) {
+    return detail::bert_output(*this, batch);
+  }
 
   Bert bert;
   torch::nn::Dropout dropout;

@@ -8,7 +8,6 @@
 #include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/models/config.hpp>
 #include <frugal/models/parts.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 

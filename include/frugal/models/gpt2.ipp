@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include <frugal/inline.hpp>
-#include <frugal/models/config.hpp>
 #include <frugal/models/parts.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 

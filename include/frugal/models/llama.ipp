@@ -9,7 +9,6 @@
 
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
-#include <frugal/models/config.hpp>
 #include <frugal/models/parts.hpp>
 #include <frugal/policy/recompute/segments.hpp>
 

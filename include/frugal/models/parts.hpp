@@ -11,6 +11,10 @@
 #include <string>
 #include <utility>
 
+namespace frugal {
+class ModelConfig;
+}
+
 namespace frugal::detail {
 
 /// torch::nn::Linear by the operator of Python's: that of C++ adds its bias in a pass of its own if the
@@ -41,6 +45,15 @@ void draw_normal(torch::nn::Module& module, double deviation);
 
 /// A head without bias whose weight is that of a table of embeddings, under both of their names.
 torch::nn::Linear tied_head(torch::nn::Embedding const& table);
+
+// A config.json may ask for a computation that the model does not do. Its weights would fit, and the
+// outputs be wrong.
+
+/// SettingsError if the config has another text under a key.
+void require_config(ModelConfig const& config, char const* key, char const* text);
+
+/// SettingsError if the config has true, or for `standard` false, under a key.
+void require_config_off(ModelConfig const& config, char const* key, bool standard = false);
 
 /// x [B, T, H * D] as [B, H, T, D]. The number of heads is that of x, so that a layer may lose some by
 /// pruning.

@@ -11,6 +11,7 @@
 #include <frugal/core/source/batch.hpp>
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
+#include <frugal/model/model_config.hpp>
 
 namespace frugal::detail {
 
@@ -100,6 +101,24 @@ FRUGAL_INLINE torch::nn::Linear tied_head(torch::nn::Embedding const& table) {
   head->weight = table->weight;
   own_parameters(*head)["weight"] = table->weight;
   return head;
+}
+
+FRUGAL_INLINE void require_config(ModelConfig const& config, char const* key, char const* text) {
+  std::string const found = config.get<std::string>(key, text);
+  if (found == text) return;
+  throw SettingsError({.what = std::string(key) + " is \"" + found + '"',
+                       .where = config.name(),
+                       .why = std::string("the model computes with \"") + text + "\" alone",
+                       .fix = "Use a module of your own for this file."});
+}
+
+FRUGAL_INLINE void require_config_off(ModelConfig const& config, char const* key, bool standard) {
+  if (config.get<bool>(key, standard) == standard) return;
+  throw SettingsError({.what = std::string(key) + " is " + (standard ? "false" : "true"),
+                       .where = config.name(),
+                       .why = std::string("the model computes as if it were ") +
+                              (standard ? "true" : "false"),
+                       .fix = "Use a module of your own for this file."});
 }
 
 }  // namespace frugal::detail
