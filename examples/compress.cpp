@@ -31,17 +31,17 @@ using finetune::Text;
 namespace {
 
 constexpr LlamaOptions large{.vocabulary = 128,
-                           .width = 192,
-                           .layers = 4,
-                           .heads = 12,
-                           .key_value_heads = 4,
-                           .intermediate = 512};
+                             .width = 192,
+                             .layers = 4,
+                             .heads = 12,
+                             .key_value_heads = 4,
+                             .intermediate = 512};
 constexpr LlamaOptions small{.vocabulary = 128,
-                           .width = 96,
-                           .layers = 4,
-                           .heads = 4,
-                           .key_value_heads = 2,
-                           .intermediate = 256};
+                             .width = 96,
+                             .layers = 4,
+                             .heads = 4,
+                             .key_value_heads = 2,
+                             .intermediate = 256};
 
 class Job {
  public:

@@ -66,8 +66,7 @@ int main(int argc, char** argv) {
       .max_new_tokens = 57, .temperature = 0.7, .top_k = 20, .top_p = 0.95};
 
   CLI::App app("Trains a small GPT-2 on a text, and prints what it writes.");
-  app.add_option("--text", path, "the file; a built-in text if left out")
-      ->check(CLI::ExistingFile);
+  app.add_option("--text", path, "the file; a built-in text if left out")->check(CLI::ExistingFile);
   app.add_option("--epochs", epochs, "passes over the text")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

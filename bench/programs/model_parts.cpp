@@ -251,11 +251,11 @@ json seeds(std::string const& path, std::uint64_t steps) {
   auto const train = [&](std::uint64_t seed, auto const& precision) {
     torch::manual_seed(seed);
     finetune::Letters net(finetune::LlamaOptions{.vocabulary = 128,
-                                               .width = 128,
-                                               .layers = 4,
-                                               .heads = 4,
-                                               .key_value_heads = 2,
-                                               .intermediate = 384});
+                                                 .width = 128,
+                                                 .layers = 4,
+                                                 .heads = 4,
+                                                 .key_value_heads = 2,
+                                                 .intermediate = 384});
     auto data = text.train();
     auto test = text.test();
     fr::Trainer trainer{net,

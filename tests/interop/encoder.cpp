@@ -20,10 +20,9 @@ int main(int count, char** arguments) try {
     return 2;
   }
   at::set_num_threads(1);
-  frugal::models::Bert encoder(frugal::models::BertOptions{
-      .width = 384, .layers = 6, .heads = 12, .intermediate = 1536});
-  std::cout << frugal::load_weights(encoder, arguments[1],
-                                    {.allow_unexpected = {"*position_ids"}})
+  frugal::models::Bert encoder(
+      frugal::models::BertOptions{.width = 384, .layers = 6, .heads = 12, .intermediate = 1536});
+  std::cout << frugal::load_weights(encoder, arguments[1], {.allow_unexpected = {"*position_ids"}})
             << '\n';
   encoder->eval();
   auto const texts = frugal::Safetensors::open(arguments[2]);
@@ -31,7 +30,9 @@ int main(int count, char** arguments) try {
     return frugal::detail::tensor_in_file(texts.find(name).value());
   };
   at::NoGradGuard const no_gradients;
-  at::Tensor const embedding_BW = frugal::models::sentence_embedding(encoder(tensor("ids"), tensor("mask")), tensor("mask")).contiguous();
+  at::Tensor const embedding_BW =
+      frugal::models::sentence_embedding(encoder(tensor("ids"), tensor("mask")), tensor("mask"))
+          .contiguous();
   frugal::SafetensorsWriter const writer({frugal::detail::stored_view("embedding", embedding_BW)},
                                          {}, arguments[3]);
   auto file = frugal::File::create(arguments[3]);

@@ -259,8 +259,7 @@ TEST_CASE("widths are rounded up to what fills a vector") {
 
 CutReport cut_encoder(Bert& encoder, at::Tensor const& ids, at::Tensor const& mask) {
   return prune_structured(
-      encoder, [&](Bert& it) { return it(ids, mask); },
-      Structured<KeepShare<0.5>, RoundTo<4>>{});
+      encoder, [&](Bert& it) { return it(ids, mask); }, Structured<KeepShare<0.5>, RoundTo<4>>{});
 }
 
 TEST_CASE("heads of an attention and the units between its layers go, and the residual stays") {
@@ -291,12 +290,12 @@ TEST_CASE("heads of an attention and the units between its layers go, and the re
 TEST_CASE(
     "grouped heads go with the heads of keys that they look at, and gates with their values") {
   Llama llama(LlamaOptions{.vocabulary = 31,
-                                             .width = 16,
-                                             .layers = 1,
-                                             .heads = 8,
-                                             .key_value_heads = 4,
-                                             .intermediate = 24,
-                                             .head = 6});
+                           .width = 16,
+                           .layers = 1,
+                           .heads = 8,
+                           .key_value_heads = 4,
+                           .intermediate = 24,
+                           .head = 6});
   at::Tensor const ids = at::arange(1, 13).view({2, 6});
   CutReport const report = prune_structured(llama, ids, Structured<KeepShare<0.5>>{});
   CAPTURE(report);

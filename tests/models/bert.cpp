@@ -22,12 +22,8 @@ using frugal::models::BertForSequenceClassification;
 using frugal::models::BertOptions;
 using frugal::models::sentence_embedding;
 
-constexpr BertOptions tiny{.vocabulary = 41,
-                           .width = 24,
-                           .layers = 2,
-                           .heads = 3,
-                           .intermediate = 40,
-                           .positions = 16};
+constexpr BertOptions tiny{
+    .vocabulary = 41, .width = 24, .layers = 2, .heads = 3, .intermediate = 40, .positions = 16};
 
 TEST_CASE("BERT has the outputs and gradients of transformers' BertModel, with padding") {
   Json const file = reference("models.json");
@@ -84,7 +80,8 @@ TEST_CASE("a batch brings its mask and segments") {
   CHECK(distance(net(ids_BT), net(ids_BT, mask_BT)) > 1e-5);
 }
 
-TEST_CASE("the classifier has the logits of BertForSequenceClassification, and BERT its real names") {
+TEST_CASE(
+    "the classifier has the logits of BertForSequenceClassification, and BERT its real names") {
   Json const file = reference("models.json");
   Json const& of = file.at("bert");
   BertForSequenceClassification net(tiny, 3);
@@ -134,9 +131,9 @@ TEST_CASE("a config.json gives BERT's options, or says what is not computed") {
   CHECK(options.eps == 1e-5);
   CHECK(options.positions == 512);
   CHECK_FALSE(options.classifier_dropout);
-  for (char const* const other : {R"("model_type": "roberta")", R"("hidden_act": "relu")",
-                                  R"("position_embedding_type": "relative_key")",
-                                  R"("is_decoder": true)"}) {
+  for (char const* const other :
+       {R"("model_type": "roberta")", R"("hidden_act": "relu")",
+        R"("position_embedding_type": "relative_key")", R"("is_decoder": true)"}) {
     CHECK_THROWS_AS(BertOptions::from(ModelConfig::parse("{" + sizes + ", " + other + "}")),
                     frugal::SettingsError);
   }

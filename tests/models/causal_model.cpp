@@ -95,10 +95,9 @@ void check_continued(CausalModel& model, at::Tensor const& ids_BT, Json const& o
   at::Tensor const all = integers_in(of.at("tokens"));
   CHECK(at::equal(generate(model, prompt_BT, {.max_new_tokens = 14}), all));
   CHECK(at::equal(generate(model, prompt_BT[1], {.max_new_tokens = 14}), all[1]));
-  CHECK(at::equal(
-      generate(model, prompt_BT,
-               {.max_new_tokens = 14, .stop_token = of.at("stop").get<std::int64_t>()}),
-      integers_in(of.at("stopped"))));
+  CHECK(at::equal(generate(model, prompt_BT,
+                           {.max_new_tokens = 14, .stop_token = of.at("stop").get<std::int64_t>()}),
+                  integers_in(of.at("stopped"))));
 }
 
 TEST_CASE("GPT-2 has the logits, gradients and texts of transformers' GPT2LMHeadModel") {
@@ -207,8 +206,7 @@ TEST_CASE("language models compute in BF16, and refuse what they would compute w
     KeyValueCache cache;
     net.decode(ids_BT, cache);
     CHECK_THROWS_AS(net.decode(ids_BT, cache), frugal::ShapeError);  // 12 of 8 positions
-    CHECK_THROWS_AS(net.decode(ids_BT.narrow(0, 0, 1).narrow(1, 0, 1), cache),
-                    frugal::ShapeError);
+    CHECK_THROWS_AS(net.decode(ids_BT.narrow(0, 0, 1).narrow(1, 0, 1), cache), frugal::ShapeError);
     CHECK_THROWS_AS(net.decode(ids_BT.narrow(1, 0, 1) + 40, cache), frugal::DataError);
     CHECK(cache.tokens() == 6);
     CHECK_FALSE(net.decode(ids_BT.narrow(1, 0, 1), cache).requires_grad());

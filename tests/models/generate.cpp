@@ -50,9 +50,8 @@ TEST_CASE("temperature, top_k and top_p leave the shares of transformers' warper
   at::Tensor const logits_BV = table({2, 12}, 65, 0) * 3;
   for (Json const& way : file.at("filtered")) {
     CAPTURE(way.dump());
-    GenerateOptions const options{.temperature = way.at("temperature"),
-                                  .top_k = way.at("top_k"),
-                                  .top_p = way.at("top_p")};
+    GenerateOptions const options{
+        .temperature = way.at("temperature"), .top_k = way.at("top_k"), .top_p = way.at("top_p")};
     at::Tensor const shares_BV = frugal::detail::filtered_logits(logits_BV, options).softmax(1);
     CHECK(farthest(shares_BV, way.at("shares")) < 1e-6);
     // The draws have these shares, within five standard errors.
@@ -96,8 +95,8 @@ TEST_CASE("the model is read once, without gradients and dropout, and its modes 
   CHECK(at::GradMode::is_enabled());
   // A stop token ends it; nothing is read behind it.
   model.read = 0;
-  CHECK((generate(model, at::zeros({4}, at::kLong), {.max_new_tokens = 9, .stop_token = 4}).size(0)) ==
-        5);
+  CHECK((generate(model, at::zeros({4}, at::kLong), {.max_new_tokens = 9, .stop_token = 4})
+             .size(0)) == 5);
   CHECK(model.read == 4);
   CHECK(generate(model, at::zeros({4}, at::kLong), {.max_new_tokens = 0}).size(0) == 4);
   // At the way out of an error, too.

@@ -63,8 +63,7 @@ inline at::Tensor integers_in(Json const& rows) {
 
 /// The largest difference from numbers of the file.
 inline double farthest(at::Tensor const& found, Json const& expected) {
-  return support::distance(found,
-                           support::tensor_in(expected, found.sizes().vec(), at::kDouble));
+  return support::distance(found, support::tensor_in(expected, found.sizes().vec(), at::kDouble));
 }
 
 /// The largest difference of the sums over gradients, as a share of the largest sum.

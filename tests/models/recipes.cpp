@@ -50,7 +50,8 @@ Report train(Llama& net, std::uint64_t epochs, Policies const&... policies) {
 
 std::map<std::string, at::Tensor> copied(torch::nn::Module const& module) {
   std::map<std::string, at::Tensor> all;
-  for (auto const& [name, tensor] : frugal_test::models::state_of(module)) all[name] = tensor.clone();
+  for (auto const& [name, tensor] : frugal_test::models::state_of(module))
+    all[name] = tensor.clone();
   return all;
 }
 

@@ -23,8 +23,8 @@ TEST_CASE("residual networks have the outputs, statistics and gradients of torch
   for (Json const& which : file.at("resnets")) {
     std::string const name = which.at("name");
     CAPTURE(name);
-    ResNet net(ResNetOptions{
-        .blocks = {1, 1, 1, 1}, .bottleneck = name == "bottleneck", .classes = 5});
+    ResNet net(
+        ResNetOptions{.blocks = {1, 1, 1, 1}, .bottleneck = name == "bottleneck", .classes = 5});
     fill(*net, which.at("state"), 70);
     net->eval();
     CHECK(farthest(net(images), which.at("evaluated")) < 1e-5);

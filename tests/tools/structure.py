@@ -114,8 +114,8 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 562,
-    "lines of .hpp and .ipp": 131000,
+    "headers": 571,
+    "lines of .hpp and .ipp": 132700,
     f"headers of fewer than {FRAGMENT} lines": 55,
     "lines of the longest file": 543,
     "headers that name Context": 33,

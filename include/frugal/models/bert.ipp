@@ -41,12 +41,12 @@ FRUGAL_INLINE at::Tensor bert_mask(at::Tensor const& mask_BT, at::Tensor const& 
                       .fix = "Make it of the ids: ids != padding."});
   }
   if (mask_BT.is_floating_point()) {
-    throw DtypeError({.what = std::string("the mask is of type ") +
-                              c10::toString(mask_BT.scalar_type()),
-                      .where = "Bert",
-                      .why = "it is 1 for tokens and 0 for padding. One that is added to scores, of "
-                             "0 and minus infinity, would say the opposite",
-                      .fix = "Use a mask of integers or bool."});
+    throw DtypeError(
+        {.what = std::string("the mask is of type ") + c10::toString(mask_BT.scalar_type()),
+         .where = "Bert",
+         .why = "it is 1 for tokens and 0 for padding. One that is added to scores, of "
+                "0 and minus infinity, would say the opposite",
+         .fix = "Use a mask of integers or bool."});
   }
   return mask_BT.to(at::kBool).unsqueeze(1).unsqueeze(1);
 }
@@ -184,11 +184,11 @@ FRUGAL_INLINE BertImpl::BertImpl(BertOptions const& options)
 FRUGAL_INLINE at::Tensor BertImpl::forward(at::Tensor const& ids_BT, at::Tensor const& mask_BT,
                                            at::Tensor const& types_BT) {
   at::Tensor const x_BTW = embeddings(ids_BT, types_BT);
-  return each(encoder->layers, x_BTW,
-              [attend_B11T = detail::bert_mask(mask_BT, ids_BT)](auto& layer,
-                                                                 at::Tensor const& in_BTW) {
-                return layer->template as<BertLayer>()->forward(in_BTW, attend_B11T);
-              });
+  return each(
+      encoder->layers, x_BTW,
+      [attend_B11T = detail::bert_mask(mask_BT, ids_BT)](auto& layer, at::Tensor const& in_BTW) {
+        return layer->template as<BertLayer>()->forward(in_BTW, attend_B11T);
+      });
 }
 
 FRUGAL_INLINE at::Tensor BertImpl::pooled(at::Tensor const& hidden_BTW) {

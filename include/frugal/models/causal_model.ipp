@@ -85,7 +85,8 @@ FRUGAL_INLINE at::Tensor causal_attention(at::Tensor const& query_BHTD, at::Tens
                                           at::Tensor const& value_BGSD, double dropout) {
   std::int64_t const queries = query_BHTD.size(2), keys = key_BGSD.size(2);
   std::optional<at::Tensor> mask_TS;
-  if (queries > 1 && keys > queries) {  // is_causal would put the first query before all keys but one
+  if (queries > 1 &&
+      keys > queries) {  // is_causal would put the first query before all keys but one
     mask_TS = at::ones({queries, keys}, query_BHTD.options().dtype(at::kBool)).tril(keys - queries);
   }
   return at::scaled_dot_product_attention(

@@ -15,11 +15,11 @@ namespace frugal::models {
 /// How generate() chooses tokens.
 struct GenerateOptions {
   std::int64_t max_new_tokens = 20;
-  double temperature = 0;                       ///< 0: the likeliest token; 1: by their probabilities
-  std::int64_t top_k = 0;                       ///< draws from the k likeliest; 0: from all
-  double top_p = 1;                             ///< draws from the likeliest that come to this share
-  std::optional<std::int64_t> stop_token{};     ///< ends a text
-  std::uint64_t seed = 0;                       ///< of the draws
+  double temperature = 0;                    ///< 0: the likeliest token; 1: by their probabilities
+  std::int64_t top_k = 0;                    ///< draws from the k likeliest; 0: from all
+  double top_p = 1;                          ///< draws from the likeliest that come to this share
+  std::optional<std::int64_t> stop_token{};  ///< ends a text
+  std::uint64_t seed = 0;                    ///< of the draws
 };
 
 /// Continues texts, token by token, with a cache of keys and values.

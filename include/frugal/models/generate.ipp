@@ -90,8 +90,9 @@ FRUGAL_INLINE at::Tensor generate(CausalModel& model, at::Tensor const& prompt,
   std::int64_t const read = prompt.size(1) + options.max_new_tokens - 1;  // not the last new token
   if (read > model.positions()) {
     throw ShapeError({.what = "a prompt of " + std::to_string(prompt.size(1)) + " tokens and " +
-                              std::to_string(options.max_new_tokens) + " new ones do not fit into " +
-                              std::to_string(model.positions()) + " positions",
+                              std::to_string(options.max_new_tokens) +
+                              " new ones do not fit into " + std::to_string(model.positions()) +
+                              " positions",
                       .where = "generate",
                       .why = "",
                       .fix = "Lower max_new_tokens, or cut the beginning of the prompt off."});

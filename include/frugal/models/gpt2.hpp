@@ -23,18 +23,18 @@ namespace frugal::models {
 
 /// The numbers of a model's config.json; the defaults are those of the smallest GPT-2.
 struct Gpt2Options {
-  std::int64_t vocabulary = 50257;              ///< vocab_size
-  std::int64_t positions = 1024;                ///< n_positions
-  std::int64_t width = 768;                     ///< n_embd
-  std::int64_t layers = 12;                     ///< n_layer
-  std::int64_t heads = 12;                      ///< n_head
-  std::optional<std::int64_t> intermediate{};   ///< n_inner; default: 4 * width
-  double eps = 1e-5;                            ///< layer_norm_epsilon
-  double dropout = 0.1;                         ///< resid_pdrop
-  double attention_dropout = 0.1;               ///< attn_pdrop
-  double embedding_dropout = 0.1;               ///< embd_pdrop
-  double deviation = 0.02;                      ///< initializer_range, of the first weights
-  bool tied = true;                             ///< tie_word_embeddings
+  std::int64_t vocabulary = 50257;             ///< vocab_size
+  std::int64_t positions = 1024;               ///< n_positions
+  std::int64_t width = 768;                    ///< n_embd
+  std::int64_t layers = 12;                    ///< n_layer
+  std::int64_t heads = 12;                     ///< n_head
+  std::optional<std::int64_t> intermediate{};  ///< n_inner; default: 4 * width
+  double eps = 1e-5;                           ///< layer_norm_epsilon
+  double dropout = 0.1;                        ///< resid_pdrop
+  double attention_dropout = 0.1;              ///< attn_pdrop
+  double embedding_dropout = 0.1;              ///< embd_pdrop
+  double deviation = 0.02;                     ///< initializer_range, of the first weights
+  bool tied = true;                            ///< tie_word_embeddings
 
   /// Of a config.json. SettingsError if the model computes what Gpt2 does not.
   static Gpt2Options from(ModelConfig const& config);

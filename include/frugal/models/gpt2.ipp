@@ -71,8 +71,8 @@ FRUGAL_INLINE Gpt2Conv1DImpl::Gpt2Conv1DImpl(std::int64_t inputs, std::int64_t o
 FRUGAL_INLINE Gpt2AttentionImpl::Gpt2AttentionImpl(Gpt2Options const& options)
     : c_attn(register_module("c_attn",
                              Gpt2Conv1D(options.width, 3 * options.width, options.deviation))),
-      c_proj(register_module("c_proj", Gpt2Conv1D(options.width, options.width,
-                                                  detail::gpt2_residual(options)))),
+      c_proj(register_module(
+          "c_proj", Gpt2Conv1D(options.width, options.width, detail::gpt2_residual(options)))),
       dropout(register_module("resid_dropout", torch::nn::Dropout(options.dropout))),
       head_width(options.width / options.heads),
       attention_dropout(options.attention_dropout) {}
@@ -93,9 +93,8 @@ FRUGAL_INLINE Gpt2MlpImpl::Gpt2MlpImpl(Gpt2Options const& options)
     : c_fc(register_module(
           "c_fc", Gpt2Conv1D(options.width, options.intermediate.value_or(4 * options.width),
                              options.deviation))),
-      c_proj(register_module(
-          "c_proj", Gpt2Conv1D(options.intermediate.value_or(4 * options.width), options.width,
-                               detail::gpt2_residual(options)))),
+      c_proj(register_module("c_proj", Gpt2Conv1D(options.intermediate.value_or(4 * options.width),
+                                                  options.width, detail::gpt2_residual(options)))),
       dropout(register_module("dropout", torch::nn::Dropout(options.dropout))) {}
 
 FRUGAL_INLINE at::Tensor Gpt2MlpImpl::forward(at::Tensor const& x_BTW) {
@@ -127,8 +126,8 @@ FRUGAL_INLINE Gpt2ModelImpl::Gpt2ModelImpl(Gpt2Options const& options)
 FRUGAL_INLINE at::Tensor Gpt2ModelImpl::forward(at::Tensor const& ids_BT, KeyValueCache* cache) {
   std::int64_t const before = cache == nullptr ? 0 : cache->tokens();
   detail::require_ids(ids_BT, before, wpe->weight.size(0), "Gpt2");
-  at::Tensor const places_T = at::arange(before, before + ids_BT.size(1),
-                                         ids_BT.options().dtype(at::kLong));
+  at::Tensor const places_T =
+      at::arange(before, before + ids_BT.size(1), ids_BT.options().dtype(at::kLong));
   at::Tensor x_BTW = drop(detail::embedded(wte, ids_BT, "Gpt2") + wpe(places_T));
   if (cache == nullptr) {
     return ln_f(each(h, x_BTW, [](auto& layer, at::Tensor const& in_BTW) {
@@ -146,8 +145,8 @@ FRUGAL_INLINE Gpt2Impl::Gpt2Impl(Gpt2Options const& options)
     lm_head = register_module("lm_head", detail::tied_head(transformer->wte));
   } else {
     lm_head = register_module(
-        "lm_head", torch::nn::Linear(
-                       torch::nn::LinearOptions(options.width, options.vocabulary).bias(false)));
+        "lm_head",
+        torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocabulary).bias(false)));
     detail::draw_normal(*lm_head, options.deviation);
   }
 }

@@ -22,30 +22,30 @@ namespace frugal::models {
 
 /// Rotary positions that are stretched for longer texts, as Llama 3.1 does (rope_type "llama3").
 struct RopeScaling {
-  double factor = 8;          ///< by which slow rotations are slowed down
-  double low = 1;             ///< low_freq_factor
-  double high = 4;            ///< high_freq_factor
-  double positions = 8192;    ///< original_max_position_embeddings
+  double factor = 8;        ///< by which slow rotations are slowed down
+  double low = 1;           ///< low_freq_factor
+  double high = 4;          ///< high_freq_factor
+  double positions = 8192;  ///< original_max_position_embeddings
 };
 
 /// The numbers of a model's config.json.
 struct LlamaOptions {
-  std::int64_t vocabulary = 32000;                 ///< vocab_size
-  std::int64_t width = 288;                        ///< hidden_size
-  std::int64_t layers = 6;                         ///< num_hidden_layers
-  std::int64_t heads = 6;                          ///< num_attention_heads
-  std::optional<std::int64_t> key_value_heads{};   ///< num_key_value_heads; default: heads
-  std::int64_t intermediate = 768;                 ///< intermediate_size
-  std::int64_t positions = 2048;                   ///< max_position_embeddings
-  std::optional<std::int64_t> head{};              ///< head_dim; default: width / heads
-  double eps = 1e-5;                               ///< rms_norm_eps
-  double theta = 10000;                            ///< rope_theta
-  std::optional<RopeScaling> scaling{};            ///< rope_scaling
-  double attention_dropout = 0;                    ///< attention_dropout
-  bool attention_bias = false;                     ///< attention_bias
-  bool mlp_bias = false;                           ///< mlp_bias
-  double deviation = 0.02;                         ///< initializer_range, of the first weights
-  bool tied = false;                               ///< tie_word_embeddings
+  std::int64_t vocabulary = 32000;                ///< vocab_size
+  std::int64_t width = 288;                       ///< hidden_size
+  std::int64_t layers = 6;                        ///< num_hidden_layers
+  std::int64_t heads = 6;                         ///< num_attention_heads
+  std::optional<std::int64_t> key_value_heads{};  ///< num_key_value_heads; default: heads
+  std::int64_t intermediate = 768;                ///< intermediate_size
+  std::int64_t positions = 2048;                  ///< max_position_embeddings
+  std::optional<std::int64_t> head{};             ///< head_dim; default: width / heads
+  double eps = 1e-5;                              ///< rms_norm_eps
+  double theta = 10000;                           ///< rope_theta
+  std::optional<RopeScaling> scaling{};           ///< rope_scaling
+  double attention_dropout = 0;                   ///< attention_dropout
+  bool attention_bias = false;                    ///< attention_bias
+  bool mlp_bias = false;                          ///< mlp_bias
+  double deviation = 0.02;                        ///< initializer_range, of the first weights
+  bool tied = false;                              ///< tie_word_embeddings
 
   std::int64_t head_width() const { return head.value_or(width / heads); }
   std::int64_t key_heads() const { return key_value_heads.value_or(heads); }

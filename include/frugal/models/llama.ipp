@@ -27,17 +27,16 @@ FRUGAL_INLINE models::LlamaOptions const& checked(models::LlamaOptions const& op
   if (!options.head) require_divides(options.heads, options.width, "Llama");
   require_divides(options.key_heads(), options.heads, "Llama, heads of keys");
   if (options.head_width() % 2 != 0) {
-    throw SettingsError({.what = "a head has " + std::to_string(options.head_width()) +
-                                 " dimensions",
-                         .where = "Llama",
-                         .why = "rotary positions turn pairs of dimensions",
-                         .fix = "Choose an even number."});
+    throw SettingsError(
+        {.what = "a head has " + std::to_string(options.head_width()) + " dimensions",
+         .where = "Llama",
+         .why = "rotary positions turn pairs of dimensions",
+         .fix = "Choose an even number."});
   }
   return options;
 }
 
-FRUGAL_INLINE torch::nn::Linear llama_linear(std::int64_t inputs, std::int64_t outputs,
-                                             bool bias) {
+FRUGAL_INLINE torch::nn::Linear llama_linear(std::int64_t inputs, std::int64_t outputs, bool bias) {
   return torch::nn::Linear(torch::nn::LinearOptions(inputs, outputs).bias(bias));
 }
 
@@ -52,8 +51,7 @@ FRUGAL_INLINE at::Tensor llama_speeds(models::LlamaOptions const& options, c10::
   models::RopeScaling const& scaling = *options.scaling;
   at::Tensor const turn = 2 * std::numbers::pi / speed;  // tokens of a whole turn
   at::Tensor const slowed = speed / scaling.factor;
-  at::Tensor const share =
-      (scaling.positions / turn - scaling.low) / (scaling.high - scaling.low);
+  at::Tensor const share = (scaling.positions / turn - scaling.low) / (scaling.high - scaling.low);
   at::Tensor const between = (1 - share) * slowed + share * speed;
   return at::where(turn > scaling.positions / scaling.low, slowed,
                    at::where(turn < scaling.positions / scaling.high, speed, between));
@@ -66,23 +64,22 @@ namespace frugal::models {
 FRUGAL_INLINE LlamaOptions LlamaOptions::from(ModelConfig const& config) {
   detail::require_config(config, "model_type", "llama");
   detail::require_config(config, "hidden_act", "silu");
-  LlamaOptions options{
-      .vocabulary = config.get<std::int64_t>("vocab_size"),
-      .width = config.get<std::int64_t>("hidden_size"),
-      .layers = config.get<std::int64_t>("num_hidden_layers"),
-      .heads = config.get<std::int64_t>("num_attention_heads"),
-      .key_value_heads = {},
-      .intermediate = config.get<std::int64_t>("intermediate_size"),
-      .positions = config.get<std::int64_t>("max_position_embeddings", 2048),
-      .head = {},
-      .eps = config.get<double>("rms_norm_eps", 1e-6),
-      .theta = config.get<double>("rope_theta", 10000),
-      .scaling = {},
-      .attention_dropout = config.get<double>("attention_dropout", 0),
-      .attention_bias = config.get<bool>("attention_bias", false),
-      .mlp_bias = config.get<bool>("mlp_bias", false),
-      .deviation = config.get<double>("initializer_range", 0.02),
-      .tied = config.get<bool>("tie_word_embeddings", false)};
+  LlamaOptions options{.vocabulary = config.get<std::int64_t>("vocab_size"),
+                       .width = config.get<std::int64_t>("hidden_size"),
+                       .layers = config.get<std::int64_t>("num_hidden_layers"),
+                       .heads = config.get<std::int64_t>("num_attention_heads"),
+                       .key_value_heads = {},
+                       .intermediate = config.get<std::int64_t>("intermediate_size"),
+                       .positions = config.get<std::int64_t>("max_position_embeddings", 2048),
+                       .head = {},
+                       .eps = config.get<double>("rms_norm_eps", 1e-6),
+                       .theta = config.get<double>("rope_theta", 10000),
+                       .scaling = {},
+                       .attention_dropout = config.get<double>("attention_dropout", 0),
+                       .attention_bias = config.get<bool>("attention_bias", false),
+                       .mlp_bias = config.get<bool>("mlp_bias", false),
+                       .deviation = config.get<double>("initializer_range", 0.02),
+                       .tied = config.get<bool>("tie_word_embeddings", false)};
   if (config.has("num_key_value_heads")) {
     options.key_value_heads = config.get<std::int64_t>("num_key_value_heads");
   }
@@ -92,14 +89,14 @@ FRUGAL_INLINE LlamaOptions LlamaOptions::from(ModelConfig const& config) {
     if (!config.has(key)) continue;
     ModelConfig const rope = config.part(key);
     options.theta = rope.get<double>("rope_theta", options.theta);
-    std::string const type = rope.get<std::string>(
-        "rope_type", rope.get<std::string>("type", "default"));
+    std::string const type =
+        rope.get<std::string>("rope_type", rope.get<std::string>("type", "default"));
     if (type == "llama3") {
-      options.scaling = RopeScaling{
-          .factor = rope.get<double>("factor"),
-          .low = rope.get<double>("low_freq_factor"),
-          .high = rope.get<double>("high_freq_factor"),
-          .positions = rope.get<double>("original_max_position_embeddings")};
+      options.scaling =
+          RopeScaling{.factor = rope.get<double>("factor"),
+                      .low = rope.get<double>("low_freq_factor"),
+                      .high = rope.get<double>("high_freq_factor"),
+                      .positions = rope.get<double>("original_max_position_embeddings")};
     } else {
       detail::require_config(rope, rope.has("rope_type") ? "rope_type" : "type", "default");
     }
@@ -138,30 +135,29 @@ FRUGAL_INLINE LlamaAttentionImpl::LlamaAttentionImpl(LlamaOptions const& options
       value(register_module(
           "v_proj", detail::llama_linear(options.width, options.key_heads() * options.head_width(),
                                          options.attention_bias))),
-      output(register_module(
-          "o_proj", detail::llama_linear(options.heads * options.head_width(), options.width,
-                                         options.attention_bias))),
+      output(
+          register_module("o_proj", detail::llama_linear(options.heads * options.head_width(),
+                                                         options.width, options.attention_bias))),
       head_width(options.head_width()),
       dropout(options.attention_dropout) {}
 
 FRUGAL_INLINE at::Tensor LlamaAttentionImpl::forward(at::Tensor const& x_BTW,
                                                      LlamaRotation const& rotate,
                                                      KeyValueCache* cache, std::size_t at) {
-  at::Tensor const query_BHTD =
-      rotate(detail::heads_of(detail::linear(query, x_BTW), head_width));
+  at::Tensor const query_BHTD = rotate(detail::heads_of(detail::linear(query, x_BTW), head_width));
   at::Tensor key_BGSD = rotate(detail::heads_of(detail::linear(key, x_BTW), head_width));
   at::Tensor value_BGSD = detail::heads_of(detail::linear(value, x_BTW), head_width);
   if (cache != nullptr) std::tie(key_BGSD, value_BGSD) = cache->add(at, key_BGSD, value_BGSD);
-  at::Tensor const mixed_BHTD = detail::causal_attention(query_BHTD, key_BGSD, value_BGSD,
-                                                         is_training() ? dropout : 0.0);
+  at::Tensor const mixed_BHTD =
+      detail::causal_attention(query_BHTD, key_BGSD, value_BGSD, is_training() ? dropout : 0.0);
   return detail::linear(output, mixed_BHTD.transpose(1, 2).flatten(2));
 }
 
 FRUGAL_INLINE LlamaMlpImpl::LlamaMlpImpl(LlamaOptions const& options)
     : gate(register_module("gate_proj", detail::llama_linear(options.width, options.intermediate,
                                                              options.mlp_bias))),
-      up(register_module("up_proj", detail::llama_linear(options.width, options.intermediate,
-                                                         options.mlp_bias))),
+      up(register_module(
+          "up_proj", detail::llama_linear(options.width, options.intermediate, options.mlp_bias))),
       down(register_module("down_proj", detail::llama_linear(options.intermediate, options.width,
                                                              options.mlp_bias))) {}
 
@@ -184,8 +180,8 @@ FRUGAL_INLINE at::Tensor LlamaLayerImpl::forward(at::Tensor const& x_BTW,
 
 FRUGAL_INLINE LlamaModelImpl::LlamaModelImpl(LlamaOptions const& of)
     : options(of),
-      embeddings(register_module("embed_tokens",
-                                 torch::nn::Embedding(options.vocabulary, options.width))),
+      embeddings(
+          register_module("embed_tokens", torch::nn::Embedding(options.vocabulary, options.width))),
       layers(register_module("layers", torch::nn::ModuleList())),
       norm(register_module("norm", RmsNorm(options))) {
   for (std::int64_t i = 0; i < options.layers; ++i) layers->push_back(LlamaLayer(options));
@@ -211,8 +207,8 @@ FRUGAL_INLINE at::Tensor LlamaModelImpl::forward(at::Tensor const& ids_BT, KeyVa
 FRUGAL_INLINE LlamaImpl::LlamaImpl(LlamaOptions const& options)
     : model(register_module("model", LlamaModel(detail::checked(options)))) {
   if (!options.tied) {
-    head = register_module("lm_head",
-                           detail::llama_linear(options.width, options.vocabulary, false));
+    head =
+        register_module("lm_head", detail::llama_linear(options.width, options.vocabulary, false));
   }
   detail::draw_normal(*this, options.deviation);
   if (options.tied) head = register_module("lm_head", detail::tied_head(model->embeddings));

@@ -46,18 +46,19 @@ FRUGAL_INLINE void require_ids(at::Tensor const& ids_BT, std::int64_t before,
                       .fix = "Add a dimension for a single text: ids.unsqueeze(0)."});
   }
   if (ids_BT.scalar_type() != at::kLong && ids_BT.scalar_type() != at::kInt) {
-    throw DtypeError({.what = std::string("token ids are of type ") +
-                              c10::toString(ids_BT.scalar_type()),
-                      .where = model,
-                      .why = "they are int64 or int32",
-                      .fix = "Convert them: ids.to(torch::kLong)."});
+    throw DtypeError(
+        {.what = std::string("token ids are of type ") + c10::toString(ids_BT.scalar_type()),
+         .where = model,
+         .why = "they are int64 or int32",
+         .fix = "Convert them: ids.to(torch::kLong)."});
   }
   if (before + ids_BT.size(1) > positions) {
-    throw ShapeError({.what = "a text has " + std::to_string(before + ids_BT.size(1)) +
-                              " tokens, and the model " + std::to_string(positions) + " positions",
-                      .where = model,
-                      .why = before == 0 ? "" : std::to_string(before) + " of them are in the cache",
-                      .fix = "Cut the text, or begin with a model of more positions."});
+    throw ShapeError(
+        {.what = "a text has " + std::to_string(before + ids_BT.size(1)) +
+                 " tokens, and the model " + std::to_string(positions) + " positions",
+         .where = model,
+         .why = before == 0 ? "" : std::to_string(before) + " of them are in the cache",
+         .fix = "Cut the text, or begin with a model of more positions."});
   }
 }
 
@@ -74,11 +75,11 @@ FRUGAL_INLINE void require_positive(
 
 FRUGAL_INLINE void require_divides(std::int64_t heads, std::int64_t width, char const* model) {
   if (width % heads == 0) return;
-  throw SettingsError({.what = std::to_string(heads) + " heads do not divide " +
-                               std::to_string(width),
-                       .where = model,
-                       .why = "each head has the same part of it",
-                       .fix = "Choose a number of heads that divides it."});
+  throw SettingsError(
+      {.what = std::to_string(heads) + " heads do not divide " + std::to_string(width),
+       .where = model,
+       .why = "each head has the same part of it",
+       .fix = "Choose a number of heads that divides it."});
 }
 
 FRUGAL_INLINE void draw_normal(torch::nn::Module& module, double deviation) {
@@ -114,11 +115,11 @@ FRUGAL_INLINE void require_config(ModelConfig const& config, char const* key, ch
 
 FRUGAL_INLINE void require_config_off(ModelConfig const& config, char const* key, bool standard) {
   if (config.get<bool>(key, standard) == standard) return;
-  throw SettingsError({.what = std::string(key) + " is " + (standard ? "false" : "true"),
-                       .where = config.name(),
-                       .why = std::string("the model computes as if it were ") +
-                              (standard ? "true" : "false"),
-                       .fix = "Use a module of your own for this file."});
+  throw SettingsError(
+      {.what = std::string(key) + " is " + (standard ? "false" : "true"),
+       .where = config.name(),
+       .why = std::string("the model computes as if it were ") + (standard ? "true" : "false"),
+       .fix = "Use a module of your own for this file."});
 }
 
 }  // namespace frugal::detail

@@ -18,7 +18,7 @@ namespace frugal::models {
 /// (zero_init_residual is off, as there).
 struct ResNetOptions {
   std::array<std::int64_t, 4> blocks{2, 2, 2, 2};  ///< of each stage
-  bool bottleneck = false;                         ///< blocks of three convolutions, four times as wide
+  bool bottleneck = false;  ///< blocks of three convolutions, four times as wide
   std::int64_t classes = 1000;
   std::int64_t channels = 3;  ///< of the image
 };

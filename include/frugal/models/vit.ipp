@@ -118,9 +118,10 @@ FRUGAL_INLINE at::Tensor ViTEncoderImpl::forward(at::Tensor const& x_BTW) {
 
 FRUGAL_INLINE ViTImpl::ViTImpl(ViTOptions const& of)
     : options(detail::checked(of)),
-      conv_proj(register_module("conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(
-                                                 of.channels, of.width, of.patch)
-                                                                   .stride(of.patch)))),
+      conv_proj(register_module(
+          "conv_proj",
+          torch::nn::Conv2d(
+              torch::nn::Conv2dOptions(of.channels, of.width, of.patch).stride(of.patch)))),
       class_token(register_parameter("class_token", at::zeros({1, 1, of.width}))),
       encoder(register_module("encoder", ViTEncoder(of))),
       heads(register_module("heads", torch::nn::Sequential())) {
@@ -138,8 +139,8 @@ FRUGAL_INLINE ViTImpl::ViTImpl(ViTOptions const& of)
 }
 
 FRUGAL_INLINE at::Tensor ViTImpl::forward(at::Tensor const& x_BCHW) {
-  if (x_BCHW.dim() != 4 || x_BCHW.size(1) != options.channels ||
-      x_BCHW.size(2) != options.image || x_BCHW.size(3) != options.image) {
+  if (x_BCHW.dim() != 4 || x_BCHW.size(1) != options.channels || x_BCHW.size(2) != options.image ||
+      x_BCHW.size(3) != options.image) {
     std::string const side = std::to_string(options.image);
     throw ShapeError({.what = "images are of shape " + detail::shape_text(x_BCHW),
                       .where = "ViT",
