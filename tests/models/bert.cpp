@@ -115,6 +115,7 @@ TEST_CASE("BERT drops out in training alone, and refuses what it would compute w
   CHECK_THROWS_AS(bert(ids_BT - 3), frugal::DataError);
   CHECK_THROWS_AS(bert(ids_BT, at::Tensor(), ids_BT), frugal::DataError);
   CHECK_THROWS_AS(Bert(BertOptions{.heads = 7}), frugal::SettingsError);
+  CHECK_THROWS_AS(BertForSequenceClassification(tiny, 0), frugal::SettingsError);
   BertOptions options = tiny;
   options.pooler = false;
   Bert bare(options);

@@ -99,6 +99,10 @@ TEST_CASE("the model is read once, without gradients and dropout, and its modes 
              .size(0)) == 5);
   CHECK(model.read == 4);
   CHECK(generate(model, at::zeros({4}, at::kLong), {.max_new_tokens = 0}).size(0) == 4);
+  // A temperature near 0 is the likeliest token, and tokens may be ruled out.
+  model.next_V[4] = -std::numeric_limits<float>::infinity();
+  CHECK(generate(model, at::zeros({4}, at::kLong), {.max_new_tokens = 1, .temperature = 1e-300})[4]
+            .item<std::int64_t>() == 3);
   // At the way out of an error, too.
   model.next_V[2] = std::numeric_limits<float>::quiet_NaN();
   CHECK_THROWS_AS(generate(model, at::zeros({4}, at::kLong)), frugal::ModuleError);
@@ -114,6 +118,7 @@ TEST_CASE("generate refuses options and prompts that make no sense") {
   CHECK_THROWS_AS(generate(model, prompt, {.top_k = -1}), frugal::SettingsError);
   CHECK_THROWS_AS(generate(model, prompt, {.top_p = 0}), frugal::SettingsError);
   CHECK_THROWS_AS(generate(model, prompt, {.top_p = 1.5}), frugal::SettingsError);
+  CHECK_THROWS_AS(generate(model, prompt, {.stop_token = -1}), frugal::SettingsError);
   CHECK_THROWS_AS(generate(model, at::zeros({0}, at::kLong)), frugal::ShapeError);
   CHECK_THROWS_AS(generate(model, at::Tensor()), frugal::ShapeError);
   CHECK_THROWS_AS(generate(model, at::zeros({1, 4})), frugal::DtypeError);

@@ -205,6 +205,7 @@ FRUGAL_INLINE BertForSequenceClassificationImpl::BertForSequenceClassificationIm
       dropout(register_module(
           "dropout", torch::nn::Dropout(options.classifier_dropout.value_or(options.dropout)))),
       classifier(register_module("classifier", torch::nn::Linear(options.width, classes))) {
+  detail::require_positive({{"the number of classes", classes}}, "Bert");
   detail::draw_normal(*classifier, options.deviation);
 }
 

@@ -14,7 +14,7 @@ namespace frugal::models {
 class CausalModel;
 
 /// Keys and values of the tokens that a model has read, so that it reads each token once. For one model
-/// and one batch of texts. Without gradients.
+/// with the same weights, and one batch of texts. Without gradients.
 class KeyValueCache {
  public:
   /// Tokens of each text that have been read.

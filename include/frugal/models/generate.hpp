@@ -30,7 +30,7 @@ struct GenerateOptions {
 /// Effects   the model is in evaluation mode meanwhile. LibTorch's generators are neither read nor
 ///           changed: equal seeds give equal texts.
 /// Errors    SettingsError for an option out of range; ShapeError for a prompt without tokens, or if the
-///           text would be longer than the model's positions; ModuleError if a logit is NaN or infinite.
+///           text would be longer than the model's positions; ModuleError if a logit is NaN or infinite, or all are minus infinity.
 at::Tensor generate(CausalModel& model, at::Tensor const& prompt,
                     GenerateOptions const& options = {});
 

@@ -39,12 +39,16 @@ FRUGAL_INLINE void require_options(models::GenerateOptions const& options) {
   if (!(options.top_p > 0 && options.top_p <= 1)) {
     refuse("top_p is " + std::to_string(options.top_p), "Set it above 0, and to 1 at most.");
   }
+  if (options.stop_token && *options.stop_token < 0) {
+    refuse("stop_token is " + std::to_string(*options.stop_token), "Leave it out for none.");
+  }
 }
 
 FRUGAL_INLINE at::Tensor filtered_logits(at::Tensor const& logits_BV,
                                          models::GenerateOptions const& options) {
   double const nothing = -std::numeric_limits<double>::infinity();
-  at::Tensor kept_BV = logits_BV / options.temperature;
+  // Below the largest, which would be infinite at a temperature near 0.
+  at::Tensor kept_BV = (logits_BV - logits_BV.amax({1}, /*keepdim=*/true)) / options.temperature;
   if (std::int64_t const k = std::min(options.top_k, kept_BV.size(1)); k > 0) {
     at::Tensor const least_B1 = std::get<0>(kept_BV.topk(k, 1)).narrow(1, k - 1, 1);
     kept_BV = kept_BV.masked_fill(kept_BV < least_B1, nothing);
@@ -64,15 +68,16 @@ FRUGAL_INLINE at::Tensor chosen_tokens(at::Tensor const& logits_BV,
                                        at::Generator& generator) {
   // On the CPU, so that a seed means the same numbers whatever the model's device is.
   at::Tensor const known_BV = logits_BV.to(at::kCPU, at::kFloat);
-  if (!known_BV.isfinite().all().item<bool>()) {
-    throw ModuleError({.what = "a logit is NaN or infinite",
+  // NaN if there is one. A model may rule tokens out with minus infinity, but not all of them.
+  if (!known_BV.amax({1}).isfinite().all().item<bool>()) {
+    throw ModuleError({.what = "a logit is NaN or infinite, or no token is possible",
                        .where = "generate",
                        .why = "the weights or what the model computes of them left the numbers of "
                               "its type",
                        .fix = "Look at the weights; a model in FP16 may need BF16 or FP32."});
   }
   if (options.temperature == 0) return known_BV.argmax(1);
-  at::Tensor const share_BV = filtered_logits(known_BV, options).softmax(1);
+  at::Tensor const share_BV = filtered_logits(known_BV.to(at::kDouble), options).softmax(1);
   return share_BV.multinomial(1, /*replacement=*/false, generator).select(1, 0);
 }
 

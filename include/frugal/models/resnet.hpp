@@ -42,7 +42,7 @@ TORCH_MODULE(ResNetBlock);
 /// resnet18, resnet34 and resnet50.
 ///
 ///     ResNet net(resnet18);
-///     load_weights(net, "resnet18-f37072fd.pth");
+///     load_weights(net, "resnet18.pth", {.allow_missing = {"*.num_batches_tracked"}});
 struct ResNetImpl : torch::nn::Module {
   explicit ResNetImpl(ResNetOptions const& options = {});
   at::Tensor forward(at::Tensor const& x_BCHW);
