@@ -5,7 +5,7 @@ Each way is a process, and ways are interleaved over the rounds. A round's figur
 that another process costs a step and no figure; ratios are of figures of one round, and their median counts.
 Memory is the peak of live tensors' bytes.
 
-adapters  the encoder of examples/finetune (22 million parameters, random weights and tokens): LoRA, NF4; PEFT
+adapters  a BERT of the size of MiniLM (22 million parameters, random weights and tokens): LoRA, NF4; PEFT
 teacher   five epochs of distillation from that encoder, asked live, or once by CachedTeacher
 cut       a residual network on Fashion-MNIST without a quarter of its channels; torch-pruning
 quantize  one linear layer; and examples/compress, a GPT on the text of the Bible, in INT8 and INT4

@@ -25,23 +25,23 @@
 
 namespace fr = frugal;
 using finetune::Letters;
-using finetune::LlamaSizes;
+using finetune::LlamaOptions;
 using finetune::Text;
 
 namespace {
 
-constexpr LlamaSizes large{.vocabulary = 128,
-                           .width = 192,
-                           .layers = 4,
-                           .heads = 12,
-                           .key_value_heads = 4,
-                           .intermediate = 512};
-constexpr LlamaSizes small{.vocabulary = 128,
-                           .width = 96,
-                           .layers = 4,
-                           .heads = 4,
-                           .key_value_heads = 2,
-                           .intermediate = 256};
+constexpr LlamaOptions large{.vocabulary = 128,
+                             .width = 192,
+                             .layers = 4,
+                             .heads = 12,
+                             .key_value_heads = 4,
+                             .intermediate = 512};
+constexpr LlamaOptions small{.vocabulary = 128,
+                             .width = 96,
+                             .layers = 4,
+                             .heads = 4,
+                             .key_value_heads = 2,
+                             .intermediate = 256};
 
 class Job {
  public:

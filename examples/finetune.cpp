@@ -27,11 +27,11 @@
 #include <frugal/data/text/tokenizer_json.hpp>
 #include <frugal/frugal.hpp>
 #include <frugal/model.hpp>
-
-#include "finetune/encoder.hpp"
+#include <frugal/models.hpp>
 
 namespace fr = frugal;
-using finetune::Encoder;
+using fr::models::Bert;
+using fr::models::BertOptions;
 
 namespace {
 
@@ -40,9 +40,9 @@ constexpr std::int64_t groups = 6;
 
 /// The encoder, and a head over the mean of its tokens.
 struct ClassifierImpl : torch::nn::Module {
-  explicit ClassifierImpl(finetune::EncoderSizes const& sizes)
-      : encoder(register_module("encoder", Encoder(sizes))),
-        head(register_module("head", torch::nn::Linear(sizes.width, groups))) {}
+  explicit ClassifierImpl(BertOptions const& options)
+      : encoder(register_module("encoder", Bert(options))),
+        head(register_module("head", torch::nn::Linear(options.width, groups))) {}
 
   at::Tensor forward(at::Tensor const& ids_BT) {
     at::Tensor const mask_BT = ids_BT.ne(0);
@@ -50,12 +50,12 @@ struct ClassifierImpl : torch::nn::Module {
     std::int64_t const used = mask_BT.sum(1).max().item<std::int64_t>();
     at::Tensor const ids = ids_BT.narrow(1, 0, used);
     at::Tensor const mask = mask_BT.narrow(1, 0, used);
-    at::Tensor const hidden_BTW = encoder->hidden(ids, mask);
+    at::Tensor const hidden_BTW = encoder(ids, mask);
     at::Tensor const weight_BT1 = mask.unsqueeze(2).to(hidden_BTW.scalar_type());
     return head((hidden_BTW * weight_BT1).sum(1) / weight_BT1.sum(1));
   }
 
-  Encoder encoder;
+  Bert encoder;
   torch::nn::Linear head;
 };
 TORCH_MODULE(Classifier);
@@ -100,7 +100,7 @@ Verses read(std::filesystem::path const& text, fr::Wordpiece const& words) {
 
 struct Job {
   std::filesystem::path model{};
-  finetune::EncoderSizes sizes{};
+  BertOptions options{};
   Verses verses{};
   std::int64_t trained_on = 3000;
 };
@@ -110,9 +110,10 @@ template <class... Policies>
 void train(Job const& job, char const* way, bool pretrained, double rate,
            Policies const&... policies) {
   torch::manual_seed(2);
-  Classifier net(job.sizes);
+  Classifier net(job.options);
   if (pretrained) {
-    fr::load_weights(*net->encoder, job.model / "model.safetensors");
+    fr::load_weights(*net->encoder, job.model / "model.safetensors",
+                     {.allow_unexpected = {"*position_ids"}});
   }
   auto const part = [&](std::int64_t from, std::int64_t count, bool shuffle) {
     return fr::TensorDataset(job.verses.ids.narrow(0, from, count),
@@ -153,12 +154,7 @@ int main(int count, char** arguments) {
   try {
     Job job;
     job.model = words[0];
-    fr::ModelConfig const config = fr::ModelConfig::read(job.model);
-    job.sizes = {.vocabulary = config.get<std::int64_t>("vocab_size"),
-                 .width = config.get<std::int64_t>("hidden_size"),
-                 .layers = config.get<std::int64_t>("num_hidden_layers"),
-                 .heads = config.get<std::int64_t>("num_attention_heads"),
-                 .intermediate = config.get<std::int64_t>("intermediate_size")};
+    job.options = BertOptions::from(fr::ModelConfig::read(job.model));
     if (words.size() > 2) job.trained_on = std::stoll(words[2]);
     job.verses = read(words[1], fr::read_tokenizer(job.model));
     auto const wanted = [&](char const* way) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a step of each way to fine-tune, for bench/model.py: the encoder of examples/finetune, with random
+// The cost of a step of each way to fine-tune, for bench/model.py: a BERT of the size of MiniLM, with random
 // weights and tokens.
 //
 //     model WAY STEPS THREADS [BATCH TOKENS]

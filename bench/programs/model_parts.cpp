@@ -72,7 +72,7 @@ json distill(bool cached, std::filesystem::path const& folder) {
   Tokens const tokens;
   Classifier teacher;
   Classifier student(
-      finetune::EncoderSizes{.width = 192, .layers = 3, .heads = 6, .intermediate = 768});
+      fr::models::BertOptions{.width = 192, .layers = 3, .heads = 6, .intermediate = 768});
   fr::Distill<fr::Temperature<4>> const distill{.teachers = {fr::Teacher(teacher)}, .alpha = 0.9};
   auto const fit = [&](auto source) {
     fr::Trainer trainer{student, distill.objective(fr::CrossEntropy{}), fr::Settings{.epochs = 5},
@@ -250,12 +250,12 @@ json seeds(std::string const& path, std::uint64_t steps) {
   finetune::Text const text(path);
   auto const train = [&](std::uint64_t seed, auto const& precision) {
     torch::manual_seed(seed);
-    finetune::Letters net(finetune::LlamaSizes{.vocabulary = 128,
-                                               .width = 128,
-                                               .layers = 4,
-                                               .heads = 4,
-                                               .key_value_heads = 2,
-                                               .intermediate = 384});
+    finetune::Letters net(finetune::LlamaOptions{.vocabulary = 128,
+                                                 .width = 128,
+                                                 .layers = 4,
+                                                 .heads = 4,
+                                                 .key_value_heads = 2,
+                                                 .intermediate = 384});
     auto data = text.train();
     auto test = text.test();
     fr::Trainer trainer{net,

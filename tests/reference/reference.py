@@ -36,9 +36,17 @@ def number(*words: int) -> float:
 
 def table(shape, *words: int) -> torch.Tensor:
     """Row-major float32 tensor whose element i is number(*words, i)."""
-    count = math.prod(shape)
-    values = [number(*words, i) for i in range(count)]
-    return torch.tensor(values, dtype=torch.float32).reshape(shape)
+    first = 0x9E3779B9
+    for word in words:
+        first = _mix(first ^ word)
+    h = np.uint32(first) ^ np.arange(math.prod(shape), dtype=np.uint32)
+    h ^= h >> 16
+    h *= np.uint32(0x85EBCA6B)  # modulo 2^32
+    h ^= h >> 13
+    h *= np.uint32(0xC2B2AE35)
+    h ^= h >> 16
+    values = ((h >> 8).astype(np.float64) - 2**23) / 2**23
+    return torch.from_numpy(values.astype(np.float32)).reshape(list(shape))
 
 
 def values(tensor: torch.Tensor) -> list:

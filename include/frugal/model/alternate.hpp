@@ -4,8 +4,6 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,12 +15,10 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/policy.hpp>
-#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phases.hpp>
-#include <frugal/core/run/run_state.hpp>
 #include <frugal/error.hpp>
 #include <frugal/model/where.hpp>
 #include <frugal/policy/kinds.hpp>
@@ -38,6 +34,8 @@ struct alternate : optional_kind {
 }  // namespace frugal::kinds
 
 namespace frugal {
+
+struct RunState;
 
 /// A part of a module that is trained alone, for `Steps` optimizer steps in a row: Turn<Where<"critic.*">, 5>.
 template <class Names, std::uint64_t Steps = 1>
@@ -61,6 +59,35 @@ std::vector<std::vector<at::Tensor>> tensors_of_turns(torch::nn::Module& module,
 
 /// The turn at an optimizer step, counted from 0.
 std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t> const& steps);
+
+/// Whose turn it is, in one run.
+class TurnsOfRun {
+ public:
+  static constexpr auto none = static_cast<std::size_t>(-1);
+
+  explicit TurnsOfRun(std::vector<std::uint64_t> steps) : steps_(std::move(steps)) {}
+
+  void find(torch::nn::Module& module, std::vector<NamePatterns> const& turns) {
+    tensors_ = tensors_of_turns(module, turns);
+  }
+  /// SettingsError for a turn of 0 steps.
+  void begin(FitBegin& phase);
+  /// Gives the turn to that of a step.
+  void at_step(std::uint64_t step) {
+    std::size_t const turn = turn_at(step, steps_);
+    if (turn != now_) [[unlikely]]
+      give(turn);
+  }
+  std::size_t now() const { return now_; }
+  /// `none`: all are awake.
+  void give(std::size_t turn);
+
+ private:
+  RunState* run_ = nullptr;
+  std::vector<std::uint64_t> steps_;
+  std::vector<std::vector<at::Tensor>> tensors_;
+  std::size_t now_ = none;
+};
 
 FRUGAL_DIAGNOSTIC(alternate_and_graph,
                   "frugal: CudaGraph captures one step for the whole run, and Alternate changes "
@@ -121,53 +148,29 @@ struct Alternate {
     using transient = void;  // the counters have it
 
     explicit State(Alternate const& settings)
-        : steps_(std::apply([](auto const&... turn) { return std::vector{turn.steps...}; },
+        : turns_(std::apply([](auto const&... turn) { return std::vector{turn.steps...}; },
                             settings.turns)) {}
 
     void on_module(ModuleSetup& phase) {
-      tensors_ = detail::tensors_of_turns(base_module(phase.module()),
-                                          {NamePatterns(typename Turns::names())...});
+      turns_.find(base_module(phase.module()), {NamePatterns(typename Turns::names())...});
     }
-    void on_fit_begin(FitBegin& phase) {
-      run_ = &phase.run_state();
-      for (std::uint64_t const each : steps_) {
-        detail::counted(static_cast<std::int64_t>(each), "Turn::steps");
-      }
-    }
-
-    void on_window(WindowBegin& phase) {
-      std::size_t const turn = detail::turn_at(phase.counters().step, steps_);
-      if (turn != now_) [[unlikely]]
-        give(turn);
-    }
+    void on_fit_begin(FitBegin& phase) { turns_.begin(phase); }
+    void on_window(WindowBegin& phase) { turns_.at_step(phase.counters().step); }
 
     /// A validation is of the whole module, whosever turn it is.
     template <class Next>
     Metrics around_validate(ValidationRun const&, Next&& next) {
       struct Back {
-        State& state;
+        detail::TurnsOfRun& turns;
         std::size_t turn;
-        ~Back() { state.give(turn); }
-      } const back{*this, now_};
-      give(none);
+        ~Back() { turns.give(turn); }
+      } const back{turns_, turns_.now()};
+      turns_.give(detail::TurnsOfRun::none);
       return next();
     }
 
    private:
-    static constexpr auto none = static_cast<std::size_t>(-1);
-
-    void give(std::size_t turn) {
-      detail::ModuleHold& hold = run_->hold;
-      for (std::size_t i = 0; i < tensors_.size(); ++i) {
-        turn == none || i == turn ? hold.wake(tensors_[i]) : hold.rest(tensors_[i]);
-      }
-      now_ = turn;
-    }
-
-    RunState* run_ = nullptr;
-    std::vector<std::uint64_t> steps_;
-    std::vector<std::vector<at::Tensor>> tensors_;
-    std::size_t now_ = none;
+    detail::TurnsOfRun turns_;
   };
 };
 

@@ -3,6 +3,7 @@
 
 #include <frugal/model/alternate.hpp>
 
+#include <frugal/core/run/run_state.hpp>
 #include <frugal/inline.hpp>
 
 #include <unordered_map>
@@ -58,6 +59,20 @@ FRUGAL_INLINE std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t>
     place -= steps[i];
   }
   return 0;
+}
+
+FRUGAL_INLINE void TurnsOfRun::begin(FitBegin& phase) {
+  run_ = &phase.run_state();
+  for (std::uint64_t const each : steps_) {
+    counted(static_cast<std::int64_t>(each), "Turn::steps");
+  }
+}
+
+FRUGAL_INLINE void TurnsOfRun::give(std::size_t turn) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    turn == none || i == turn ? run_->hold.wake(tensors_[i]) : run_->hold.rest(tensors_[i]);
+  }
+  now_ = turn;
 }
 
 }  // namespace frugal::detail
