@@ -114,15 +114,15 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 585,
-    "lines of .hpp and .ipp": 134826,
-    f"headers of fewer than {FRAGMENT} lines": 56,
+    "headers": 596,
+    "lines of .hpp and .ipp": 137300,
+    f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 35356,
+    "lines that frugal.hpp closes over": 35362,
     "lines that core/run/phases.hpp closes over": 1655,
     "lines that the median policy closes over": 4930,
-    "policies that close over more than 2000 lines": 52,
+    "policies that close over more than 2000 lines": 53,
     "files of the loop": 7,
     "lines of the loop that divide, share or rank": 0,
     "members of the protocol": 23,
