@@ -430,12 +430,20 @@ struct Schedule {
     if constexpr (requires { std::string_view(Part::name); }) return Part::name;
     return {};
   }
+  template <fixed_string Name>
+  static consteval std::size_t checked_place() {
+    constexpr std::size_t place = place_of(Name);
+    static_assert(place < sizeof...(Parts),
+                  "frugal: this Schedule has no part of that name. Name one that it has, such as "
+                  "warmup().");
+    return place;
+  }
   static consteval std::size_t place_of(std::string_view name) {
     std::string_view const names[] = {name_of_part<Parts>()...};
     for (std::size_t i = 0; i < sizeof...(Parts); ++i) {
       if (names[i] == name) return i;
     }
-    throw "frugal: this Schedule has no part of that name. Name one that it has, such as warmup().";
+    return sizeof...(Parts);
   }
 
  public:
@@ -473,11 +481,11 @@ struct Schedule {
   /// The same for a curve of your own, by its `name`.
   template <fixed_string Name>
   auto& curve() {
-    return std::get<place_of(Name)>(parts);
+    return std::get<checked_place<Name>()>(parts);
   }
   template <fixed_string Name>
   auto const& curve() const {
-    return std::get<place_of(Name)>(parts);
+    return std::get<checked_place<Name>()>(parts);
   }
 
   /// What a run of this length does not come to, for explain; empty if there is nothing to say.
