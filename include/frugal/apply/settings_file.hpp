@@ -87,27 +87,27 @@ class SettingsFile : public CLI::ConfigBase {
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::string const text{std::istreambuf_iterator<char>(input), {}};
     std::size_t const first = text.find_first_not_of(" \t\r\n");
-    std::vector<CLI::ConfigItem> items;
+    std::vector<CLI::ConfigItem> found;
     if (first != std::string::npos && text[first] == '{') {
       JsonError error;
       auto const all = Json::parse(text, &error);
       if (!all) refuse("byte " + std::to_string(error.at) + ": " + error.why);
-      flatten(*all, "", items);
+      flatten(*all, "", found);
     } else {
       std::istringstream again(text);
       for (CLI::ConfigItem& each : CLI::ConfigBase::from_config(again)) {
         if (each.name == "++" || each.name == "--") continue;  // a section begins or ends
         std::string name;
         for (std::string const& parent : each.parents) name += parent + ".";
-        add(items, name + each.name, each.inputs);
+        add(found, name + each.name, each.inputs);
       }
     }
-    for (CLI::ConfigItem const& each : items) {
+    for (CLI::ConfigItem const& each : found) {
       if (app_->get_option_no_throw("--" + each.name) == nullptr) {
         refuse_option(*app_, each.name, "the file of --config");
       }
     }
-    return items;
+    return found;
   }
 
  private:

@@ -126,7 +126,7 @@ struct CallbackOf<F, on::saved> : CallbackState<F> {
       std::is_void_v<std::invoke_result_t<F&, Saved&>>,
       "frugal: a function of on_checkpoint returns nothing: a save does not end a run. End it "
       "in on_step.");
-  void on_saved(Saved& phase) { this->verdict(phase); }
+  void on_saved(Saved& phase) { static_cast<void>(this->verdict(phase)); }
 };
 
 }  // namespace frugal::detail

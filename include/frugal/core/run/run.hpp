@@ -96,11 +96,11 @@ struct Run : RunOfFacts {
 
   /// Batches of the source to a window.
   int batches() const {
-    constexpr int fixed = detail::traits_of<Context>::batches;
-    if constexpr (fixed == 0) {
+    constexpr int of_type = detail::traits_of<Context>::batches;
+    if constexpr (of_type == 0) {
       return links.facts().batches;
     } else {
-      return fixed;
+      return of_type;
     }
   }
 
