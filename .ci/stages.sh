@@ -660,7 +660,6 @@ stages_of_ci() {
   wait "$lane"
 }
 clang_programs() {
-  stage "headers that users include, each by itself" stage_headers OFF
   stage "examples" stage_examples
   stage "spot machines: the files for them" stage_spot
 }
