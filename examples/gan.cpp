@@ -51,7 +51,7 @@ struct Game {
 void write_samples(Gan& gan, std::string const& path) {
   at::NoGradGuard const no_gradients;
   gan->eval();
-  at::Tensor const drawn = fr::make(7, [] { return torch::randn({64, noise}); });
+  at::Tensor const drawn = fr::seeded(7, [] { return torch::randn({64, noise}); });
   at::Tensor const sheet = gan->generator->forward(drawn)
                                .reshape({8, 8, 28, 28})
                                .permute({0, 2, 1, 3})
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     auto images = fr::read_mnist("/usr/share/datasets/fashion-mnist", fr::Split::train);
     fr::TensorDataset train(std::move(images), {.batch = 128});
     fr::Trainer trainer{
-        fr::make(1, [] { return Gan(); }),
+        fr::seeded(1, [] { return Gan(); }),
         Game{},
         fr::Settings{.run_dir = "runs/gan", .epochs = 5, .seed = 2},
         fr::Optimize<fr::AdamW>{.lr = 2e-4, .beta1 = 0.5, .weight_decay = 0},

@@ -61,10 +61,10 @@ struct Game {
 };
 
 Pair pair() {
-  return make(1, [] { return Pair(); });
+  return seeded(1, [] { return Pair(); });
 }
 TensorDataset data() {
-  return make(2, [] {
+  return seeded(2, [] {
     return TensorDataset(torch::randn({48, 3}, at::kDouble), torch::randn({48, 2}, at::kDouble),
                          {.batch = 8, .shuffle = false});
   });

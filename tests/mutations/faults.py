@@ -345,8 +345,8 @@ FAULTS = (
         name="patience-off-by-one",
         breaks="EarlyStop waits for one validation more than its patience.",
         file="include/frugal/policy/early_stop.hpp",
-        old="return ++since_ < Limit::validations ? flow::proceed : flow::stop;",
-        new="return ++since_ <= Limit::validations ? flow::proceed : flow::stop;",
+        old="return ++since_ < settings_.patience ? flow::proceed : flow::stop;",
+        new="return ++since_ <= settings_.patience ? flow::proceed : flow::stop;",
         check=test("^policy: early_stop$"),
     ),
     Fault(
@@ -660,8 +660,9 @@ FAULTS = (
         name="stopped-fit-leaves-layers-frozen",
         breaks="What Unfreeze had not come to stays frozen after its fit.",
         file="include/frugal/core/libtorch/module_hold.ipp",
-        old="    quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });\n",
-        new="",
+        old="(auto const& [key, each] : std::exchange(held_, {})) {\n"
+        "    quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });\n",
+        new="(auto const& [key, each] : std::exchange(held_, {})) {\n",
         check=test("^conform: resume_model$"),
     ),
     Fault(
@@ -1018,8 +1019,8 @@ FAULTS = (
         name="own-weights-between-windows",
         breaks="Validations and checkpoints within a round see the weights of one process.",
         file="include/frugal/cluster/local_steps/state.hpp",
-        old="if (step % H == 0 || is_last) {\n      end_round();\n    } else {",
-        new="if (step % H == 0 || is_last) {\n      end_round();\n    } else if (step == 0) {",
+        old="if (step % steps_ == 0 || is_last) {\n      end_round();\n    } else {",
+        new="if (step % steps_ == 0 || is_last) {\n      end_round();\n    } else if (step == 0) {",
         check=test("^cluster: replicate_local$"),
     ),
     Fault(

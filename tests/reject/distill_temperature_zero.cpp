@@ -5,7 +5,7 @@
 
 using namespace frugal;
 
-static_assert(Distill<Temperature<Rational{5, 2}>>::temperature == 2.5);
+static_assert(Temperature<2.5>::value == 2.5);
 #ifdef FRUGAL_REJECT
 static_assert(Temperature<0>::value == 0);
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, Linear,
+// expect: frugal: Schedule<...>: unknown part. Parts: Warmup<N>, Constant<>, LinearDecay<...>, Cosine,
 #include <frugal/policy/schedule.hpp>
 
 using namespace frugal;

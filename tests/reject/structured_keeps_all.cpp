@@ -7,5 +7,5 @@ using namespace frugal;
 
 KeepShare<0.75> good;
 #ifdef FRUGAL_REJECT
-Keep<1> bad;
+KeepShare<1> bad;
 #endif

@@ -58,13 +58,13 @@ TEST_CASE("the plan is a table of the policies as they are written, in the order
       R"(AdamW + ClipNorm + Warmup<100> + Cosine + EarlyStop<Patience<2>, Watch<"recall",
     Better::higher>> + Ema + Checkpoint<Every<1, Epoch>> + Counted + Silent<3>
 #  policy                  lever                cost                 docs/
-1  ClipNorm<1.0>         runs to convergence  one norm and one     policy/clip.md
+1  ClipNorm<1.0>           runs to convergence  one norm and one     policy/clip.md
                                                 product over the
                                                 gradients per step
 2  Optimize<AdamW>         hours per run        one fused kernel     policy/optimize.md
                                                 per parameter group
                                                 and step
-3  Average<Ema<0.999>>   runs to convergence  the parameters once  policy/average.md
+3  Average<Ema<0.999>>     runs to convergence  the parameters once  policy/average.md
                                                 more, and one
                                                 operator at its
                                                 cadence

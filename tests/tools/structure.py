@@ -119,7 +119,7 @@ LIMITS = {
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 35362,
+    "lines that frugal.hpp closes over": 35375,
     "lines that core/run/phases.hpp closes over": 1655,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 53,

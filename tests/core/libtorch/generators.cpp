@@ -30,20 +30,20 @@ TEST_CASE("a run on the CPU uses one generator, and a device is named without it
   CHECK(frugal::detail::kind_of_device(c10::Device(c10::kCUDA, 3)) == "cuda");
 }
 
-TEST_CASE("what make() builds follows from the seed, and the generators are as before") {
+TEST_CASE("what seeded() builds follows from the seed, and the generators are as before") {
   at::manual_seed(5);
   at::Tensor const next = at::rand({3});
   at::manual_seed(5);
   auto const draw = [] { return at::rand({4}); };
-  at::Tensor const first = frugal::make(9, draw);
+  at::Tensor const first = frugal::seeded(9, draw);
   CHECK(at::equal(at::rand({3}), next));
-  CHECK(at::equal(frugal::make(9, draw), first));
-  CHECK_FALSE(at::equal(frugal::make(10, draw), first));
+  CHECK(at::equal(frugal::seeded(9, draw), first));
+  CHECK_FALSE(at::equal(frugal::seeded(10, draw), first));
   at::manual_seed(9);
   CHECK(at::equal(draw(), first));
 
   at::manual_seed(5);
-  CHECK_THROWS_AS(frugal::make(9, [] { throw std::runtime_error("no"); }), std::runtime_error);
+  CHECK_THROWS_AS(frugal::seeded(9, [] { throw std::runtime_error("no"); }), std::runtime_error);
   CHECK(at::equal(at::rand({3}), next));
 }
 

@@ -61,9 +61,9 @@ namespace frugal {
 /// What `build()` returns, with LibTorch's generators seeded while it runs, and as they were afterwards: the initial
 /// weights of a module follow from the seed alone.
 ///
-///     auto net = fr::make(settings.seed, [] { return Net(); });
+///     auto net = fr::seeded(settings.seed, [] { return Net(); });
 template <class Build>
-auto make(std::uint64_t seed, Build&& build) {
+auto seeded(std::uint64_t seed, Build&& build) {
   detail::KeepGenerators const kept;
   at::manual_seed(seed);
   return std::forward<Build>(build)();
