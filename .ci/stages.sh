@@ -9,9 +9,8 @@ count() { printf '%d %d\n' "$1" "$2" >>"$counts"; }
 run_ctest() {
   local folder=$1 log=$state/log/ctest-${1##*/}.log total failed rc=0
   shift
-  # Twice the number of cores: many wait, for a disk or for a process that they have killed. LibTorch's threads of several
-  # programs would wait for one another, many times as long as they work; tests of threads set their number.
-  (cd "$folder" && OMP_NUM_THREADS=1 ctest --parallel "$((2 * $(jobs)))" --output-on-failure --no-tests=error "$@") >"$log" 2>&1 || rc=$?
+  # Twice the number of cores: many wait, for a disk or for a process that they have killed.
+  (cd "$folder" && ctest --parallel "$((2 * $(jobs)))" --output-on-failure --no-tests=error "$@") >"$log" 2>&1 || rc=$?
   read -r failed total < <(sed -n 's/.* \([0-9]*\) tests* failed out of \([0-9]*\)$/\1 \2/p' "$log") || true
   if [ "$rc" != 0 ]; then
     cat "$log" >&2
@@ -626,6 +625,9 @@ stages() {
   mkdir "$state/counts"
   : >"$state/stages"
   export FRUGAL_FAULT_EVERY=${FRUGAL_FAULT_EVERY:-16}
+  # Stages run side by side. LibTorch's threads of several programs wait for one another many times as long as they
+  # work: an example of 9 s took 170 s. Tests of threads set their number.
+  export OMP_NUM_THREADS=1
   # shellcheck disable=SC2034  # ./dev reads it
   precompile_all=ON
   # The tested version is pinned, whatever LibTorch the caller's environment names.

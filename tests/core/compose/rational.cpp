@@ -4,6 +4,7 @@
 
 #include <frugal/core/compose/rational.hpp>
 
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 

@@ -36,7 +36,7 @@ class Engine {
 
   /// `settings` is the Storage of the policies' values.
   template <class Settings>
-  Engine(Settings const& settings, RecipeFacts const& facts)
+  explicit Engine(Settings const& settings, RecipeFacts const& facts = Context::facts)
       : states_(std::in_place, settings, facts) {}
 
   Engine(Engine const&) = delete;
