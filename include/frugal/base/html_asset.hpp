@@ -16,7 +16,7 @@ inline constexpr std::string_view page_asset = R"html(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-2V+k53xl4yUuYOXPFtu28DyS6YvoL1IIfwf8y/lLb9M='; img-src data:; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-7HqI8RLbgzmD7SSVq9Ujofn5TDjqaVMWqusE9YmILcQ='; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
