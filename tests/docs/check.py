@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import features  # noqa: E402
 import members  # noqa: E402
 import options  # noqa: E402
+import page_script  # noqa: E402
 
 # policy/*.hpp and report/*.hpp that are not policies
 NO_PAGE = {"accessors", "finite_state", "formats", "kinds", "options", "recipe_name", "run_folder", "skipped_windows",
@@ -132,6 +133,7 @@ def expanded(root: Path, header: Path) -> str:
 
 def fill(root: Path) -> None:
     options.fill(root, pages_of(root))
+    page_script.fill(root)
     for page in pages_of(root):
         lines = (root / page).read_text(encoding="utf-8").splitlines(keepends=True)
         # From the last to the first, so that earlier line numbers stay valid.
@@ -230,6 +232,7 @@ def check(root: Path) -> list[str]:
     faults += faults_of_lists(root, pages)
     faults += members.faults_of_members(root, pages)
     faults += options.fault(root, pages)
+    faults += page_script.faults(root)
     faults += features.faults_of_features(root, pages)
     for folder in ("policy", "report"):
         policies = {p.stem for p in (root / "include/frugal" / folder).glob("*.hpp")} - NO_PAGE

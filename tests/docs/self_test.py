@@ -52,6 +52,17 @@ class Pages(OnPages):
         self.assertEqual(check.check(self.root), [])
         self.assertIn("```\nWords.\n", (self.root / "docs/policy/x.md").read_text())
 
+    def test_a_stale_hash_of_the_page_s_script_is_found_and_filled(self):
+        page = "include/frugal/base/html_asset.hpp"
+        # The digest is OpenSSL's.
+        digest = "wCpX6PRaV2tYabHPuD0EVrhGyeiYQpOhQOJ8OhOtDwA="
+        self.write(page, f"script-src 'sha256-{digest}'\n<script>\nlet a = 1;\n</script>")
+        self.assertEqual(self.faults(), [])
+        self.write(page, f"script-src 'sha256-{digest}'\n<script>\nlet b = 1;\n</script>")
+        self.assertIn("names another script", self.faults()[0])
+        check.fill(self.root)
+        self.assertEqual(self.faults(), [])
+
     def test_a_mark_without_a_region_is_found(self):
         found = self.faults("<!-- from: examples/a.cpp#s -->\n```cpp\nint a;\n```\n")
         self.assertIn("has no '// [begin s]'", found[0])
