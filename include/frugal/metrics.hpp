@@ -8,6 +8,7 @@
 #include <frugal/metrics/calibration_error.hpp>
 #include <frugal/metrics/confusion_matrix.hpp>
 #include <frugal/metrics/dice.hpp>
+#include <frugal/metrics/for_task.hpp>
 #include <frugal/metrics/ignore_index.hpp>
 #include <frugal/metrics/iou.hpp>
 #include <frugal/metrics/mean_average_precision.hpp>

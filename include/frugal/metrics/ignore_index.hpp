@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -48,6 +49,10 @@ class IgnoreIndex {
     metric_.gather(std::forward<Rows>(rows));
   }
   auto result() const { return metric_.result(); }
+  std::string warning() const {
+    if constexpr (requires { std::string(metric_.warning()); }) return metric_.warning();
+    return {};
+  }
   template <class Archive>
   void persist(Archive& archive)
     requires requires(Metric& metric) { metric.persist(archive); }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <frugal/core/run/scalars.hpp>
+#include <frugal/core/run/task_outputs.hpp>
 
 namespace frugal {
 
@@ -31,6 +32,8 @@ struct Loss {
   at::Tensor output{};  ///< what the module predicted, for metrics; may be undefined
   /// For logs, each averaged as the loss is: `{{"kl", kl}, {"beta", 0.5}}`.
   Scalars scalars{};
+  /// Of an objective with several tasks, for the metrics of each: `{{"age", years, batch.age}}`.
+  TaskOutputs tasks{};
   /// Of an objective that computes gradients itself, which owns this until its next call; null: autograd does.
   LossGradients* gradients = nullptr;
 };

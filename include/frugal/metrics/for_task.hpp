@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <frugal/core/compose/fixed_string.hpp>
+#include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/metrics.hpp>
+#include <frugal/core/source/batch.hpp>
+
+namespace frugal {
+
+namespace detail {
+
+template <fixed_string Task, class Metric>
+struct NameInTask {
+  static constexpr std::string_view task = Task, metric = Metric::name;
+  static constexpr auto text = [] {
+    std::array<char, task.size() + 1 + metric.size()> all{};
+    char* const end = std::copy(task.begin(), task.end(), all.data());
+    *end = '_';
+    std::copy(metric.begin(), metric.end(), end + 1);
+    return all;
+  }();
+};
+/// "age" and "mae" as "age_mae".
+template <fixed_string Task, class Metric>
+inline constexpr std::string_view name_in_task{NameInTask<Task, Metric>::text.data(),
+                                               NameInTask<Task, Metric>::text.size()};
+
+}  // namespace detail
+
+/// A metric of one of several tasks: `ForTask<"age", MAE>` is called "age_mae", and measures the output and the target
+/// that the objective returns as `Loss::tasks` under that name. Each number and table of the metric gets the task's
+/// name before its own.
+///
+/// Errors  MetricError if the objective returns no task of that name.
+template <fixed_string Task, class Metric>
+class ForTask {
+ public:
+  static constexpr std::string_view name = detail::name_in_task<Task, Metric>;
+  static constexpr bool whole_numbers = requires { requires bool(Metric::whole_numbers); };
+
+  template <class B>
+  void add(Loss const& loss, B const&) {
+    TaskOutput const& task = loss.tasks.of(Task);
+    metric_.add(Loss{.value = loss.value, .weight = loss.weight, .output = task.output},
+                Batch{.data = {}, .target = task.target});
+  }
+  template <class Sum>
+  void reduce(Sum&& sum)
+    requires requires(Metric& metric) { metric.reduce(sum); }
+  {
+    metric_.reduce(std::forward<Sum>(sum));
+  }
+  template <class Rows>
+  void gather(Rows&& rows)
+    requires requires(Metric& metric) { metric.gather(rows); }
+  {
+    metric_.gather(std::forward<Rows>(rows));
+  }
+  auto result() const {
+    if constexpr (std::convertible_to<decltype(metric_.result()), double>) {
+      return metric_.result();
+    } else {
+      Metrics named;
+      named.add(metric_.result(), std::string(std::string_view(Task)) + "_");
+      return named;
+    }
+  }
+  std::string warning() const {
+    if constexpr (requires { std::string(metric_.warning()); }) return metric_.warning();
+    return {};
+  }
+  template <class Archive>
+  void persist(Archive& archive)
+    requires requires(Metric& metric) { metric.persist(archive); }
+  {
+    metric_.persist(archive);
+  }
+
+ private:
+  Metric metric_;
+};
+
+}  // namespace frugal
