@@ -114,13 +114,13 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 596,
-    "lines of .hpp and .ipp": 137300,
+    "headers": 598,
+    "lines of .hpp and .ipp": 137500,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 33,
-    "lines that frugal.hpp closes over": 35375,
-    "lines that core/run/phases.hpp closes over": 1655,
+    "lines that frugal.hpp closes over": 35500,
+    "lines that core/run/phases.hpp closes over": 1705,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 53,
     "files of the loop": 7,
