@@ -59,6 +59,11 @@ FRUGAL_DIAGNOSTIC(
     "frugal: Rollback keeps a copy of the run, and with Wire<PowerSGD<R>> each process would have "
     "errors of its own in it, which no checkpoint can hold. Remove Wire or Rollback.");
 
+FRUGAL_DIAGNOSTIC(
+    power_sgd_and_alternate,
+    "frugal: Wire<PowerSGD<R>> adds to a gradient what the last step has left of it, and Alternate "
+    "trains other parameters in each turn. Remove Wire, or use Replicate<Exact>.");
+
 /// SettingsError for settings that mean nothing.
 inline void require_power_sgd(PowerSGDSettings const& settings) {
   auto const refuse = [](char const* name, double value, char const* why, char const* fix) {
@@ -87,7 +92,8 @@ inline void require_power_sgd(PowerSGDSettings const& settings) {
 template <int R>
 struct Wire<PowerSGD<R>> {
   using Settings = PowerSGDSettings;
-  using conflicts = list<conflict<kinds::rollback, detail::power_sgd_and_rollback>>;
+  using conflicts = list<conflict<kinds::rollback, detail::power_sgd_and_rollback>,
+                         conflict<kinds::alternate, detail::power_sgd_and_alternate>>;
   static constexpr c10::ScalarType type = c10::ScalarType::Undefined;
   static constexpr int rank = PowerSGD<R>::rank;
 };

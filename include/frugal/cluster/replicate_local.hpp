@@ -40,6 +40,10 @@ FRUGAL_DIAGNOSTIC(local_steps_and_unfreeze,
                   "on, and Unfreeze "
                   "adds others later. Remove Unfreeze, or use Replicate<Exact>.");
 
+FRUGAL_DIAGNOSTIC(local_steps_and_alternate,
+                  "frugal: LocalSteps exchanges the weights that every step trains, and Alternate "
+                  "trains others in each turn. Remove Alternate, or use Replicate<Exact>.");
+
 FRUGAL_DIAGNOSTIC(
     local_steps_and_rollback,
     "frugal: Rollback keeps a copy of the run, and with LocalSteps each process would have another "
@@ -64,6 +68,7 @@ struct LocalStepsOptions {
 
   using outer = option_of<outer_option, Outer<Nesterov>, Options...>;
   using conflicts = list<conflict<kinds::unfreeze, local_steps_and_unfreeze>,
+                         conflict<kinds::alternate, local_steps_and_alternate>,
                          conflict<kinds::rollback, local_steps_and_rollback>>;
 };
 

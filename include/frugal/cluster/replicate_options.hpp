@@ -73,6 +73,11 @@ FRUGAL_DIAGNOSTIC(
     "adds others later. Remove Shard or Unfreeze.");
 
 FRUGAL_DIAGNOSTIC(
+    shard_and_alternate,
+    "frugal: Shard divides the parameters that every step trains, and Alternate trains others in "
+    "each turn. Remove Shard or Alternate.");
+
+FRUGAL_DIAGNOSTIC(
     shard_and_rollback,
     "frugal: Rollback keeps a copy of the run, and with Shard each process would have its part of "
     "that alone, which no checkpoint can hold. Remove Shard or Rollback.");
@@ -102,6 +107,7 @@ struct WorksWithoutWeights {
 };
 
 using ShardConflicts = list<conflict<kinds::unfreeze, shard_and_unfreeze>,
+                            conflict<kinds::alternate, shard_and_alternate>,
                             conflict<kinds::rollback, shard_and_rollback>>;
 
 /// Shard's demand on every policy that may look at gradients.

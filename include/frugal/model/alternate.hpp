@@ -23,16 +23,6 @@
 #include <frugal/model/where.hpp>
 #include <frugal/policy/kinds.hpp>
 
-namespace frugal::kinds {
-
-struct alternate : optional_kind {
-  static constexpr std::string_view name = "Alternate";
-  static constexpr std::string_view page = "model/alternate.md";
-  static constexpr Stage stage = Stage::prepare;
-};
-
-}  // namespace frugal::kinds
-
 namespace frugal {
 
 struct RunState;
@@ -120,7 +110,8 @@ bool trains(Module& module) {
 /// State   none: whose turn it is follows from the number of steps, so that a resumed run, and one that Rollback has
 ///         taken back, goes on with the turn that it had.
 /// Errors  SettingsError for a pattern that selects no parameter, for a parameter of two turns, and for a turn of 0 steps.
-///         With CudaGraph, Unfreeze or several processes it does not compile.
+///         With CudaGraph, Unfreeze, Pipeline, or Replicate with Shard, LocalSteps or Wire<PowerSGD>, it does not
+///         compile.
 /// Source  Goodfellow et al., "Generative adversarial nets" (2014), algorithm 1: k steps of the one for each of the other.
 ///
 ///     Alternate<Turn<Where<"critic.*">, 5>, Turn<Where<"generator.*">>>

@@ -63,8 +63,10 @@ FRUGAL_INLINE std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t>
 
 FRUGAL_INLINE void TurnsOfRun::begin(FitBegin& phase) {
   run_ = &phase.run_state();
-  for (std::uint64_t const each : steps_) {
-    counted(static_cast<std::int64_t>(each), "Turn::steps");
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    counted(static_cast<std::int64_t>(steps_[i]), "Turn::steps");
+    phase.compare_in_processes("the steps of Alternate's turn " + std::to_string(i),
+                               static_cast<double>(steps_[i]));
   }
 }
 

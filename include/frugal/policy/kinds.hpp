@@ -71,6 +71,12 @@ struct activations : optional_kind {
   using properties =
       list<property::knows_ranks, property::knows_shards, property::reads_no_weights>;
 };
+struct alternate : optional_kind {
+  static constexpr std::string_view name = "Alternate";
+  static constexpr std::string_view page = "model/alternate.md";
+  static constexpr Stage stage = Stage::prepare;
+  using properties = list<property::knows_ranks>;
+};
 struct audit : optional_kind {
   static constexpr std::string_view name = "Audit";
   static constexpr std::string_view page = "report/audit.md";
