@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("policy", "report", "model", "cluster", "search")
+FOLDERS = ("policy", "report", "model", "cluster", "search", "metrics")
 NUMBER = r"(?:auto|int|unsigned|std::u?int\d+_t|std::size_t|Rational)"
 PATTERN = re.compile(rf"^template <{NUMBER}(?:\.\.\.)? (?:\w+)[^>]*>+\n(?:struct|class) (\w+)\b(?!<)", re.MULTILINE)
 PACKED = re.compile(rf"^template <Rational \w+, [^>]*\.\.\. \w+>\n(?:struct|class) (\w+)\b(?!<)", re.MULTILINE)
@@ -24,6 +24,9 @@ FIXED = {
     "NofM": "the pattern of a mask is its structure: kernels are for 2 of 4",
     "LinearPace": "the source and the recipe must have the same pace, and have it by the type",
     "RootPace": "as LinearPace",
+    "TopK": "a metric is made anew for each measurement and each process; and the number is in its name, top5",
+    "IgnoreIndex": "made anew, as TopK",
+    "CalibrationError": "made anew, as TopK",
     "Vary": "members of policies, and no numbers",
 }
 
