@@ -250,8 +250,9 @@ struct Shift {
 
 TEST_CASE("variants of a random transform have outputs of their own") {
   Job job;
-  auto const variants = offline<3>(
-      Rows{}, Shift{}, {.cache = {.folder = job.folder.path() / "variants", .out = nullptr}});
+  auto const variants =
+      offline(Rows{}, Shift{},
+              {.cache = {.folder = job.folder.path() / "variants", .out = nullptr}, .variants = 3});
   CachedTeacher const taught(variants, job.distill, job.settings(at::kFloat));
   CHECK(job.teacher->calls == 10);  // 150 samples
   auto source = taught.source({.batch = 8});

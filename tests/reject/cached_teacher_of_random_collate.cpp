@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: CachedTeacher needs batches that are the same in every epoch, and this collate function draws by seed and epoch. Keep several variants with offline<K>(set, augment, settings), or ask the teacher live.
+// expect: frugal: CachedTeacher needs batches that are the same in every epoch, and this collate function draws by seed and epoch. Keep several variants with offline(set, augment, settings), or ask the teacher live.
 #include <frugal/data/collate_then.hpp>
 #include <frugal/model/cached_teacher.hpp>
 

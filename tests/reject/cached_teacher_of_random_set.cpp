@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: CachedTeacher needs samples that are the same in every epoch, and this set draws them by seed and epoch. Keep several variants with offline<K>(set, augment, settings), whose draws are in the key, or ask the teacher live.
+// expect: frugal: CachedTeacher needs samples that are the same in every epoch, and this set draws them by seed and epoch. Keep several variants with offline(set, augment, settings), whose draws are in the key, or ask the teacher live.
 #include <frugal/data/collate_then.hpp>
 #include <frugal/model/cached_teacher.hpp>
 

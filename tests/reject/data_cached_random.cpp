@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: cached() would freeze the first draw of this random transform. Keep several variants with offline<K>(set, augment, settings), or apply it behind the cache.
+// expect: frugal: cached() would freeze the first draw of this random transform. Keep several variants with offline(set, augment, settings), or apply it behind the cache.
 #include <frugal/data/cache/cached.hpp>
 
 #include <cstdint>

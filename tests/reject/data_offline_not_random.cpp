@@ -23,6 +23,4 @@ struct Jitter {
 #endif
 };
 
-inline auto kept() {
-  return frugal::offline<3>(Numbers{}, Jitter{}, {.cache = {.folder = "cache"}});
-}
+inline auto kept() { return frugal::offline(Numbers{}, Jitter{}, {.cache = {.folder = "cache"}}); }

@@ -21,6 +21,4 @@ struct Jitter {
   }
 };
 
-inline auto kept() {
-  return frugal::offline<3>(Numbers{}, Jitter{}, {.cache = {.folder = "cache"}});
-}
+inline auto kept() { return frugal::offline(Numbers{}, Jitter{}, {.cache = {.folder = "cache"}}); }

@@ -115,26 +115,14 @@ namespace detail {
 
 /// The draws of a set, each of which has outputs of its own: of Offline its variants.
 template <class Set>
-constexpr std::uint64_t draws_of() {
-  if constexpr (requires { Set::variants; }) return Set::variants;
+std::uint64_t draws_of(Set const& set) {
+  if constexpr (requires { set.variants(); }) return set.variants();
   return 1;
 }
 
-template <class Set>
-std::uint64_t entry_of_key(SampleKey const& key) {
-  constexpr std::uint64_t draws = draws_of<Set>();
-  if constexpr (draws == 1) return key.index;
-  return key.index * draws + variant_of(key, draws);
-}
-
+std::uint64_t entry_of_key(SampleKey const& key, std::uint64_t draws);
 /// A key whose entry this is.
-template <class Set>
-SampleKey key_of_entry(std::uint64_t entry) {
-  constexpr std::uint64_t draws = draws_of<Set>();
-  SampleKey key{.index = entry / draws};
-  while (entry_of_key<Set>(key) != entry) ++key.epoch;
-  return key;
-}
+SampleKey key_of_entry(std::uint64_t entry, std::uint64_t draws);
 
 [[noreturn]] void refuse_cut(std::string what, std::string why, std::string fix);
 
@@ -146,11 +134,13 @@ std::map<std::string, at::Tensor> kept_outputs(at::Tensor const& all_BJC,
 
 /// Adds a teacher's outputs to a batch, by the keys of its samples: the second function of a
 /// CollateThen. Copies share the mapped files.
-template <class Set>
 class TeacherRows {
  public:
-  TeacherRows(std::filesystem::path const& folder, std::shared_ptr<TeacherOutputs const> taught_by)
-      : records_(std::make_shared<Records>(folder)), taught_by_(std::move(taught_by)) {}
+  TeacherRows(std::filesystem::path const& folder, std::shared_ptr<TeacherOutputs const> taught_by,
+              std::uint64_t draws)
+      : records_(std::make_shared<Records>(folder)),
+        taught_by_(std::move(taught_by)),
+        draws_(draws) {}
 
   std::uint64_t size() const { return records_->size(); }
 
@@ -158,7 +148,7 @@ class TeacherRows {
   auto operator()(B batch, std::span<SampleKey const> keys) const {
     std::vector<std::uint64_t> entries;
     entries.reserve(keys.size());
-    for (SampleKey const& key : keys) entries.push_back(detail::entry_of_key<Set>(key));
+    for (SampleKey const& key : keys) entries.push_back(detail::entry_of_key(key, draws_));
     auto rows = records_->get_batch(std::span<std::uint64_t const>(entries));
     return detail::taught(std::move(batch), rows["teacher"],
                           taught_by_->top_k == 0 ? at::Tensor() : rows["classes"], taught_by_);
@@ -175,6 +165,7 @@ class TeacherRows {
   using Records = RecordSet<std::map<std::string, at::Tensor>>;
   std::shared_ptr<Records const> records_;
   std::shared_ptr<TeacherOutputs const> taught_by_;
+  std::uint64_t draws_;  // of each sample
 };
 
 /// What teachers say of a set, computed once and kept in safetensors shards; a source of the set
@@ -201,9 +192,9 @@ class CachedTeacher {
   static_assert(SampleSet<Set>,
                 "frugal: CachedTeacher needs a set of samples: size() and get(index), both const.");
   static_assert(
-      !SampleSet<Set> || detail::ReadsByIndex<Set> || requires { Set::variants; },
+      !SampleSet<Set> || detail::ReadsByIndex<Set> || requires(Set const& set) { set.variants(); },
       "frugal: CachedTeacher needs samples that are the same in every epoch, and this "
-      "set draws them by seed and epoch. Keep several variants with offline<K>(set, "
+      "set draws them by seed and epoch. Keep several variants with offline(set, "
       "augment, settings), whose draws are in the key, or ask the teacher live.");
   static_assert(!SampleSet<Set> || IdentifiedSet<Set>,
                 "frugal: CachedTeacher needs identity() of the set: a text that changes when its "
@@ -211,7 +202,7 @@ class CachedTeacher {
   static_assert(!KeyedCollate<Collate, sample_of<Set>>,
                 "frugal: CachedTeacher needs batches that are the same in every epoch, and this "
                 "collate function draws by seed and epoch. Keep several variants with "
-                "offline<K>(set, augment, settings), or ask the teacher live.");
+                "offline(set, augment, settings), or ask the teacher live.");
 
  public:
   CachedTeacher(Set set, std::vector<Teacher> teachers, TeacherCacheSettings settings,
@@ -234,7 +225,7 @@ class CachedTeacher {
       say(settings, "asks the teacher for " + std::to_string(entries()) + " samples");
       folder_->fill([&](std::filesystem::path const& where) { write(where, teachers, settings); });
     }
-    rows_.emplace(folder_->path(), std::move(outputs));
+    rows_.emplace(folder_->path(), std::move(outputs), detail::draws_of(set_));
     if (rows_->size() == entries()) return;
     throw DataError({.what = "the cache has the outputs of " + std::to_string(rows_->size()) +
                              " samples, and the set has " + std::to_string(entries()),
@@ -254,11 +245,11 @@ class CachedTeacher {
 
   /// The set in batches that have the teacher's outputs.
   auto source(LoaderOptions loading = {}, LoaderSettings settings = {}) const {
-    return loader(set_, loading, CollateThen<Collate, TeacherRows<Set>>{collate_, rows()},
+    return loader(set_, loading, CollateThen<Collate, TeacherRows>{collate_, rows()},
                   std::move(settings));
   }
   /// For a loader in another order: `loader(set, order, CollateThen{Stack{}, taught.rows()})`.
-  TeacherRows<Set> const& rows() const { return *rows_; }
+  TeacherRows const& rows() const { return *rows_; }
 
   /// Whether the teacher was asked; false if another object or run has.
   bool filled() const { return filled_; }
@@ -266,8 +257,9 @@ class CachedTeacher {
   std::filesystem::path const& folder() const { return folder_->path(); }
 
  private:
-  static constexpr std::uint64_t draws = detail::draws_of<Set>();
-  std::uint64_t entries() const { return static_cast<std::uint64_t>(set_.size()) * draws; }
+  std::uint64_t entries() const {
+    return static_cast<std::uint64_t>(set_.size()) * detail::draws_of(set_);
+  }
 
   template <class D>
   static TeacherCacheSettings for_distill(D const& distill, TeacherCacheSettings settings) {
@@ -321,7 +313,7 @@ class CachedTeacher {
       std::vector<sample_of<Set>> samples;
       std::vector<SampleKey> keys;
       for (std::uint64_t entry = first; entry < end; ++entry) {
-        keys.push_back(detail::key_of_entry<Set>(entry));
+        keys.push_back(detail::key_of_entry(entry, detail::draws_of(set_)));
         samples.push_back(read_sample(set_, keys.back()));
       }
       auto batch = detail::collate_samples(collate_, std::move(samples), keys);
@@ -359,7 +351,7 @@ class CachedTeacher {
   Set set_;
   Collate collate_;
   std::optional<detail::TeacherCacheFolder> folder_;
-  std::optional<TeacherRows<Set>> rows_;
+  std::optional<TeacherRows> rows_;
   bool filled_ = false;
 };
 template <class Set, class Teachers>

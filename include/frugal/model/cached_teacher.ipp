@@ -22,6 +22,16 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE std::uint64_t entry_of_key(SampleKey const& key, std::uint64_t draws) {
+  return draws == 1 ? key.index : key.index * draws + variant_of(key, draws);
+}
+
+FRUGAL_INLINE SampleKey key_of_entry(std::uint64_t entry, std::uint64_t draws) {
+  SampleKey key{.index = entry / draws};
+  while (entry_of_key(key, draws) != entry) ++key.epoch;
+  return key;
+}
+
 FRUGAL_INLINE TeacherCacheFolder::TeacherCacheFolder(std::filesystem::path const& all,
                                                      std::string key)
     : key_(std::move(key)), path_(all / hex_of(Hash::of(std::as_bytes(std::span(key_))))) {

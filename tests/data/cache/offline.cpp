@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <frugal/error.hpp>
+
 #include <frugal/data/transform_clock.hpp>
 
 #include <array>
@@ -54,14 +56,14 @@ struct Clock {
   std::chrono::nanoseconds operator()() const { return step * (++*readings / 2); }
 };
 
-OfflineSettings settings(TemporaryFolder const& folder) {
-  return {.cache = {.folder = folder.path(), .out = nullptr}};
+OfflineSettings settings(TemporaryFolder const& folder, std::uint64_t variants = 2) {
+  return {.cache = {.folder = folder.path(), .out = nullptr}, .variants = variants};
 }
 
 TEST_CASE("of K epochs in a row each variant of a sample comes once") {
   TemporaryFolder const folder;
   Jitter const jitter;
-  auto const set = offline<4>(Numbers{}, jitter, settings(folder));
+  auto const set = offline(Numbers{}, jitter, settings(folder, 4));
   static_assert(frugal::SampleSet<decltype(set)>);
   for (std::uint64_t round = 0; round < 3; ++round) {
     for (std::uint64_t i = 0; i < set.size(); ++i) {
@@ -97,11 +99,11 @@ TEST_CASE("the variant is a function of seed, epoch and index, and differs betwe
 TEST_CASE("a run with another seed reads the same variants") {
   TemporaryFolder const folder;
   Jitter const first, second;
-  auto const one = offline<2>(Numbers{}, first, settings(folder));
+  auto const one = offline(Numbers{}, first, settings(folder, 2));
   for (std::uint64_t i = 0; i < 100; ++i) {
     static_cast<void>(one.get({.index = i / 2, .seed = 1, .epoch = i % 2}));
   }
-  auto const other = offline<2>(Numbers{}, second, settings(folder));
+  auto const other = offline(Numbers{}, second, settings(folder, 2));
   for (std::uint64_t i = 0; i < 100; ++i) {
     static_cast<void>(other.get({.index = i / 2, .seed = 9, .epoch = 5 + i % 2}));
   }
@@ -111,20 +113,21 @@ TEST_CASE("a run with another seed reads the same variants") {
 
 TEST_CASE("another K or another seed of the variants has another cache") {
   TemporaryFolder const folder;
-  auto const two = offline<2>(Numbers{}, Jitter{}, settings(folder));
-  auto const three = offline<3>(Numbers{}, Jitter{}, settings(folder));
+  auto const two = offline(Numbers{}, Jitter{}, settings(folder, 2));
+  auto const three = offline(Numbers{}, Jitter{}, settings(folder, 3));
   auto seeded = settings(folder);
   seeded.seed = 1;
-  auto const other = offline<2>(Numbers{}, Jitter{}, seeded);
+  auto const other = offline(Numbers{}, Jitter{}, seeded);
   CHECK(two.folder() != three.folder());
   CHECK(two.folder() != other.folder());
   CHECK(other.get({.index = 3, .seed = 0, .epoch = 0}) / 100 == 31);
   CHECK(two.identity() != other.identity());
+  CHECK_THROWS_AS(offline(Numbers{}, Jitter{}, settings(folder, 0)), frugal::SettingsError);
 }
 
 TEST_CASE("with one variant every epoch has the same samples") {
   TemporaryFolder const folder;
-  auto const set = offline<1>(Numbers{}, Jitter{}, settings(folder));
+  auto const set = offline(Numbers{}, Jitter{}, settings(folder, 1));
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     CHECK(set.get({.index = 4, .seed = 2, .epoch = epoch}) == 4000);
   }
@@ -133,8 +136,9 @@ TEST_CASE("with one variant every epoch has the same samples") {
 std::string said(std::chrono::nanoseconds step) {
   TemporaryFolder const folder;
   std::ostringstream out;
-  auto const set = offline<2>(
-      Numbers{}, Jitter{}, {.cache = {.folder = folder.path(), .out = &out}, .clock = Clock{step}});
+  auto const set = offline(
+      Numbers{}, Jitter{},
+      {.cache = {.folder = folder.path(), .out = &out}, .variants = 2, .clock = Clock{step}});
   for (std::uint64_t pass = 0; pass < 3; ++pass) {
     for (std::uint64_t i = 0; i < 49; ++i) static_cast<void>(set.get({.index = i, .epoch = pass}));
   }
@@ -152,7 +156,7 @@ TEST_CASE("below 20 ms a sample it advises against itself, once, with what it me
 
 TEST_CASE("the input's bytes count once, however many variants there are") {
   TemporaryFolder const folder;
-  auto const set = offline<4>(Numbers{}, Jitter{}, settings(folder));
+  auto const set = offline(Numbers{}, Jitter{}, settings(folder, 4));
   for (std::uint64_t i = 0; i < 200; ++i)
     static_cast<void>(set.get({.index = i / 4, .epoch = i % 4}));
   CHECK(set.report().bytes_before == 50 * 8);
@@ -167,7 +171,7 @@ TEST_CASE("a loader sees the time of a miss as the transform's, and a hit as rea
     }
   };
   TemporaryFolder const folder;
-  auto const set = offline<1>(Numbers{}, Slow{}, settings(folder));
+  auto const set = offline(Numbers{}, Slow{}, settings(folder, 1));
   frugal::detail::TransformClock clock;
   frugal::detail::MeasuredTransforms const measured(clock);
   static_cast<void>(set.get({.index = 1}));
@@ -179,7 +183,7 @@ TEST_CASE("a loader sees the time of a miss as the transform's, and a hit as rea
 
 TEST_CASE("a variant has a name in errors") {
   TemporaryFolder const folder;
-  CHECK(offline<2>(Numbers{}, Jitter{}, settings(folder)).name(7) == "sample 7");
+  CHECK(offline(Numbers{}, Jitter{}, settings(folder, 2)).name(7) == "sample 7");
 }
 
 }  // namespace frugal_test::data_cache_offline

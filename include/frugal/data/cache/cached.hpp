@@ -170,7 +170,7 @@ class Cached {
   static_assert(!SampleSet<Set> || detail::ReadsByIndex<Set>,
                 "frugal: cached() needs samples that are the same in every epoch, and this set "
                 "draws them by seed and epoch. Cache before the random part, or keep several "
-                "variants with offline<K>(set, augment, settings).");
+                "variants with offline(set, augment, settings).");
   static_assert(
       !SampleSet<Set> || IdentifiedSet<Set>,
       "frugal: cached() needs identity() of the set: a text that changes when its content "
@@ -178,7 +178,7 @@ class Cached {
   using Sample = sample_of<Set>;
   static_assert(detail::PlainTransform<F, Sample> || !detail::RandomTransform<F, Sample>,
                 "frugal: cached() would freeze the first draw of this random transform. Keep "
-                "several variants with offline<K>(set, augment, settings), or apply it behind the "
+                "several variants with offline(set, augment, settings), or apply it behind the "
                 "cache.");
   static_assert(detail::PlainTransform<F, Sample> || detail::RandomTransform<F, Sample>,
                 "frugal: cached() needs a transform of one sample, whose operator() is const: "

@@ -22,6 +22,7 @@ namespace frugal {
 /// How variants are drawn and measured.
 struct OfflineSettings {
   CacheSettings cache;
+  std::uint64_t variants = 4;  ///< of each sample, 1 or more
   std::uint64_t seed = 0;  ///< of the variants. Runs with other seeds pick among the same variants
   /// Time now, in any steady clock; for tests.
   std::function<std::chrono::nanoseconds()> clock = [] {
@@ -31,6 +32,9 @@ struct OfflineSettings {
 };
 
 namespace detail {
+
+/// SettingsError for settings without a variant.
+OfflineSettings with_variants(OfflineSettings settings);
 
 /// Which of `variants` a sample has in an epoch: of each `variants` epochs in a row, counted from
 /// epoch 0, each variant once, in an order of its own for every sample.
@@ -53,7 +57,7 @@ class QuickAdvice {
 
 }  // namespace detail
 
-/// K variants of every sample, each made once by a random transform and kept on disk as Cached
+/// Some variants of every sample (`OfflineSettings::variants`, here K), each made once by a random transform and kept on disk as Cached
 /// keeps its samples; each epoch picks one of them.
 ///
 /// Lever   idle device: for an augmentation that takes longer than a worker has for a sample.
@@ -63,10 +67,9 @@ class QuickAdvice {
 /// Order   the variant is a function of seed, epoch and index: in every K epochs in a row, counted
 ///         from epoch 0, each variant of a sample comes once. It depends neither on workers nor on
 ///         the batch, and a resumed run repeats an uninterrupted one.
-/// Errors  those of Cached.
-template <class Set, class F, std::uint64_t K>
+/// Errors  those of Cached; SettingsError for 0 variants.
+template <class Set, class F>
 class Offline {
-  static_assert(K >= 1, "frugal: Offline keeps 1 variant of a sample or more.");
   static_assert(SampleSet<Set> && detail::ReadsByIndex<Set>,
                 "frugal: offline() needs a set of samples that are the same in every epoch: size() "
                 "and get(index), both const.");
@@ -87,7 +90,6 @@ class Offline {
 
  public:
   using sample_type = std::remove_cvref_t<std::invoke_result_t<F const&, Sample, SampleKey const&>>;
-  static constexpr std::uint64_t variants = K;
 
  private:
   static_assert(CacheableSample<sample_type>,
@@ -99,18 +101,20 @@ class Offline {
   explicit Offline(Set set, F augment, OfflineSettings settings)
       : set_(std::move(set)),
         augment_(std::move(augment)),
-        settings_(std::move(settings)),
+        settings_(detail::with_variants(std::move(settings))),
         key_(detail::cache_key(set_, augment_, detail::sample_signature<sample_type>()) +
-             detail::key_part("variants", std::to_string(K)) +
+             detail::key_part("variants", std::to_string(settings_.variants)) +
              detail::key_part("seed", std::to_string(settings_.seed))),
-        shared_(std::make_shared<Shared>(settings_.cache, key_, set_.size() * K)) {}
+        shared_(std::make_shared<Shared>(settings_.cache, key_, set_.size() * settings_.variants)) {
+  }
 
   std::uint64_t size() const { return set_.size(); }
+  std::uint64_t variants() const { return settings_.variants; }  ///< of each sample
 
   sample_type get(SampleKey const& key) const {
-    std::uint64_t const variant = detail::variant_of(key, K);
+    std::uint64_t const variant = detail::variant_of(key, settings_.variants);
     return shared_->kept.get(
-        key.index * K + variant,
+        key.index * settings_.variants + variant,
         [&] {
           auto sample = set_.get(key.index);
           detail::own_sample<F>(set_, sample);
@@ -121,7 +125,7 @@ class Offline {
           detail::TransformSpan const span;  // else a loader would call it reading
           auto const began = settings_.clock();
           sample_type out = augment_(std::move(sample), drawn);
-          auto const advice = shared_->quick.add(settings_.clock() - began, K);
+          auto const advice = shared_->quick.add(settings_.clock() - began, settings_.variants);
           if (!advice.empty()) shared_->kept.say(advice);
           return std::pair{std::move(out), bytes};
         },
@@ -133,7 +137,8 @@ class Offline {
   void identify(DataIdentity& to) const {
     detail::identify(set_, to);
     detail::identify_transform(augment_, "transform", to);
-    to.add("variants", std::to_string(K) + " of seed " + std::to_string(settings_.seed));
+    to.add("variants",
+           std::to_string(settings_.variants) + " of seed " + std::to_string(settings_.seed));
   }
 
   /// Counts variants, not samples.
@@ -155,10 +160,10 @@ class Offline {
   std::shared_ptr<Shared> shared_;
 };
 
-/// K variants of each sample of `set` by `augment(sample, SampleKey)`, kept in a cache.
-template <std::uint64_t K, class Set, class F>
+/// Variants of each sample of `set` by `augment(sample, SampleKey)`, kept in a cache.
+template <class Set, class F>
 auto offline(Set set, F augment, OfflineSettings settings) {
-  return Offline<Set, F, K>(std::move(set), std::move(augment), std::move(settings));
+  return Offline<Set, F>(std::move(set), std::move(augment), std::move(settings));
 }
 
 }  // namespace frugal

@@ -14,6 +14,15 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE OfflineSettings with_variants(OfflineSettings settings) {
+  constexpr std::uint64_t most = 1U << 20U;
+  if (settings.variants >= 1 && settings.variants <= most) return settings;
+  throw SettingsError({.what = "variants is " + std::to_string(settings.variants),
+                       .where = "OfflineSettings",
+                       .why = "each variant of each sample is an entry of the cache",
+                       .fix = "Set it to a number from 1 to " + std::to_string(most) + "."});
+}
+
 FRUGAL_INLINE std::uint64_t variant_of(SampleKey const& key, std::uint64_t variants) {
   std::uint64_t const round = key.epoch / variants;
   Permutation const order(mix64(key.seed ^ mix64(key.index + 0x9e3779b97f4a7c15U)), round,
