@@ -346,7 +346,7 @@ fuzz_one() {
   rm -f "$log"-*.log
   for number in $(seq "$(jobs)"); do
     "$root/build/asan/tests/fuzz_$name" -timeout=10 \
-      -max_total_time="${FRUGAL_FUZZ_SECONDS:-3}" \
+      -max_total_time="${FRUGAL_FUZZ_SECONDS:-2}" \
       -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$folder/" \
       -dict="$root/tests/fuzz/$name.dict" "$folder/corpus" "$root/build/asan/tests/seeds/$name" \
       >"$log-$number.log" 2>&1 & parts+=($!)

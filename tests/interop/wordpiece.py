@@ -202,9 +202,12 @@ class Wordpiece(unittest.TestCase):
 
     def test_every_character_is_treated_as_in_python_unless_it_is_younger_than_its_tables(self):
         # A word of the character alone, between letters: normalized and cut by both.
-        # No character is assigned in what is left out, but for private ones.
+        # No character is assigned in what is left out, but for private ones. Of blocks of thousands that are alike
+        # (ideographs, syllables of Hangul, planes that are nearly empty) every seventh is enough.
         planes = [*range(0x32000), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFD]
-        characters = [c for c in planes if not 0xD800 <= c < 0xE000]
+        alike = [range(0x3400, 0xA000), range(0xAC00, 0xD7A4), range(0x17000, 0x1AFF0), range(0x20000, 0x32000)]
+        characters = [c for c in planes if not 0xD800 <= c < 0xE000
+                      and (c % 7 == 0 or not any(c in block for block in alike))]  # fmt: skip
         python = self.python()
         answers = self.frugal([{"text": f"a{chr(c)}b".encode().hex()} for c in characters])
         different = {c for c, ours in zip(characters, answers) if ours["ids"] != python.encode(f"a{chr(c)}b").ids}
