@@ -72,12 +72,16 @@ limit_units() { budget=(--most-seconds "${FRUGAL_MOST_SECONDS:-$1}" --most-mib "
 
 # clang with the older LibTorch builds everything, and runs all tests but those without LibTorch, which
 # the sanitizers run.
-stage_clang() {
+build_with_clang() {
   limit_units 120
   pinned_torch 2.11.0
   configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch" -DFRUGAL_TORCH_FREE_TESTS=OFF \
     -DFRUGAL_BUILD_BENCH=OFF
   build "$root/build/tests"
+}
+stage_clang() { build_with_clang && count 1 0; }
+stage_clang_tests() {
+  build_with_clang  # nothing is left to do, unless this stage runs alone
   run_ctest "$root/build/tests"
 }
 
@@ -323,17 +327,25 @@ stage_sanitizer() {
   local programs=(test_torchfree test_optimised)
   [ "$1" != tsan ] || programs=(test_torchfree)  # only what uses threads
   limit_units 100  # another lane of CI takes half of a core meanwhile
-  configure "$1" "$root/build/$1"
-  build "$root/build/$1" "${programs[@]}"
+  build_sanitized "$1" "${programs[@]}"
   run_ctest "$root/build/$1" --tests-regex '^torch-free: '
+}
+# build_sanitized PRESET TARGET...: stages of two lanes build in the folder of the address sanitizer.
+build_sanitized() {
+  local preset=$1
+  shift
+  (
+    flock 9
+    configure "$preset" "$root/build/$preset"
+    build "$root/build/$preset" "$@"
+  ) 9>"$state/$preset.lock"
 }
 
 # Each parser under its fuzzer. Findings stay in .frugal/fuzz, and so does the corpus: the next run
 # begins there.
 stage_fuzz() {
   local source failed=0
-  configure asan "$root/build/asan"
-  build "$root/build/asan" fuzz
+  build_sanitized asan fuzz
   for source in "$root"/tests/fuzz/*.cpp; do
     if fuzz_one "$(basename "$source" .cpp)"; then count 1 0; else count 0 1 && failed=1; fi
   done
@@ -383,8 +395,7 @@ stage_interop() {
   need_packages "${interop_packages[@]}"
   need_promtool
   pinned_torch 2.11.0
-  configure asan "$root/build/asan"
-  build "$root/build/asan" interop_programs
+  build_sanitized asan interop_programs
   configure tests "$root/build/tests" -DFRUGAL_LIBTORCH="$torch"
   build "$root/build/tests" interop_programs
   # Two at a time: many wait for processes. The one that takes longest begins.
@@ -643,17 +654,14 @@ stages() {
 # The stages of CI. Compilers are paired with versions of LibTorch, and no test runs twice alike.
 stages_of_ci() {
   stage "format" stage_format
-  stage "clang, torch 2.11.0: everything" stage_clang
-  stage "g++, torch 2.15.0: interfaces read, cores run" stage_gcc
-  # Programs that run, Python's and the linker use one core: two lanes, in different folders of the build.
-  clang_programs &
+  stage "clang, torch 2.11.0: everything is built" stage_clang
+  # Programs that run, Python's and the linker use one core or wait: two lanes, in different folders of the build.
+  lane_of_programs &
   local lane=$!  # bash gives $! to process substitutions, too
+  stage "g++, torch 2.15.0: interfaces read, cores run" stage_gcc
   stage "address and undefined-behaviour sanitizer" stage_sanitizer asan
   stage "thread sanitizer" stage_sanitizer tsan
   stage "fuzz: every parser" stage_fuzz
-  wait "$lane"
-  stage "interop: the files of Python's packages" stage_interop &
-  lane=$!
   # In half the time of g++, which --release takes, and conan create.
   stage "installed, add_subdirectory, FetchContent" stage_package clang++-19
   stage "conan create" stage_conan
@@ -661,9 +669,11 @@ stages_of_ci() {
   stage "CUDA flavour: link" stage_cuda
   wait "$lane"
 }
-clang_programs() {
+lane_of_programs() {
+  stage "clang, torch 2.11.0: tests" stage_clang_tests
   stage "examples" stage_examples
   stage "spot machines: the files for them" stage_spot
+  stage "interop: the files of Python's packages" stage_interop
 }
 
 # The stages that CI leaves out: each compiler with the other LibTorch, each built and run, with ten
