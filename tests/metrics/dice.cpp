@@ -28,6 +28,10 @@ TEST_CASE("no label is NaN without a table, and a model that has diverged scores
   nothing_and_nan<Dice>();
 }
 
+TEST_CASE("without the labels of a class the mean is over the other classes") {
+  leaves_a_class_out<Dice>();
+}
+
 TEST_CASE("half precision decides as single precision, with another ignored label too") {
   other_types<Dice>();
 }

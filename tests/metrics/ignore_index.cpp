@@ -24,6 +24,7 @@ TEST_CASE("labels of another value are left out as those of -100 are") {
   CHECK(over<IgnoreIndex<255, Accuracy>>(other).result() == which.at("accuracy").get<double>());
   CHECK(over<IgnoreIndex<255, RocAuc<Macro>>>(other).result() == over<RocAuc<Macro>>(set).result());
   CHECK(IgnoreIndex<255, F1Score<Macro>>::name == "f1_macro");
+  CHECK(IgnoreIndex<255, RocAuc<Macro>>().warning() == RocAuc<Macro>().warning());
   // The target of the batch is the caller's.
   CHECK(other.target.eq(255).sum().item<std::int64_t>() == 5);
 }

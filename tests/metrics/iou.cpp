@@ -29,6 +29,10 @@ TEST_CASE("no label is NaN without a table, and a model that has diverged scores
   nothing_and_nan<IoU>();
 }
 
+TEST_CASE("without the labels of a class the mean is over the other classes") {
+  leaves_a_class_out<IoU>();
+}
+
 TEST_CASE("half precision decides as single precision, with another ignored label too") {
   other_types<IoU>();
 }

@@ -53,6 +53,22 @@ int overlaps_equal_reference(char const* cases) {
   return compared;
 }
 
+/// Labels of class 0 are left out, and so is the class, although it is predicted.
+template <class M>
+void leaves_a_class_out() {
+  std::string const name(M::name);
+  Json const file = reference("segmentation.json");
+  for (Json const& which : file.at("classes")) {
+    CAPTURE(which.at("name").get<std::string>());
+    Set const set = set_in(which, at::kLong);
+    for (Metrics const& found : every_result<IgnoreIndex<0, M>>(set)) {
+      CHECK(found[name] ==
+            doctest::Approx(which.at(name + "_without_0").get<double>()).epsilon(1e-12));
+      CHECK(std::isnan(found.table(name)[0].template item<double>()));
+    }
+  }
+}
+
 template <class M>
 void nothing_and_nan() {
   std::string const name(M::name);

@@ -65,7 +65,18 @@ def of_classes(output: torch.Tensor, target: torch.Tensor) -> dict:
         norm: tm.multiclass_calibration_error(output, target, n_bins=15, norm=norm, **both)
         for norm in ["l1", "max"]
     }
+    # Labels of class 0 are left out, and so is the class, which may still be predicted.
+    foreground = labels != 0
+    of_others = [c for c in there if c != 0 and (c in labels or c in predicted[foreground])]
+    without = {"labels": of_others, "average": "macro"}
     return {
+        "iou_without_0": close(
+            sk.jaccard_score(labels[foreground], predicted[foreground], **without),
+            tm.multiclass_jaccard_index(
+                torch.tensor(predicted), torch.tensor(labels), classes, average="macro", ignore_index=0
+            ),
+        ),
+        "dice_without_0": float(sk.f1_score(labels[foreground], predicted[foreground], **without)),
         "iou": close(np.nanmean(iou), tm.multiclass_jaccard_index(output, target, average="macro", **both)),
         "dice": close(np.nanmean(dice), global_dice),
         "iou_of_classes": [None if math.isnan(x) else x for x in iou.tolist()],

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <string_view>
 
 namespace frugal::detail {
@@ -19,11 +20,11 @@ class ClassOverlap {
   void add(Decisions const& all, std::string_view metric);
 
   /// Intersection over union of each class, `name` as the mean and as a table [C] double in host memory. A class
-  /// that is neither predicted nor a label is NaN there, and left out of the mean. Without a label that counts the
-  /// mean is NaN and there is no table.
-  Metrics iou(std::string_view name) const;
+  /// that is neither predicted nor a label is NaN there, and left out of the mean, and so is class `without`. Without
+  /// a label that counts the mean is NaN and there is no table.
+  Metrics iou(std::string_view name, std::int64_t without = -1) const;
   /// The same of 2 * intersection / (predicted + labels).
-  Metrics dice(std::string_view name) const;
+  Metrics dice(std::string_view name, std::int64_t without = -1) const;
 
   template <class Sum>
   void reduce(Sum&& sum) {
@@ -35,7 +36,7 @@ class ClassOverlap {
   }
 
  private:
-  Metrics shares(std::string_view name, bool of_union) const;
+  Metrics shares(std::string_view name, bool of_union, std::int64_t without) const;
 
   ClassTable table_;  ///< [3, C]: both, predicted, labels
 };

@@ -19,13 +19,16 @@ FRUGAL_INLINE void ClassOverlap::add(Decisions const& all, std::string_view metr
              what.outside);
 }
 
-FRUGAL_INLINE Metrics ClassOverlap::iou(std::string_view name) const { return shares(name, true); }
-
-FRUGAL_INLINE Metrics ClassOverlap::dice(std::string_view name) const {
-  return shares(name, false);
+FRUGAL_INLINE Metrics ClassOverlap::iou(std::string_view name, std::int64_t without) const {
+  return shares(name, true, without);
 }
 
-FRUGAL_INLINE Metrics ClassOverlap::shares(std::string_view name, bool of_union) const {
+FRUGAL_INLINE Metrics ClassOverlap::dice(std::string_view name, std::int64_t without) const {
+  return shares(name, false, without);
+}
+
+FRUGAL_INLINE Metrics ClassOverlap::shares(std::string_view name, bool of_union,
+                                           std::int64_t without) const {
   Metrics found;
   found.set(name, std::numeric_limits<double>::quiet_NaN());
   at::Tensor const counts = table_.on_host(name);
@@ -34,6 +37,9 @@ FRUGAL_INLINE Metrics ClassOverlap::shares(std::string_view name, bool of_union)
   at::Tensor const all = counts[1] + counts[2];
   // 0 / 0 is NaN: a class that is nowhere.
   at::Tensor const each = of_union ? both / (all - both) : 2 * both / all;
+  if (0 <= without && without < each.size(0)) {
+    each.select(0, without).fill_(std::numeric_limits<double>::quiet_NaN());
+  }
   found.set(name, each.nanmean().item<double>());
   found.set_table(name, each);
   return found;

@@ -17,12 +17,19 @@ namespace frugal {
 /// A metric of labels that leaves out those of another value than -100: `IgnoreIndex<255,
 /// F1Score<Macro>>`. Its name and result are the metric's. What the metric gets has the target
 /// alone of a batch, integers as int64.
+///
+/// If the label is a class, it may still be predicted. IoU and Dice leave that class out of their mean, and it is NaN
+/// in their table, as in torchmetrics' JaccardIndex. F1Score<Macro> and its like count it with 0, as torchmetrics does.
 template <std::int64_t Label, class Metric>
 class IgnoreIndex {
   static_assert(
       !requires { typename Metric::of_boxes; },
       "frugal: IgnoreIndex<Label, Metric> is for metrics of labels: in a target of boxes it would "
       "change coordinates. Leave it out; rows of label -100 are padding.");
+  static_assert(
+      !requires { typename Metric::of_values; },
+      "frugal: IgnoreIndex<Label, Metric> is for metrics of labels: MAE, MSE and R2 have none, and "
+      "would count -100 as a value. Write a metric that leaves values out.");
 
  public:
   static constexpr std::string_view name = Metric::name;
@@ -48,7 +55,13 @@ class IgnoreIndex {
   {
     metric_.gather(std::forward<Rows>(rows));
   }
-  auto result() const { return metric_.result(); }
+  auto result() const {
+    if constexpr (requires { metric_.result_without(Label); }) {
+      return metric_.result_without(Label);
+    } else {
+      return metric_.result();
+    }
+  }
   std::string warning() const {
     if constexpr (requires { std::string(metric_.warning()); }) return metric_.warning();
     return {};

@@ -2,6 +2,7 @@
 // Shapes: B samples, C classes, ... whatever one sample has.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include <frugal/core/run/metrics.hpp>
@@ -32,6 +33,8 @@ class IoU {
     overlap_.reduce(sum);
   }
   Metrics result() const { return overlap_.iou(name); }
+  /// For IgnoreIndex: without the class whose labels it leaves out. Predictions of it remain, and it would be 0.
+  Metrics result_without(std::int64_t label) const { return overlap_.iou(name, label); }
   template <class Archive>
   void persist(Archive& archive) {
     overlap_.persist(archive);

@@ -61,6 +61,7 @@ class MeanOfValues {
 class MAE {
  public:
   static constexpr std::string_view name = "mae";
+  using of_values = void;  // for IgnoreIndex, which refuses it
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
@@ -85,6 +86,7 @@ class MAE {
 class MSE {
  public:
   static constexpr std::string_view name = "mse";
+  using of_values = void;  // for IgnoreIndex, which refuses it
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
@@ -114,6 +116,7 @@ class MSE {
 class R2 {
  public:
   static constexpr std::string_view name = "r2";
+  using of_values = void;  // for IgnoreIndex, which refuses it
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
