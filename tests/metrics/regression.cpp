@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <frugal/data/pad.hpp>
+#include <frugal/metrics/accuracy.hpp>
 #include <frugal/metrics/regression.hpp>
 
 #include "cases.hpp"
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace frugal_test::metrics_regression {
 
@@ -52,6 +56,22 @@ TEST_CASE("without a value the errors are NaN") {
   CHECK(std::isnan(MAE().result()));
   CHECK(std::isnan(MSE().result()));
   CHECK(std::isnan(R2().result()));
+}
+
+TEST_CASE("the padding of a batch does not count, of values and of labels") {
+  // Targets of a floating-point type are padded with 0; what the module makes of padding is far from it.
+  std::vector<std::pair<at::Tensor, at::Tensor>> const samples{
+      {at::tensor({1.0F, -2.0F, 0.5F}), at::tensor({1.0F, 0.0F, 1.0F})},
+      {at::tensor({-3.0F}), at::tensor({1.0F})}};
+  PaddedBatch const padded = Pad{.value = 9}(samples);
+  auto const of_batch = [&]<class M>(M metric) {
+    metric.add(Loss{.value = {}, .output = padded.data}, padded);
+    return metric.result();
+  };
+  CHECK(of_batch(MAE()) == (0 + 2 + 0.5 + 4) / 4);
+  CHECK(of_batch(MSE()) == (0 + 4 + 0.25 + 16) / 4);
+  CHECK(of_batch(Accuracy()) == 0.75);
+  CHECK_THROWS_WITH_AS(of_batch(R2()), doctest::Contains("the target is padded"), MetricError);
 }
 
 TEST_CASE("shapes that broadcast are refused with both") {

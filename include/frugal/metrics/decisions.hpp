@@ -83,14 +83,19 @@ namespace frugal {
 
 namespace detail {
 
-/// What a batch's labels, or its target values, are.
+/// A batch's labels, -100 at padding: labels of a floating-point type are padded with 0.
 template <class B>
 at::Tensor target_of(B const& batch) {
   static_assert(
       HasTarget<B>,
       "frugal: a metric needs labels or target values, and this batch type has none. Give "
       "it a member `target`, or write a metric that takes what it has.");
-  if constexpr (HasTarget<B>) {
+  if constexpr (TensorTarget<B>) {
+    at::Tensor const& target = batch_target(batch);
+    if (!target.defined() || !target.is_floating_point()) return target;
+    at::Tensor const mask = mask_of(batch, target);
+    return mask.defined() ? target.masked_fill(mask.logical_not(), ignored_label) : target;
+  } else if constexpr (HasTarget<B>) {
     return batch_target(batch);
   } else {
     return {};

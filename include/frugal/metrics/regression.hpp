@@ -18,24 +18,25 @@ namespace detail {
 struct Values {
   at::Tensor predicted;
   at::Tensor target;
+  at::Tensor mask{};  ///< false at padding; undefined if there is none
 };
 /// MetricError with both shapes where they differ: broadcasting here hides mistakes.
 template <class B>
 Values values_of(Loss const& loss, B const& batch, std::string_view metric) {
   at::Tensor const output = output_of(loss, metric);
-  at::Tensor const target = target_of(batch);
+  at::Tensor const target = batch_target(batch);
   require_floats(metric, output);
   if (output.sizes() != target.sizes() || output.dim() == 0) {
     refuse_shapes(metric, output, target,
                   "Give both one shape [B, ...], for instance with view or squeeze.");
   }
-  return {output.to(at::kDouble), target.to(at::kDouble)};
+  return {output.to(at::kDouble), target.to(at::kDouble), mask_of(batch, target)};
 }
 
 /// The mean of something over all values.
 class MeanOfValues {
  public:
-  void add(at::Tensor const& each);
+  void add(at::Tensor const& each, at::Tensor const& mask);
   template <class Sum>
   void reduce(Sum&& sum) {
     sum_.reduce(sum);
@@ -57,7 +58,8 @@ class MeanOfValues {
 }  // namespace detail
 
 /// Mean absolute error over all values, in the target's unit: "mae". Output and target have one
-/// shape [B, ...]; MetricError with both where they do not.
+/// shape [B, ...]; MetricError with both where they do not. The padding of a PaddedBatch with a
+/// target for each position does not count.
 class MAE {
  public:
   static constexpr std::string_view name = "mae";
@@ -65,8 +67,8 @@ class MAE {
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    auto const [predicted, target] = detail::values_of(loss, batch, name);
-    mean_.add((predicted - target).abs_());
+    auto const [predicted, target, mask] = detail::values_of(loss, batch, name);
+    mean_.add((predicted - target).abs_(), mask);
   }
   template <class Sum>
   void reduce(Sum&& sum) {
@@ -90,8 +92,8 @@ class MSE {
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    auto const [predicted, target] = detail::values_of(loss, batch, name);
-    mean_.add((predicted - target).square_());
+    auto const [predicted, target, mask] = detail::values_of(loss, batch, name);
+    mean_.add((predicted - target).square_(), mask);
   }
   template <class Sum>
   void reduce(Sum&& sum) {
@@ -108,7 +110,7 @@ class MSE {
 };
 
 /// Coefficient of determination, 1 - residual / total sum of squares: "r2"; of targets [B, ...] the
-/// mean over the values of a sample, as scikit-learn's r2_score. Of a constant target it is 1 where
+/// mean over the values of a sample, as scikit-learn's r2_score. MetricError for a padded target. Of a constant target it is 1 where
 /// all is predicted exactly, and else 0; of fewer than two samples NaN. See MAE for shapes.
 ///
 /// Source  Chan, Golub, LeVeque (1983): sums of squares of batches are put together around their
@@ -120,7 +122,8 @@ class R2 {
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    auto const [predicted, target] = detail::values_of(loss, batch, name);
+    auto const [predicted, target, mask] = detail::values_of(loss, batch, name);
+    if (mask.defined()) refuse_padding();
     if (target.size(0) == 0) return;
     at::Tensor const target_BD = target.reshape({target.size(0), -1});
     at::Tensor const residual_D = (predicted - target).square_().reshape(target_BD.sizes()).sum(0);
@@ -164,6 +167,7 @@ class R2 {
 
  private:
   [[noreturn]] void refuse(std::int64_t values) const;
+  [[noreturn]] static void refuse_padding();
 
   // A run may go on on another device.
   void move_to(at::Device device);

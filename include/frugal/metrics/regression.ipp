@@ -11,9 +11,14 @@
 
 namespace frugal::detail {
 
-FRUGAL_INLINE void MeanOfValues::add(at::Tensor const& each) {
-  sum_.add(each.sum());
-  count_.add(static_cast<double>(each.numel()));
+FRUGAL_INLINE void MeanOfValues::add(at::Tensor const& each, at::Tensor const& mask) {
+  if (mask.defined()) {
+    sum_.add(each.masked_fill(mask.logical_not(), 0).sum());
+    count_.add(mask.expand_as(each).sum());
+  } else {
+    sum_.add(each.sum());
+    count_.add(static_cast<double>(each.numel()));
+  }
 }
 
 }  // namespace frugal::detail
@@ -35,6 +40,13 @@ FRUGAL_INLINE void R2::refuse(std::int64_t values) const {
        .where = "metric r2",
        .why = "it was " + std::to_string(mean_.numel()) + ", and is " + std::to_string(values),
        .fix = "R2 is a mean over the values of a sample: give each sample as many."});
+}
+
+FRUGAL_INLINE void R2::refuse_padding() {
+  throw MetricError({.what = "the target is padded",
+                     .where = "metric r2",
+                     .why = "R2 is a mean over the values of a sample, of which each has as many",
+                     .fix = "Measure MAE or MSE, which leave padding out."});
 }
 
 FRUGAL_INLINE void R2::move_to(at::Device device) {
