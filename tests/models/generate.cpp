@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "models.hpp"
 
@@ -109,6 +111,35 @@ TEST_CASE("the model is read once, without gradients and dropout, and its modes 
   CHECK(model.is_training());
 }
 
+TEST_CASE("texts of different lengths go on as each does alone") {
+  torch::manual_seed(3);
+  Gpt2 net(Gpt2Options{
+      .vocabulary = 41, .positions = 16, .width = 24, .layers = 2, .heads = 3, .deviation = 0.5});
+  std::vector<at::Tensor> const prompts{at::arange(4), at::tensor({7, 9}).to(at::kInt),
+                                        at::arange(9, 16), at::tensor({30, 2})};
+  GenerateOptions options{.max_new_tokens = 10};
+  at::Tensor const second = generate(net, prompts[1], options);
+  for (std::optional<std::int64_t> const stop :
+       {std::optional<std::int64_t>(), std::optional(second[5].item<std::int64_t>())}) {
+    options.stop_token = stop;
+    std::vector<at::Tensor> const texts = generate(net, prompts, options);
+    REQUIRE(texts.size() == prompts.size());
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      CHECK(at::equal(texts[i], generate(net, prompts[i], options)));
+    }
+    CHECK((texts[1].scalar_type() == at::kInt));
+    CHECK((texts[1].size(0) < 12) == stop.has_value());
+  }
+  CHECK(generate(net, std::vector<at::Tensor>(), options).empty());
+  options.max_new_tokens = 0;
+  CHECK(at::equal(generate(net, prompts, options)[2], prompts[2]));
+  options.max_new_tokens = 11;
+  CHECK_THROWS_AS(generate(net, prompts, options), frugal::ShapeError);
+  CHECK_THROWS_AS(generate(net, std::vector{at::zeros({1, 3}, at::kLong)}), frugal::ShapeError);
+  CHECK_THROWS_AS(generate(net, std::vector{prompts[0], at::zeros({0}, at::kLong)}),
+                  frugal::ShapeError);
+}
+
 TEST_CASE("generate refuses options and prompts that make no sense") {
   Fixed model(at::arange(5, at::kFloat));
   at::Tensor const prompt = at::zeros({1, 4}, at::kLong);
@@ -124,6 +155,7 @@ TEST_CASE("generate refuses options and prompts that make no sense") {
   CHECK_THROWS_AS(generate(model, at::zeros({1, 4})), frugal::DtypeError);
   CHECK_THROWS_AS(generate(model, prompt, {.max_new_tokens = 998}), frugal::ShapeError);
   CHECK(model.read == 0);
+  CHECK_THROWS_AS(generate(model, prompt, {.stop_token = 5}), frugal::SettingsError);
   CHECK(generate(model, at::zeros({1, 998}, at::kLong), {.max_new_tokens = 3}).size(1) == 1001);
 }
 

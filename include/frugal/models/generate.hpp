@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <frugal/models/causal_model.hpp>
 
@@ -24,20 +25,34 @@ struct GenerateOptions {
 
 /// Continues texts, token by token, with a cache of keys and values.
 ///
-/// `prompt`  token ids, [B, T] or [T]. Texts of one batch have the same length: there is no padding.
+/// `prompt`  token ids, [B, T] or [T]. Each is a token of its text: an id that stands for padding is read like any
+///           other. Give texts of different lengths as a list.
 /// Returns   prompt and new tokens, [B, T + n] or [T + n], on the prompt's device. A text that has ended
 ///           is filled up with the stop token; when all have ended, no more tokens are made.
 /// Effects   the model is in evaluation mode meanwhile. LibTorch's generators are neither read nor
 ///           changed: equal seeds give equal texts.
-/// Errors    SettingsError for an option out of range; ShapeError for a prompt without tokens, or if the
+/// Errors    SettingsError for an option out of range, and a stop token beyond the vocabulary; ShapeError for a prompt without tokens, or if the
 ///           text would be longer than the model's positions; ModuleError if a logit is NaN or infinite, or all are minus infinity.
 at::Tensor generate(CausalModel& model, at::Tensor const& prompt,
                     GenerateOptions const& options = {});
+
+/// The same for texts of different lengths, each [T] on its own. Returns each with its new tokens, [T + n]; one that
+/// has ended has nothing behind the stop token. Without sampling each is what it would be alone. The model reads
+/// together what the shortest prompt has, and then a token of each text at a time; the longest prompt and
+/// `max_new_tokens` have to fit into its positions.
+std::vector<at::Tensor> generate(CausalModel& model, std::vector<at::Tensor> const& prompts,
+                                 GenerateOptions const& options = {});
 
 template <std::derived_from<CausalModel> Model>
 at::Tensor generate(torch::nn::ModuleHolder<Model>& model, at::Tensor const& prompt,
                     GenerateOptions const& options = {}) {
   return generate(*model, prompt, options);
+}
+template <std::derived_from<CausalModel> Model>
+std::vector<at::Tensor> generate(torch::nn::ModuleHolder<Model>& model,
+                                 std::vector<at::Tensor> const& prompts,
+                                 GenerateOptions const& options = {}) {
+  return generate(*model, prompts, options);
 }
 
 }  // namespace frugal::models
