@@ -3,6 +3,8 @@
 
 #include <frugal/losses/labels_that_count.hpp>
 
+#include <cmath>
+
 #include "cases.hpp"
 
 namespace frugal_test::losses_labels_that_count {
@@ -30,6 +32,19 @@ TEST_CASE("labels of -100 and those outside of the mask do not count, and are 0"
   CHECK(all.counts.equal(at::tensor({0, 1, 0}).to(at::kBool)));
   CHECK(frugal::detail::labels_that_count(Batch{}, at::tensor({-100, 1, 1}), mask, all.counts,
                                           false) == 1);
+}
+
+TEST_CASE("a label that is no class, or no share of one, is an error with the range") {
+  auto const refused = [](at::Tensor const& logits, at::Tensor const& labels) {
+    return text_of([&] { labelled_logits(logits, labels, {}, "here"); });
+  };
+  at::Tensor const mask = at::tensor({0, 255}).to(at::kByte);
+  CHECK(says(refused(at::zeros({2}), mask), "labels are from 0.00 to 255.00 (here)"));
+  CHECK(says(refused(at::zeros({2, 1}), at::tensor({1, -1})), "from -1.00 to 1.00"));
+  CHECK(says(refused(at::zeros({2}), at::tensor({0.5, std::nan("")})), "nan (here)"));
+  CHECK(says(refused(at::zeros({2, 3}), at::tensor({0, 3})), "the output has classes from 0 to 2"));
+  CHECK(says(refused(at::zeros({2, 3}), at::tensor({0, -1})), "labels are from -1.00 to 0.00"));
+  CHECK(refused(at::zeros({3}), at::tensor({-100.0, 0.3, 1.0})) == "none");
 }
 
 TEST_CASE("a label of one byte is never -100") {

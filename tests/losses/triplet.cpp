@@ -20,13 +20,16 @@ TEST_CASE("Triplet is PyTorch's, values and gradients, of one batch and of a win
   CHECK(compared == 3);
 }
 
-TEST_CASE("its weight is the samples, its output the embeddings, and a margin of 0 is refused") {
+TEST_CASE(
+    "its weight is the samples, its output the embeddings, and a margin or norm of 0 is refused") {
   Identity identity;
   Loss const loss = Triplet{}(identity, Batch{at::randn({4, 3, 5}), {}});
   CHECK(loss.weight == 4);
   CHECK((loss.output.sizes() == at::IntArrayRef({4, 3, 5})));
-  CHECK(says(text_of([&] { Triplet{.margin = 0}(identity, Batch{at::randn({4, 3, 5}), {}}); }),
-             "Set it above 0"));
+  for (Triplet const& wrong : {Triplet{.margin = 0}, Triplet{.p = 0}}) {
+    CHECK(says(text_of([&] { wrong(identity, Batch{at::randn({4, 3, 5}), {}}); }),
+               "Set both above 0"));
+  }
   widens(Triplet{}, at::randn({4, 3, 5}), {});
 }
 

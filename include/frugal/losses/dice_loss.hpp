@@ -28,7 +28,8 @@ namespace frugal {
 /// Labels of -100 are ignored, in all sums; a batch without any other has loss 0 and weight 0. A class that is not
 /// among a batch's labels has a loss of nearly 1 while it is predicted. Labels on a device are counted as
 /// BinaryCrossEntropy does. Logits of 16 bits are widened. Throws ShapeError with both shapes if the logits do not fit
-/// the labels.
+/// the labels, and LabelError for labels
+/// in host memory that are no class, or with one logit per label not from 0 to 1; there the loss is NaN on a device.
 ///
 /// Source  Milletari, Navab, Ahmadi, "V-Net" (2016), equation 2; `smooth` is not in the paper.
 struct DiceLoss {

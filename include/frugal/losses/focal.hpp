@@ -24,7 +24,8 @@ namespace frugal {
 ///
 /// Labels of -100 are ignored, and so is the padding of a PaddedBatch with a label for each position; a batch without
 /// any other has loss 0 and weight 0. Labels on a device are counted as BinaryCrossEntropy does. Logits of 16 bits are
-/// widened. Throws ShapeError with both shapes if the logits do not fit the labels.
+/// widened. Throws ShapeError with both shapes if the logits do not fit the labels, and LabelError for labels
+/// in host memory that are no class, or with one logit per label not from 0 to 1; there the loss is NaN on a device.
 ///
 /// Source  Lin et al., "Focal loss for dense object detection" (2017).
 struct Focal {

@@ -23,7 +23,9 @@ struct LabelledLogits {
 
 /// Logits [B, C, ...] of two classes or more with integer labels [B, ...]; or one logit per label, [B, ...] with
 /// [B, ...], or [B, 1] with [B]. Labels of -100 do not count, and neither does what `mask`, which may be undefined,
-/// leaves out. Throws ShapeError with both shapes for anything else.
+/// leaves out. Throws ShapeError with both shapes for anything else, and LabelError for a label in host memory that is
+/// no class, or with one logit per label not from 0 to 1. On a device the one is CUDA's own error, and the other makes
+/// the loss NaN.
 LabelledLogits labelled_logits(at::Tensor const& output, at::Tensor const& target,
                                at::Tensor const& mask, char const* objective);
 

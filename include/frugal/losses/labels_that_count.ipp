@@ -7,6 +7,8 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <limits>
+
 namespace frugal::detail {
 
 FRUGAL_INLINE LabelledLogits labelled_logits(at::Tensor const& output, at::Tensor const& target,
@@ -33,6 +35,12 @@ FRUGAL_INLINE LabelledLogits labelled_logits(at::Tensor const& output, at::Tenso
   if (mask.defined()) counts = counts.logical_and(mask);
   at::Tensor labels = is_softmax ? whole : whole.to(logits.scalar_type());
   labels = labels.masked_fill(counts.logical_not(), at::Scalar(0));
+  require_label_range(labels, is_softmax ? logits.size(1) - 1 : 1, objective);
+  if (!labels.is_cpu() && !is_softmax) {
+    // Nobody waits to know; a class that is none is CUDA's own error.
+    at::Tensor const inside = labels.ge(-0.01).logical_and_(labels.le(1.01));
+    labels = labels.masked_fill(inside.logical_not_(), std::numeric_limits<double>::quiet_NaN());
+  }
   return {.logits = logits, .labels = labels, .counts = counts, .is_softmax = is_softmax};
 }
 

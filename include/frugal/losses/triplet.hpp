@@ -20,7 +20,7 @@ namespace frugal {
 /// of 16 bits are widened. Throws ShapeError, with the shape, for other data and outputs.
 struct Triplet {
   double margin = 1.0;  ///< above 0
-  double p = 2.0;       ///< the norm of the distance
+  double p = 2.0;       ///< the norm of the distance, above 0
   double eps = 1e-6;    ///< is added to each difference
   /// Takes the negative's distance from the positive, where it is smaller than from the anchor.
   bool swap = false;

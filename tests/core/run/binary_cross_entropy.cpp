@@ -177,6 +177,11 @@ TEST_CASE("what does not fit is a ShapeError with both") {
   });
   REQUIRE(weights);
   CHECK(says(weights->what(), "2 weights, logits are [4, 3] Float"));
+  // A mask of bytes as an image has it; with and without labels that are ignored.
+  for (at::Tensor const& wrong : {at::tensor({0, 255}), at::tensor({-100, 2})}) {
+    CHECK(thrown_by<frugal::LabelError>(
+        [&] { BinaryCrossEntropy{}(identity, Batch{at::zeros({2}), wrong}); }));
+  }
 }
 
 }  // namespace frugal_test::run_binary_cross_entropy

@@ -25,7 +25,8 @@ namespace frugal {
 /// position. A batch without any other has loss 0 and weight 0. Labels in host memory are counted
 /// there. On a device the batch's own count (CountsLabels) is that of int64 labels; for others see
 /// `counts_on_device`.
-/// Throws ShapeError with both shapes if the logits do not fit the labels.
+/// Throws ShapeError with both shapes if the logits do not fit the labels, and LabelError for a label in host memory
+/// that is not from 0 to 1.
 struct BinaryCrossEntropy {
   /// For each class of logits [B, C, ...], or one of all: multiplies a label's loss, as PyTorch's
   /// `weight`. The mean is over the number of labels, not over their weights.
@@ -49,6 +50,7 @@ struct BinaryCrossEntropy {
     at::Tensor const mask = detail::mask_of(batch, labels);
     bool const all_count = target.is_cpu() && !mask.defined() && none_ignored(target);
     if (all_count) {
+      detail::require_label_range(labels, 1, "BinaryCrossEntropy");
       return {.value = losses(logits, labels, at::Reduction::Mean),
               .weight = static_cast<double>(target.numel()),
               .output = std::move(output)};
@@ -57,8 +59,9 @@ struct BinaryCrossEntropy {
     if (mask.defined()) counts = counts.logical_and(mask);
     // An ignored label is 0 until its loss is left out: its own would be large.
     at::Tensor const ignored = counts.logical_not();
-    at::Tensor const each =
-        losses(logits, labels.masked_fill(ignored, at::Scalar(0)), at::Reduction::None);
+    at::Tensor const counted = labels.masked_fill(ignored, at::Scalar(0));
+    detail::require_label_range(counted, 1, "BinaryCrossEntropy");
+    at::Tensor const each = losses(logits, counted, at::Reduction::None);
     at::Tensor const sum = each.masked_fill(ignored, at::Scalar(0)).sum();
     return {.value = sum / counts.sum().clamp_min(1),
             .weight = weight_of(batch, target, mask, counts),

@@ -39,6 +39,10 @@ std::int64_t count_labels_now(at::Tensor const& labels);
 /// The number of true elements of a bool mask. Waits for the device if it is on one.
 std::int64_t count_true_now(at::Tensor const& mask);
 
+/// LabelError if a label in host memory is not from 0 to `most`, whole or a share. Reads int64, float and double without
+/// an operator; labels on a device are not read.
+void require_label_range(at::Tensor const& labels, std::int64_t most, char const* objective);
+
 /// Whether an element is NaN. Waits for the device if the tensor is on one.
 bool has_nan_now(at::Tensor const& values);
 
