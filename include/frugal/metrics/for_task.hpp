@@ -44,6 +44,7 @@ template <fixed_string Task, class Metric>
 class ForTask {
  public:
   static constexpr std::string_view name = detail::name_in_task<Task, Metric>;
+  using of_task = void;  // for IgnoreIndex, which goes inside
   static constexpr bool whole_numbers = requires { requires bool(Metric::whole_numbers); };
 
   template <class B>

@@ -30,6 +30,10 @@ class IgnoreIndex {
       !requires { typename Metric::of_values; },
       "frugal: IgnoreIndex<Label, Metric> is for metrics of labels: MAE, MSE and R2 have none, and "
       "would count -100 as a value. Write a metric that leaves values out.");
+  static_assert(
+      !requires { typename Metric::of_task; },
+      "frugal: IgnoreIndex<Label, ForTask<...>> would ignore labels of the batch, which the task "
+      "does not read. Write ForTask<\"name\", IgnoreIndex<Label, Metric>>.");
 
  public:
   static constexpr std::string_view name = Metric::name;
