@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import time
+import uuid
 from pathlib import Path
 
 import wandb
@@ -24,7 +25,7 @@ class Follower:
     def __init__(self, log: Path, project: str | None):
         self.log, self.notes = log, log.with_name("wandb.json")
         # The log is read up to `bytes`, where `tail` is its last line; `sent` has the last step of each kind of row.
-        self.state = {"id": wandb.util.generate_id(), "bytes": 0, "tail": "", "sent": {}, "returns": 0}
+        self.state = {"id": uuid.uuid4().hex[:12], "bytes": 0, "tail": "", "sent": {}, "returns": 0}
         if self.notes.exists():
             self.state = json.loads(self.notes.read_text(encoding="utf-8"))
         self.save()
