@@ -68,8 +68,7 @@ class Trackers(unittest.TestCase):
                  "--workers", "1", "--backend-store-uri", f"sqlite:///{folder.name}/mlflow.db",
                  "--default-artifact-root", f"{folder.name}/artifacts"],
                 stdout=log, stderr=log, start_new_session=True)  # fmt: skip
-        cls.addClassCleanup(server.wait)
-        cls.addClassCleanup(os.killpg, server.pid, signal.SIGKILL)
+        cls.addClassCleanup(lambda: server.poll() is not None or (os.killpg(server.pid, signal.SIGKILL), server.wait()))
         until = time.monotonic() + 120
         while True:
             try:
