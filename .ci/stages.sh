@@ -401,6 +401,7 @@ stage_interop() {
   # Two at a time: many wait for processes. The one that takes longest begins.
   virtual_environment model 8000
   virtual_environment search 1000
+  virtual_environment trackers 1500
   local running=0 scripts=("$root"/tests/interop/kills.py "$root"/tests/step/exporter_test.py)
   for script in "$root"/tests/interop/*.py; do
     [[ $script = */kills.py ]] || scripts+=("$script")
@@ -430,6 +431,8 @@ run_interop() {
     unittest_python=$state/venv-model/bin/python
   elif grep -q 'requirements/search.txt' "$1"; then
     unittest_python=$state/venv-search/bin/python
+  elif grep -q 'requirements/trackers.txt' "$1"; then
+    unittest_python=$state/venv-trackers/bin/python
   else
     packages=$state/data-wheels
   fi

@@ -65,7 +65,7 @@ macro(frugal_find_images)
   find_package(PNG QUIET)
 endmacro()
 
-# Preemption notices of clouds.
+# Preemption notices of clouds, webhooks, MLflow.
 set(frugal_notices_targets CURL::libcurl)
 set(frugal_notices_packages libcurl4-openssl-dev)
 set(frugal_notices_headers "curl/")

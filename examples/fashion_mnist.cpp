@@ -124,6 +124,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_flag("--evaluate", evaluate, "only evaluate the best checkpoint of --run");
+  bool json = false;
+  app.add_flag("--json", json, "print the result as one line of JSON, and nothing else");
   CLI11_PARSE(app, argc, argv);
   if (threads > 0) at::set_num_threads(threads);
 
@@ -164,13 +166,19 @@ int main(int argc, char** argv) {
       return found["accuracy"] >= at_least ? EXIT_SUCCESS : EXIT_FAILURE;
     }
 
-    std::cout << "54,000 training, 6,000 validation and 10,000 test images of " << folder << "; "
-              << epochs << " epochs of batches of " << batch << ", learning rate " << learning_rate
-              << ", " << at::get_num_threads() << " threads\n";
-    fr::explain(trainer);
-    std::cout << std::flush;
+    if (!json) {
+      std::cout << "54,000 training, 6,000 validation and 10,000 test images of " << folder << "; "
+                << epochs << " epochs of batches of " << batch << ", learning rate "
+                << learning_rate << ", " << at::get_num_threads() << " threads\n";
+      fr::explain(trainer);
+      std::cout << std::flush;
+    }
 
     fr::Report const report = trainer.fit(train, valid);
+    if (json) {
+      std::cout << fr::json_line(report) << '\n';
+      return report.exit_code();
+    }
     for (std::string const& text : report.warnings) std::cout << "warning: " << text << '\n';
     if (report.exit_code() != EXIT_SUCCESS || report.validations.empty()) {
       std::cout << report << '\n';

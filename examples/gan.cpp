@@ -83,12 +83,20 @@ int main(int argc, char** argv) {
         fr::Spot<fr::SigtermSave>{},
         fr::Log<fr::Every<50>>{},
         fr::Progress<>{}};
-    fr::apply(trainer, argc, argv);
+    CLI::App app("Trains a GAN on Fashion-MNIST.");
+    bool json = false;
+    app.add_flag("--json", json, "print the result as one line of JSON, and nothing else");
+    fr::add_options(app, trainer);
+    CLI11_PARSE(app, argc, argv);
     fr::Report const report = trainer.fit(train);
-    std::cout << report << '\n';
+    if (json) {
+      std::cout << fr::json_line(report) << '\n';
+    } else {
+      std::cout << report << '\n';
+    }
     std::string const samples = (trainer.settings().run_dir / "samples.pgm").string();
     write_samples(trainer.module(), samples);
-    std::cout << "samples: " << samples << '\n';
+    if (!json) std::cout << "samples: " << samples << '\n';
     return report.exit_code();
   } catch (std::exception const& error) {
     std::cerr << error.what() << '\n';

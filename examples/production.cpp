@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--data", folder, "folder of the four idx files")->capture_default_str();
+  bool json = false;
+  app.add_flag("--json", json, "print the result as one line of JSON, and nothing else");
   CLI11_PARSE(app, argc, argv);
   // For a network this small a second thread costs more than it brings.
   at::set_num_threads(1);
@@ -63,13 +65,17 @@ int main(int argc, char** argv) {
         fr::Progress<fr::WatchAccuracy>{}};
     static_assert(decltype(trainer)::host_syncs_per_step == 0);
 
-    fr::explain(trainer);
+    if (!json) fr::explain(trainer);
     std::cout << std::flush;
 
     // When the machine is taken, or somebody presses Ctrl-C, fit saves and returns. The code tells
     // whoever started this program: 75 asks to be run again, 130 is the Ctrl-C.
     fr::Report const report = trainer.fit(train, valid);
-    std::cout << report << '\n';
+    if (json) {
+      std::cout << fr::json_line(report) << '\n';
+    } else {
+      std::cout << report << '\n';
+    }
     return report.exit_code();
   } catch (fr::Error const& error) {
     std::cerr << error.what() << '\n';

@@ -17,10 +17,11 @@
 #include <frugal/models.hpp>
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
-// All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and pages that no umbrella includes.
+// All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and what no umbrella includes.
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
 #include <frugal/report/html/comparison_page.hpp>
+#include <frugal/report/sink/mlflow_run.hpp>
 #include <frugal/search/engine.hpp>
 #include <frugal/search/forecast.hpp>
 #include <frugal/search/job.hpp>

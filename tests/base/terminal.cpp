@@ -38,19 +38,21 @@ TEST_CASE("a file is no terminal, and its size is the usual one") {
   std::fclose(file);
 }
 
-TEST_CASE("lines are redrawn on a terminal that has a name, and not in a CI job's log") {
+TEST_CASE(
+    "lines are redrawn on a terminal that has a name, and not in a CI job's log or a notebook") {
   int ours = -1;
   int theirs = -1;
   REQUIRE(::openpty(&ours, &theirs, nullptr, nullptr, nullptr) == 0);
   std::FILE* const terminal = ::fdopen(theirs, "w");
-  CHECK(redraws(terminal, "xterm", nullptr));
-  CHECK_FALSE(redraws(terminal, "dumb", nullptr));
-  CHECK_FALSE(redraws(terminal, "", nullptr));
-  CHECK_FALSE(redraws(terminal, nullptr, nullptr));
+  CHECK(redraws(terminal, "xterm", nullptr, nullptr));
+  CHECK_FALSE(redraws(terminal, "dumb", nullptr, nullptr));
+  CHECK_FALSE(redraws(terminal, "", nullptr, nullptr));
+  CHECK_FALSE(redraws(terminal, nullptr, nullptr, nullptr));
   for (char const* const on : {"true", "1", "True", "woodpecker"}) {
-    CHECK_FALSE(redraws(terminal, "xterm", on));
+    CHECK_FALSE(redraws(terminal, "xterm", on, nullptr));
   }
-  for (char const* const off : {"", "0", "false"}) CHECK(redraws(terminal, "xterm", off));
+  for (char const* const off : {"", "0", "false"}) CHECK(redraws(terminal, "xterm", off, nullptr));
+  CHECK_FALSE(redraws(terminal, "xterm-color", nullptr, "1936"));
   std::fclose(terminal);
   ::close(ours);
 }

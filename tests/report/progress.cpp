@@ -286,10 +286,10 @@ TEST_CASE("a terminal shows bars of the run and of the epoch, redrawn in place, 
   }
 }
 
-TEST_CASE("a dumb terminal, one without a name and that of a CI job get plain lines") {
+TEST_CASE("a dumb terminal, one without a name, that of a CI job and a notebook get plain lines") {
   using Setting = std::pair<char const*, char const*>;
-  for (auto const& [name, value] :
-       {Setting{"TERM", "dumb"}, Setting{"TERM", nullptr}, Setting{"CI", "true"}}) {
+  for (auto const& [name, value] : {Setting{"TERM", "dumb"}, Setting{"TERM", nullptr},
+                                    Setting{"CI", "true"}, Setting{"JPY_PARENT_PID", "1936"}}) {
     CAPTURE(name);
     Terminal terminal(80);
     Variable const variable(name, value);

@@ -114,15 +114,15 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 598,
-    "lines of .hpp and .ipp": 137700,
+    "headers": 601,
+    "lines of .hpp and .ipp": 138700,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
-    "headers that name Context": 33,
+    "headers that name Context": 34,
     "lines that frugal.hpp closes over": 35500,
     "lines that core/run/phases.hpp closes over": 1705,
     "lines that the median policy closes over": 4930,
-    "policies that close over more than 2000 lines": 53,
+    "policies that close over more than 2000 lines": 54,
     "files of the loop": 7,
     "lines of the loop that divide, share or rank": 0,
     "members of the protocol": 23,

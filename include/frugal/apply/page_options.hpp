@@ -56,6 +56,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.error_feedback; }) visit("error_feedback", object.error_feedback);
   if constexpr (requires { object.every; }) visit("every", object.every);
   if constexpr (requires { object.except; }) visit("except", object.except);
+  if constexpr (requires { object.experiment; }) visit("experiment", object.experiment);
   if constexpr (requires { object.factor; }) visit("factor", object.factor);
   if constexpr (requires { object.file; }) visit("file", object.file);
   if constexpr (requires { object.first; }) visit("first", object.first);
@@ -97,6 +98,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.link; }) visit("link", object.link);
   if constexpr (requires { object.listening; }) visit("listening", object.listening);
   if constexpr (requires { object.local_steps; }) visit("local_steps", object.local_steps);
+  if constexpr (requires { object.login; }) visit("login", object.login);
   if constexpr (requires { object.longest_pause; }) visit("longest_pause", object.longest_pause);
   if constexpr (requires { object.look; }) visit("look", object.look);
   if constexpr (requires { object.low_rank; }) visit("low_rank", object.low_rank);
@@ -119,6 +121,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.most; }) visit("most", object.most);
   if constexpr (requires { object.most_captures; }) visit("most_captures", object.most_captures);
   if constexpr (requires { object.most_skips; }) visit("most_skips", object.most_skips);
+  if constexpr (requires { object.most_waiting; }) visit("most_waiting", object.most_waiting);
   if constexpr (requires { object.name; }) visit("name", object.name);
   if constexpr (requires { object.nesterov; }) visit("nesterov", object.nesterov);
   if constexpr (requires { object.nodes; }) visit("nodes", object.nodes);
@@ -165,6 +168,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.rounds; }) visit("rounds", object.rounds);
   if constexpr (requires { object.rule; }) visit("rule", object.rule);
   if constexpr (requires { object.run_dir; }) visit("run_dir", object.run_dir);
+  if constexpr (requires { object.run_name; }) visit("run_name", object.run_name);
   if constexpr (requires { object.runs; }) visit("runs", object.runs);
   if constexpr (requires { object.samples; }) visit("samples", object.samples);
   if constexpr (requires { object.sanity_batches; }) visit("sanity_batches", object.sanity_batches);
@@ -189,6 +193,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.subsampling; }) visit("subsampling", object.subsampling);
   if constexpr (requires { object.sum; }) visit("sum", object.sum);
   if constexpr (requires { object.swap; }) visit("swap", object.swap);
+  if constexpr (requires { object.tags; }) visit("tags", object.tags);
   if constexpr (requires { object.target; }) visit("target", object.target);
   if constexpr (requires { object.target_is_below; }) visit("target_is_below", object.target_is_below);
   if constexpr (requires { object.teachers; }) visit("teachers", object.teachers);
@@ -203,6 +208,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.type; }) visit("type", object.type);
   if constexpr (requires { object.until; }) visit("until", object.until);
   if constexpr (requires { object.update; }) visit("update", object.update);
+  if constexpr (requires { object.uri; }) visit("uri", object.uri);
   if constexpr (requires { object.url; }) visit("url", object.url);
   if constexpr (requires { object.validate; }) visit("validate", object.validate);
   if constexpr (requires { object.value; }) visit("value", object.value);
@@ -343,6 +349,15 @@ inline constexpr PageOption page_options[] = {
     {"LotteryTicket.fraction", "share of the remaining weights that each round prunes, over all layers together"},
     {"LotteryTicket.rewind", "the step to whose bits each round goes back"},
     {"LotteryTicket.rounds", "how often the trained weights are pruned"},
+    {"Mlflow.at_end", "for what still waits when the fit ends"},
+    {"Mlflow.every", "when a step's values are sent; validations and epochs always are"},
+    {"Mlflow.experiment", "the experiment; made if the server has none of that name"},
+    {"Mlflow.login", "token, or user and password"},
+    {"Mlflow.most_waiting", "values that may wait for the server; later ones are dropped and counted"},
+    {"Mlflow.run_name", "the run's name at the server"},
+    {"Mlflow.tags", "names and texts"},
+    {"Mlflow.timeout", "for one request"},
+    {"Mlflow.uri", "the server's address, http:// or https://"},
     {"MlperfLog.every", "when a step writes a tracked_stats line"},
     {"MlperfLog.metric", "the metric of a validation that is written as eval_accuracy"},
     {"MlperfLog.path", "the file"},
@@ -410,7 +425,7 @@ inline constexpr PageOption page_options[] = {
     {"Profile.warm_up", "steps between the moment when a window is due and its beginning; at least 2. The second half is timed, for overhead_seconds"},
     {"Progress.line_seconds", "time between plain lines"},
     {"Progress.out", "a std::FILE*; null writes nothing"},
-    {"Progress.plain", "plain lines also on a terminal; without a terminal, without TERM, with TERM=dumb and in a CI job there are no others"},
+    {"Progress.plain", "plain lines also on a terminal; without a terminal, without TERM, with TERM=dumb, in a CI job and in a notebook there are no others"},
     {"Prometheus.every", "when a step is written; validations, epochs and events always are"},
     {"Prometheus.file", "the file; node_exporter reads only *.prom"},
     {"Prometheus.labels", "labels of every series; run is the run's folder unless you set it. Not job or instance: each scrape has these, and Prometheus renames yours to exported_job unless it has honor_labels: true"},

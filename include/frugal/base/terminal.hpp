@@ -29,10 +29,13 @@ bool switched_on(char const* value);
 
 }  // namespace detail
 
-/// Whether a file is a terminal on which lines can be redrawn. `term` and `ci` are the variables
-/// TERM and CI: some CI agents run their jobs on a terminal, and their logs keep each redraw.
+/// Whether a file is a terminal on which lines can be redrawn. `term`, `ci` and `notebook` are the variables
+/// TERM, CI and JPY_PARENT_PID: some CI agents run their jobs on a terminal, and their logs keep each
+/// redraw. Jupyter gives `!program` in a cell a terminal named xterm-color, and the cell does not move its
+/// cursor; its kernels have JPY_PARENT_PID, and its terminals do not.
 bool redraws(std::FILE* file, char const* term = std::getenv("TERM"),
-             char const* ci = std::getenv("CI"));
+             char const* ci = std::getenv("CI"),
+             char const* notebook = std::getenv("JPY_PARENT_PID"));
 
 /// Whether such a terminal gets colors: TERM is set and NO_COLOR is not (no-color.org).
 bool wants_colors(char const* term = std::getenv("TERM"),

@@ -33,9 +33,10 @@ FRUGAL_INLINE bool switched_on(char const* value) {
 
 namespace frugal::watch {
 
-FRUGAL_INLINE bool redraws(std::FILE* file, char const* term, char const* ci) {
+FRUGAL_INLINE bool redraws(std::FILE* file, char const* term, char const* ci,
+                           char const* notebook) {
   if (file == nullptr || ::isatty(::fileno(file)) != 1) return false;
-  return detail::moves_cursor(term) && !detail::switched_on(ci);
+  return detail::moves_cursor(term) && !detail::switched_on(ci) && notebook == nullptr;
 }
 
 FRUGAL_INLINE bool wants_colors(char const* term, char const* no_color) {

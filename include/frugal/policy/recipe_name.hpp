@@ -30,6 +30,17 @@ inline constexpr bool named_by_argument =
     contains<typename P::kind,
              list<kinds::optimizer, kinds::precision, kinds::schedule, kinds::average>>;
 
+/// The policies of a recipe as a program writes them, without the nulls.
+template <class... Ps>
+std::string written_recipe(list<Ps...>) {
+  std::string text;
+  [[maybe_unused]] auto const add = [&](bool null, std::string const& name) {
+    if (!null) text += (text.empty() ? "" : ", ") + name;
+  };
+  (add(is_null<Ps>, policy_name<Ps>(Defaults::none)), ...);
+  return text;
+}
+
 void add_label(std::string& text, std::string const& label);
 
 template <class... Ts>

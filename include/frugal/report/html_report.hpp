@@ -18,21 +18,6 @@
 
 namespace frugal {
 
-namespace detail {
-
-/// The policies of a recipe as a program writes them, without the nulls.
-template <class... Ps>
-std::string written_recipe(list<Ps...>) {
-  std::string text;
-  [[maybe_unused]] auto const add = [&](bool null, std::string const& name) {
-    if (!null) text += (text.empty() ? "" : ", ") + name;
-  };
-  (add(is_null<Ps>, policy_name<Ps>(Defaults::none)), ...);
-  return text;
-}
-
-}  // namespace detail
-
 /// Writes a report of the run when fit ends or is preempted: report.html in the run's folder, one
 /// file with curves, costs, interruptions, hot spots and more (docs/report.md).
 ///

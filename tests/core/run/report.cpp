@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include <frugal/core/run/report.hpp>
@@ -32,6 +35,36 @@ TEST_CASE("a report prints its counts, its last validation, what stopped it and 
   CHECK(text.str() ==
         "2 epochs, 10 steps, 80 samples in 1.5 s; training loss 0.25, validation loss 0.5, "
         "validation accuracy 0.75; stopped by EarlyStop\nwarning: use less");
+}
+
+TEST_CASE("a report is one line of JSON, with null for what there is not") {
+  frugal::Report report = example();
+  report.memory.process = 1 << 20;
+  report.options = {{"lr", "0.1"}};
+  report.warnings = {"two\nlines"};
+  report.train_loss = std::numeric_limits<double>::quiet_NaN();
+  auto const json = nlohmann::json::parse(frugal::json_line(report));
+  CHECK(frugal::json_line(report).find('\n') == std::string::npos);
+  CHECK(json.at("steps") == 10);
+  CHECK(json.at("train_loss").is_null());
+  CHECK(json.at("validation").at("step") == 10);
+  CHECK(json.at("validation").at("metrics").at("accuracy") == 0.75);
+  CHECK(json.at("stopped_by") == "EarlyStop");
+  CHECK(json.at("exit_code") == 0);
+  CHECK(json.at("resumed").is_null());
+  CHECK(json.at("memory").at("process") == 1 << 20);
+  CHECK(json.at("memory").at("device").is_null());
+  CHECK(json.at("options").at("lr") == "0.1");
+  CHECK(json.at("warnings").at(0) == "two\nlines");
+
+  report.resumed = frugal::Resumed{.from = "there", .step = 7, .damaged = {"a", "b"}};
+  report.validations.clear();
+  report.preempted = true;
+  auto const other = nlohmann::json::parse(frugal::json_line(report));
+  CHECK(other.at("resumed").at("step") == 7);
+  CHECK(other.at("resumed").at("damaged").size() == 2);
+  CHECK(other.at("validation").is_null());
+  CHECK(other.at("exit_code") == 75);
 }
 
 TEST_CASE("a report without validation prints none") {

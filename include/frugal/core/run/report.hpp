@@ -107,6 +107,10 @@ struct [[nodiscard]] Report {
   }
 };
 
+/// The report as one JSON object on one line, without a line feed, for scripts: all members but `validations`, of
+/// which it has the last one and the count. A number that JSON cannot express is null.
+std::string json_line(Report const& report);
+
 }  // namespace frugal
 
 #ifndef FRUGAL_COMPILED

@@ -3,6 +3,7 @@
 
 #include <frugal/core/run/report.hpp>
 
+#include <frugal/base/json_writer.hpp>
 #include <frugal/base/memory.hpp>
 #include <frugal/core/libtorch/cuda_memory.hpp>
 #include <frugal/core/run/run_state.hpp>
@@ -44,6 +45,68 @@ FRUGAL_INLINE Metrics const& Report::last() const {
                        .fix = "Call fit(train, valid)."});
   }
   return validations.back().metrics;
+}
+
+FRUGAL_INLINE std::string json_line(Report const& report) {
+  detail::JsonWriter out;
+  auto const metrics = [&](Metrics const& all) {
+    for (auto const& [name, value] : all) out.add(name, value);
+  };
+  out.object()
+      .add("epochs", report.epochs)
+      .add("steps", report.steps)
+      .add("samples", report.samples)
+      .add("seconds", report.seconds)
+      .add("seconds_before", report.seconds_before)
+      .add("train_loss", report.train_loss)
+      .key("train_metrics")
+      .object();
+  metrics(report.train_metrics);
+  out.end().add("validation_count", report.validation_count).key("validation");
+  if (report.validations.empty()) {
+    out.raw("null");
+  } else {
+    Validation const& last = report.validations.back();
+    out.object().add("epoch", last.epoch).add("step", last.step).key("metrics").object();
+    metrics(last.metrics);
+    out.end().end();
+  }
+  out.add("restored_step", report.restored_step)
+      .add("stopped_by", report.stopped_by)
+      .add("preempted", report.preempted)
+      .add("preempted_by", report.preempted_by)
+      .add("interrupted", report.interrupted)
+      .add("unsaved", report.unsaved)
+      .add("exit_code", report.exit_code())
+      .key("resumed");
+  if (!report.resumed) {
+    out.raw("null");
+  } else {
+    Resumed const& from = *report.resumed;
+    out.object()
+        .add("from", from.from)
+        .add("step", from.step)
+        .add("steps_repeated", from.steps_repeated)
+        .add("seconds_lost", from.seconds_lost);
+    for (auto const& [name, list] :
+         {std::pair("damaged", &from.damaged), {"changed", &from.changed}}) {
+      out.key(name).array();
+      for (std::string const& each : *list) out.value(each);
+      out.end();
+    }
+    out.end();
+  }
+  out.add("non_finite_windows", report.non_finite_windows).key("memory").object();
+  out.add("process", report.memory.process)
+      .add("growth", report.memory.growth)
+      .add("device", report.memory.device)
+      .end()
+      .key("options")
+      .object();
+  for (auto const& [name, value] : report.options) out.add(name, value);
+  out.end().key("warnings").array();
+  for (std::string const& each : report.warnings) out.value(each);
+  return out.str();
 }
 
 }  // namespace frugal
