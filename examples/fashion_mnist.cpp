@@ -75,7 +75,7 @@ void summarise(fr::Report const& report, double test_accuracy, std::filesystem::
 
   auto const newest = fr::latest_checkpoint(run);
   auto const judged = fr::best_checkpoint<fr::WatchAccuracy>(run);
-  std::cout << "\nThe run's folder is " << run.string() << ":\n";
+  std::cout << "\nThe run directory is " << run.string() << ":\n";
   entry("metrics.jsonl", "losses, validations and events, as JSON lines");
   if (newest == judged) {
     entry(newest.lexically_relative(run), "newest checkpoint, and the best by accuracy");
