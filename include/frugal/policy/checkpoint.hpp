@@ -78,7 +78,8 @@ struct Checkpoint {
 
   FRUGAL_DIAGNOSTIC(
       without_metric,
-      "frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to "
+      "frugal: KeepBest watches a metric that this recipe does not measure; the compiler's note "
+      "names it. Add the metric to "
       "Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.");
 
   using kind = kinds::checkpoint;
