@@ -115,7 +115,7 @@ def figures() -> dict[str, int]:
 
 LIMITS = {
     "headers": 598,
-    "lines of .hpp and .ipp": 137500,
+    "lines of .hpp and .ipp": 137560,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 33,
