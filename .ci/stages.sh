@@ -520,6 +520,16 @@ stage_bare() {
   return "$rc"
 }
 
+# The Dockerfile's steps, and ./dev demo as another user than root.
+stage_image() {
+  need_packages debootstrap
+  pinned_torch 2.11.0
+  local log=$state/log/image.log rc=0
+  "$root/.ci/bare" "$state/image" --image >"$log" 2>&1 || rc=$?
+  if [ "$rc" = 0 ]; then count 1 0; else tail -n 200 "$log" >&2; fi
+  return "$rc"
+}
+
 # clang-tidy: no warning in the headers, and no header with an unused include.
 stage_tidy() {
   need_packages clang-tidy-19
@@ -692,6 +702,7 @@ stages_of_release() {
   done
   stage "every header by itself" stage_headers ON
   stage "bare machine: ./dev test in Debian's minimal system" stage_bare
+  stage "bare machine: the Dockerfile's steps, and the demo without root" stage_image
   stage "faults: every one" stage_faults
   stage "models: published layouts as compiled steps" stage_models
   FRUGAL_FUZZ_SECONDS=600 stage "fuzz: every parser, ten minutes each" stage_fuzz

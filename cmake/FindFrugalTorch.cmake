@@ -143,7 +143,7 @@ ${_frugal_torch_oldest} or later. Name a newer one, or none to let ./dev bring i
     endforeach()
     if(NOT root)
       set(FrugalTorch_FAULT "there is no LibTorch ${_frugal_torch_oldest} or later.${passed_over} \
-Set FRUGAL_LIBTORCH to its folder, or `pip install torch`, or, in a checkout of frugal, run ./dev test." PARENT_SCOPE)
+Set FRUGAL_LIBTORCH to its folder, or `pip install torch`, or, in a checkout of frugal, run ./dev setup." PARENT_SCOPE)
       return()
     endif()
   endif()

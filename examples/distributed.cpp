@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   std::string run = "runs/distributed";
 
   CLI::App app("Trains on Fashion-MNIST in as many processes as are started: 1, 2, 4 or 8.");
-  app.add_option("--run", run, "folder of the run, which all machines see")->capture_default_str();
+  app.add_option("--run", run, "run directory, which all machines see")->capture_default_str();
   app.add_option("--epochs", epochs, "passes over the 54,000 training images")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -64,9 +64,9 @@ void summarise(fr::Report const& report, double test_accuracy, std::filesystem::
             << "% of 10,000 images, with the best checkpoint\nValidation     "
             << number(accuracy(report.validations.back()), 2) << "% of 6,000; the best was "
             << number(accuracy(*best), 2) << "%, after epoch " << best->epoch << "\nTrained        "
-            << report.epochs << " epochs, " << report.steps << " steps in " << number(seconds, 1)
-            << " s, " << number(static_cast<double>(report.samples) / seconds, 0)
-            << " images per second\n";
+            << report.epochs << (report.epochs == 1 ? " epoch, " : " epochs, ") << report.steps
+            << " steps in " << number(seconds, 1) << " s, "
+            << number(static_cast<double>(report.samples) / seconds, 0) << " images per second\n";
   if (report.resumed) {
     bool const finished = report.resumed->step == report.steps;
     std::cout << "Resumed        from step " << report.resumed->step
@@ -75,7 +75,7 @@ void summarise(fr::Report const& report, double test_accuracy, std::filesystem::
 
   auto const newest = fr::latest_checkpoint(run);
   auto const judged = fr::best_checkpoint<fr::WatchAccuracy>(run);
-  std::cout << "\nThe run's folder is " << run.string() << ":\n";
+  std::cout << "\nThe run directory is " << run.string() << ":\n";
   entry("metrics.jsonl", "losses, validations and events, as JSON lines");
   if (newest == judged) {
     entry(newest.lexically_relative(run), "newest checkpoint, and the best by accuracy");
@@ -168,8 +168,8 @@ int main(int argc, char** argv) {
 
     if (!json) {
       std::cout << "54,000 training, 6,000 validation and 10,000 test images of " << folder << "; "
-                << epochs << " epochs of batches of " << batch << ", learning rate "
-                << learning_rate << ", " << at::get_num_threads() << " threads\n";
+                << epochs << (epochs == 1 ? " epoch" : " epochs") << " of batches of " << batch
+                << ", learning rate " << learning_rate << ", " << at::get_num_threads() << " threads\n";
       fr::explain(trainer);
       std::cout << std::flush;
     }

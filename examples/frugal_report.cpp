@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   std::vector<std::filesystem::path> runs;
   std::filesystem::path out;
   CLI::App app("Writes the report of a run, or of several compared, as one HTML page.");
-  app.add_option("RUN", runs, "run folders, which have a metrics.jsonl")->required();
+  app.add_option("RUN", runs, "run directories, which have a metrics.jsonl")->required();
   app.add_option("-o,--output", out,
                  "file; default: report.html in the run, comparison.html here for several");
   CLI11_PARSE(app, argc, argv);

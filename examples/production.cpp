@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   std::string run = "runs/production";
 
   CLI::App app("Trains on Fashion-MNIST, and resumes where it was stopped.");
-  app.add_option("--run", run, "folder of the run: checkpoints and metrics.jsonl")
+  app.add_option("--run", run, "run directory: checkpoints and metrics.jsonl")
       ->capture_default_str();
   app.add_option("--epochs", epochs, "passes over the 54,000 training images")
       ->check(CLI::Range(1, 1000))

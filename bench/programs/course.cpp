@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", asked.steps, "end there; 0: no limit");
   app.add_option("--batch", asked.batch);
   app.add_option("--threads", threads, "0: as many as LibTorch takes");
-  app.add_option("--run", asked.run, "folder of the run");
+  app.add_option("--run", asked.run, "run directory");
   app.add_option("--data", asked.data);
   CLI11_PARSE(app, argc, argv);
   if (list) {

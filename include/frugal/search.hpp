@@ -75,7 +75,7 @@ void plan_search(SearchRun<Space, Job>& all, Parts const&... parts) {
 /// Killed at any time, and started again, it goes on where it was, and comes to the same decisions, unless the
 /// schedule or its unit says otherwise.
 ///
-/// A trial is a run folder. The end of a rung preempts it, so that its schedule sees the whole run, and a
+/// A trial is a run directory. The end of a rung preempts it, so that its schedule sees the whole run, and a
 /// promotion trains no sample twice: the winner's weights have the bits of its recipe trained alone.
 ///
 /// `parts`: a schedule (SuccessiveHalving, Hyperband, Asha, MedianStop, RandomSearch, GridSearch) and a sampler (RandomSampler,

@@ -16,6 +16,7 @@ namespace frugal_test::store_number_text {
 
 using frugal::detail::fixed;
 using frugal::detail::fixed_short;
+using frugal::detail::fixed_small;
 using frugal::detail::general;
 using frugal::detail::without_point;
 
@@ -25,6 +26,13 @@ void check_digits() {
   CHECK(fixed(-0.125, 2) == "-0.12");
   CHECK(fixed(3, 0) == "3");
   CHECK(fixed(std::numeric_limits<double>::max(), 1).size() == 311);
+  CHECK(fixed_small(0.0000024, 5) == "0.0000024");
+  CHECK(fixed_small(-0.0000024, 5) == "-0.0000024");
+  CHECK(fixed_small(0.0123, 3) == "0.012");
+  CHECK(fixed_small(0.5, 2) == "0.50");
+  CHECK(fixed_small(37748, 2) == "37748.00");
+  CHECK(fixed_small(0, 2) == "0.00");
+  CHECK(fixed_small(1e-300, 2) == "0.000000000000");
   CHECK(fixed_short(20, 6) == "20");
   CHECK(fixed_short(1200, 0) == "1200");
   CHECK(fixed_short(-3.25, 6) == "-3.25");

@@ -90,4 +90,12 @@ TEST_CASE("a word longer than its column pushes only what is on its line") {
   CHECK(columns({{"mounts", "x"}}, {4, 9}) == "mounts  x\n");
 }
 
+TEST_CASE("a table is cut at its widest columns, and never within a word") {
+  std::vector<std::vector<std::string>> const rows{{"a", "one two three", "long words"}};
+  CHECK(widths_within(rows, 100) == std::vector<std::size_t>{1, 13, 10});
+  CHECK(widths_within(rows, 28) == std::vector<std::size_t>{1, 13, 10});
+  CHECK(widths_within(rows, 24) == std::vector<std::size_t>{1, 9, 10});
+  CHECK(widths_within(rows, 1) == std::vector<std::size_t>{1, 5, 5});
+}
+
 }  // namespace frugal_test::watch_text_width

@@ -361,7 +361,7 @@ TEST_CASE("processes that do not see the folder are refused, all of them") {
   support::TemporaryFolder const folder;
   for (std::string const& each : run("elsewhere", 2, folder / "run")) {
     CAPTURE(each);
-    CHECK(each.find("the processes do not all see the run's folder") != std::string::npos);
+    CHECK(each.find("the processes do not all see the run directory") != std::string::npos);
   }
 }
 

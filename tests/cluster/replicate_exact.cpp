@@ -550,12 +550,12 @@ TEST_CASE("copies that come apart are found after the next checkpoint, with the 
   }
 }
 
-TEST_CASE("a process that does not see the run's folder is told so when the fit begins") {
+TEST_CASE("a process that does not see the run directory is told so when the fit begins") {
   auto const errors = errors_of({.nets = equal_nets(4), .apart = " of another machine"});
   for (std::size_t rank = 0; rank < 4; ++rank) {
     CAPTURE(errors[rank]);
     CHECK(errors[rank].find(std::string(rank == 3 ? "this process does" : "another process does") +
-                            " not see the run's folder as the first one has it") !=
+                            " not see the run directory as the first one has it") !=
           std::string::npos);
   }
 }

@@ -44,7 +44,7 @@ bool advises(fr::Report const& report, std::string const& words) {
   });
 }
 
-TEST_CASE("whoever writes into a run's folder is refused while another trainer works there") {
+TEST_CASE("whoever writes into a run directory is refused while another trainer works there") {
   TemporaryFolder const folder;
   std::optional<fr::RunLock> other(std::in_place, folder / "lock");
   auto const refused = [&](auto const&... policies) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.
+// expect: frugal: KeepBest watches a metric that this recipe does not measure; the compiler's note names it. Add the metric to Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/trainer.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: EarlyStop watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.
+// expect: frugal: EarlyStop watches a metric that this recipe does not measure; the compiler's note names it. Add the metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.
 // expect: accuracy
 #include <frugal/policy/average.hpp>
 #include <frugal/policy/early_stop.hpp>

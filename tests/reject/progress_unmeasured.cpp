@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Progress watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or write Progress<>.
+// expect: frugal: Progress watches a metric that this recipe does not measure; the compiler's note names it. Add the metric to Validate, as in Validate<Accuracy>, or write Progress<>.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/report/progress.hpp>
 #include <frugal/trainer.hpp>

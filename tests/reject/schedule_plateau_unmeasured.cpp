@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: Plateau watches a metric that this recipe does not measure. Add the metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.
+// expect: frugal: Plateau watches a metric that this recipe does not measure; the compiler's note names it. Add the metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/schedule.hpp>
 #include <frugal/trainer.hpp>

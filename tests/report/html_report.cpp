@@ -100,7 +100,7 @@ TEST_CASE("a log elsewhere is a warning, not an error") {
   CHECK(advises(report, "HtmlReport: there is no report: "));
 }
 
-TEST_CASE("without a run folder it is refused") {
+TEST_CASE("without a run directory it is refused") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(run({}, Optimizer{}, Log<Every<1>>{.path = folder / "log.jsonl"}, HtmlReport<>{}),
                   frugal::SettingsError);

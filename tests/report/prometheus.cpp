@@ -51,7 +51,7 @@ frugal::SinkOutcome failing(Policy const& policy, frugal::Settings const& settin
   return outcome_of(watched);
 }
 
-TEST_CASE("the file is in the run's folder, and has the values of the end") {
+TEST_CASE("the file is in the run directory, and has the values of the end") {
   TemporaryFolder const folder;
   auto trainer =
       trainer_of({.run_dir = folder / "run"}, Prometheus<Every<2>>{.labels = {{"model", "a\"b"}}});

@@ -10,6 +10,15 @@ namespace frugal::detail {
 /// A number with so many digits after the point, in any locale.
 std::string fixed(double number, int digits);
 
+/// The same, with more digits where a smaller number would otherwise show fewer than two: 0.0000024
+/// and not 0.00000. Twelve digits at most.
+std::string fixed_small(double number, int digits);
+
+/// "1 epoch", "2 epochs".
+inline std::string count_text(std::uint64_t count, std::string const& of) {
+  return std::to_string(count) + ' ' + of + (count == 1 ? "" : "s");
+}
+
 /// Fixed notation without trailing zeros: "20", "0.5".
 std::string fixed_short(double number, int digits);
 

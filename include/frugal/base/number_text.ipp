@@ -5,8 +5,10 @@
 
 #include <frugal/inline.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace frugal::detail {
 
@@ -15,6 +17,12 @@ FRUGAL_INLINE std::string fixed(double number, int digits) {
   auto const end = std::to_chars(text.data(), text.data() + text.size(), number,
                                  std::chars_format::fixed, digits);
   return {text.data(), end.ptr};
+}
+
+FRUGAL_INLINE std::string fixed_small(double number, int digits) {
+  double const size = std::abs(number);
+  if (size == 0 || !std::isfinite(size) || size >= 1) return fixed(number, digits);
+  return fixed(number, std::clamp(1 - static_cast<int>(std::floor(std::log10(size))), digits, 12));
 }
 
 FRUGAL_INLINE std::string fixed_short(double number, int digits) {

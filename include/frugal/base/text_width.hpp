@@ -49,6 +49,11 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 std::string columns(std::vector<std::vector<std::string>> const& rows,
                     std::vector<std::size_t> widths);
 
+/// Widths with which columns() makes a table of at most `columns`, as far as its longest words let it: the
+/// widest column is cut first.
+std::vector<std::size_t> widths_within(std::vector<std::vector<std::string>> const& rows,
+                                       std::size_t columns);
+
 }  // namespace frugal::watch
 
 #ifndef FRUGAL_COMPILED

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace frugal::watch::detail {
@@ -134,6 +135,30 @@ FRUGAL_INLINE std::string columns(std::vector<std::vector<std::string>> const& r
     }
   }
   return text;
+}
+
+FRUGAL_INLINE std::vector<std::size_t> widths_within(
+    std::vector<std::vector<std::string>> const& rows, std::size_t columns) {
+  std::vector<std::size_t> widths(rows.front().size(), 0), words(widths);
+  for (std::vector<std::string> const& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+      for (std::string const& word : wrapped(row[i], 1)) words[i] = std::max(words[i], word.size());
+    }
+  }
+  auto const taken = [&] {
+    return std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+  };
+  while (taken() > columns) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (widths[i] <= words[i]) continue;
+      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == widths.size()) break;
+    --widths[widest];
+  }
+  return widths;
 }
 
 }  // namespace frugal::watch

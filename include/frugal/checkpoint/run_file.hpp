@@ -18,7 +18,7 @@ inline Links links_of(std::filesystem::path const& set) {
   return set.empty() ? Links::refuse : Links::follow;
 }
 
-/// Opens a file of a run's folder, or makes it with O_CREAT: every one that is kept open or read
+/// Opens a file of a run directory, or makes it with O_CREAT: every one that is kept open or read
 /// back. -1 with errno; ELOOP for a link that is refused.
 int open_run_file(std::filesystem::path const& path, int flags, Links links = Links::refuse);
 

@@ -78,7 +78,8 @@ struct Checkpoint {
 
   FRUGAL_DIAGNOSTIC(
       without_metric,
-      "frugal: KeepBest watches a metric that this recipe does not measure. Add the metric to "
+      "frugal: KeepBest watches a metric that this recipe does not measure; the compiler's note "
+      "names it. Add the metric to "
       "Validate, as in Validate<Accuracy>, or keep the best by the loss with KeepBest<WatchLoss>.");
 
   using kind = kinds::checkpoint;
@@ -97,7 +98,7 @@ struct Checkpoint {
   std::uint64_t keep_every = options::every;  ///< 0: no step is kept for ever
   best_counts keep_best = options::best;      ///< for each KeepBest, in their order
   Resume resume = Resume::Exact;
-  /// A run's folder or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
+  /// A run directory or a checkpoint's; with Resume::Weights also a .safetensors file. Empty:
   /// Settings::run_dir. It is for the first start alone: a run with a checkpoint of its own continues
   /// from that, unless `from` is one of its own.
   std::filesystem::path from{};
@@ -312,7 +313,7 @@ class Checkpoint<Options...>::OfRun {
     if (phase.reduce(Quantity::stop, sees ? 0.0 : 1.0) == 0) return;
     throw ClusterError(
         {.what = std::string(sees ? "another process does not see" : "this process does not see") +
-                 " the run's folder as the first one has it",
+                 " the run directory as the first one has it",
          .where = "Checkpoint, " + run.settings.run_dir.string(),
          .why =
              "the first process writes the checkpoints there, and all of them read them when the "

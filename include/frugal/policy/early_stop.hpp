@@ -145,7 +145,8 @@ struct EarlyStop {
   using watches_validation = without_validation;
   FRUGAL_DIAGNOSTIC(
       without_metric,
-      "frugal: EarlyStop watches a metric that this recipe does not measure. Add the "
+      "frugal: EarlyStop watches a metric that this recipe does not measure; the compiler's note "
+      "names it. Add the "
       "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
   using watches = list<watched<Metric, without_metric>>;
 

@@ -46,10 +46,11 @@ struct watch {
   };
 };
 
-/// A metric of Validate; core/run/metric.hpp has the protocol.
+/// A metric of Validate; core/run/metric.hpp has the protocol, and a sentence for one without result().
 struct metric {
   template <class O>
-  static constexpr bool has = requires(O const& measured) { measured.result(); };
+  static constexpr bool has = requires(O const& measured) { measured.result(); } ||
+                              (requires { O::name; } && !watch::has<O>);
 };
 
 }  // namespace frugal::detail::option

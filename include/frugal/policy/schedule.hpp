@@ -376,7 +376,8 @@ class PlateauState : CurveState<Parts...> {
 
 FRUGAL_DIAGNOSTIC(
     plateau_without_metric,
-    "frugal: Plateau watches a metric that this recipe does not measure. Add the "
+    "frugal: Plateau watches a metric that this recipe does not measure; the compiler's note names "
+    "it. Add the "
     "metric to Validate, as in Validate<Accuracy>, or watch the loss with WatchLoss.");
 FRUGAL_DIAGNOSTIC(plateau_without_validation,
                   "frugal: Plateau watches validation, and fit(train) has no validation data. Call "

@@ -49,7 +49,7 @@ class CsvSink {
 
 }  // namespace detail
 
-/// Logs a run as CSV (RFC 4180) to `metrics.csv` in the run's folder: one row per value.
+/// Logs a run as CSV (RFC 4180) to `metrics.csv` in the run directory: one row per value.
 ///
 /// Lever   none; the record of Log for spreadsheets and data frames.
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times

@@ -18,7 +18,7 @@
 
 namespace frugal {
 
-/// Writes a report of the run when fit ends or is preempted: report.html in the run's folder, one
+/// Writes a report of the run when fit ends or is preempted: report.html in the run directory, one
 /// file with curves, costs, interruptions, hot spots and more (docs/report.md).
 ///
 /// Lever   none: it shows what the run cost, and where its time went.
@@ -70,7 +70,7 @@ struct HtmlReport {
                                {"device", phase.settings().device.str()}}});
     }
 
-    /// Also after a preemption: the run's folder then shows how far it is.
+    /// Also after a preemption: the run directory then shows how far it is.
     void on_fit_end(FitEnd& phase) {
       try {
         write_run_report(path_, phase.settings().run_dir);

@@ -26,7 +26,7 @@
 
 namespace frugal {
 
-/// Logs a run as JSON Lines, one object per line, to `metrics.jsonl` in the run's folder.
+/// Logs a run as JSON Lines, one object per line, to `metrics.jsonl` in the run directory.
 ///
 /// Lever   none; the record that every comparison of cost starts from.
 /// Cost    at its cadence one line and, with the losses on a device, one host sync; between

@@ -117,7 +117,8 @@ struct Progress {
   using after = list<kinds::validate>;
 
   FRUGAL_DIAGNOSTIC(without_metric,
-                    "frugal: Progress watches a metric that this recipe does not measure. Add the "
+                    "frugal: Progress watches a metric that this recipe does not measure; the "
+                    "compiler's note names it. Add the "
                     "metric to Validate, as in Validate<Accuracy>, or write Progress<>.");
   using watches = list<watched<Metric, without_metric>>;
 

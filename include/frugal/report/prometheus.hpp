@@ -99,8 +99,8 @@ struct Prometheus {
   static constexpr About about{Term::none, "a small file at its cadence"};
 
   Cadence every{};
-  std::filesystem::path file{};    ///< ends in .prom; empty: metrics.prom in the run's folder
-  PrometheusLabels labels{};       ///< of every series; `run` is the run's folder by default
+  std::filesystem::path file{};    ///< ends in .prom; empty: metrics.prom in the run directory
+  PrometheusLabels labels{};       ///< of every series; `run` is the run directory by default
   Outcome<SinkOutcome> outcome{};  ///< set by fit: what arrived, and what was lost
 
   using State = detail::SinkState<Cadence, detail::PrometheusFile>;

@@ -182,7 +182,7 @@ struct PrometheusEndpoint {
   Cadence every{};
   std::string address = "127.0.0.1";   ///< "0.0.0.0": every network of the machine
   std::uint16_t port = 9464;           ///< 0: any free one
-  PrometheusLabels labels{};           ///< of every series; `run` is the run's folder by default
+  PrometheusLabels labels{};           ///< of every series; `run` is the run directory by default
   Outcome<SinkOutcome> outcome{};      ///< set by fit: what arrived, and what was lost
   Outcome<std::uint16_t> listening{};  ///< set at the begin of fit: the port
 

@@ -269,7 +269,7 @@ class TensorBoardGradientState : public TensorBoardState<Cadence, Weights> {
 
 }  // namespace detail
 
-/// Logs a run to TensorBoard: an event file in the folder `tensorboard` of the run's folder.
+/// Logs a run to TensorBoard: an event file in the folder `tensorboard` of the run directory.
 ///
 /// Lever   none; the curves of a run where many teams look already.
 /// Cost    at its cadence one write and, with the losses on a device, one host sync; between times

@@ -73,7 +73,7 @@ class Patience {
   bool said_ = false;
 };
 
-/// The marks that a process has left in its run folder, which a kill does not take away.
+/// The marks that a process has left in its run directory, which a kill does not take away.
 struct RunTraces {
   double newest = 0;       ///< when a file of it was last written, in seconds since 1970; 0: never
   std::uint64_t step = 0;  ///< of the newest checkpoint

@@ -47,7 +47,7 @@ struct SearchBudget {
 
 /// The settings that all trials of a search have in common, next to the job itself.
 struct SearchSettings {
-  /// Settings of every trial. `run_dir` is the folder of the search: its journal, and a run folder for each
+  /// Settings of every trial. `run_dir` is the folder of the search: its journal, and a run directory for each
   /// trial. `seed` is that of every trial, for the weights as for the data; a finalist's repeats have the seeds
   /// after it.
   Settings settings{};

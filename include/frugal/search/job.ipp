@@ -57,7 +57,7 @@ FRUGAL_INLINE void SearchSettings::require() const {
   };
   if (settings.run_dir.empty()) {
     refuse("the search has no folder", "SearchSettings::settings",
-           "its trials are run folders, which a promotion resumes",
+           "its trials are run directories, which a promotion resumes",
            "Set SearchSettings{.settings = {.run_dir = \"searches/first\"}}.");
   }
   if (objectives.empty()) {

@@ -230,7 +230,7 @@ class StepProgram {
                 .where = (names.empty() ? "" : names + ", ") + entry_.file.name,
                 .why = index.operation + " takes " + limit +
                        (index.allowed ? " and " + std::to_string(*index.allowed) : "") + found,
-                .fix = "Mend the data set, or export a module with more classes or rows."};
+                .fix = "Correct the data set, or export a module with more classes or rows."};
     if (index.operation.starts_with("nll_loss")) throw LabelError(std::move(fault));
     throw DataError(std::move(fault));
   }

@@ -76,7 +76,7 @@ TEST_CASE("a report without validation prints none") {
   report.seconds = 4;
   report.train_loss = 5;
   text << report;
-  CHECK(text.str() == "1 epochs, 2 steps, 3 samples in 4 s; training loss 5");
+  CHECK(text.str() == "1 epoch, 2 steps, 3 samples in 4 s; training loss 5");
 }
 
 TEST_CASE("a resumed run's report has the time and the samples of the whole run") {
@@ -89,8 +89,8 @@ TEST_CASE("a resumed run's report has the time and the samples of the whole run"
   text << report;
   CHECK(text.str() ==
         "2 epochs, 10 steps, 80 samples in 8 s; training loss 0.25, validation loss 0.5, "
-        "validation accuracy 0.75; resumed from step 7, at 6.5 s, 2 steps repeated, 0.25 s lost; "
-        "stopped by EarlyStop\nwarning: use less");
+        "validation accuracy 0.75; resumed from step 7, at 6.5 s, 2 steps repeated, 0.25 s of "
+        "training lost; stopped by EarlyStop\nwarning: use less");
 }
 
 TEST_CASE("a run ended with Ctrl-C has the exit code that shells use for it") {

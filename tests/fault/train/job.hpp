@@ -192,7 +192,7 @@ inline nlohmann::json facts_of(frugal::Report const& report, Mlp const& module) 
   return out;
 }
 
-/// Next to the run's folder, which may be read-only.
+/// Next to the run directory, which may be read-only.
 inline std::filesystem::path facts_of(std::filesystem::path const& folder) {
   return folder.string() + ".facts";
 }

@@ -283,7 +283,7 @@ TEST_CASE("a constant that is not finite from the start, such as a mask, is save
   CHECK(fit(3, frugal::Checkpoint<Every<4>, frugal::WeightsIn<frugal::FP16>>{}).steps == 30);
 }
 
-/// Changes the run's folder in the middle of the run.
+/// Changes the run directory in the middle of the run.
 struct Meddler {
   using kind = support::kinds::restore;
   using listens = frugal::list<frugal::on::step>;
@@ -306,7 +306,7 @@ struct Meddler {
 
 template <class Policy>
 void leaves_another_run_alone(Policy policy) {
-  policy.on_failure = OnFailure::Continue;  // which does not continue with another run's folder
+  policy.on_failure = OnFailure::Continue;  // which does not continue with another run directory
   TemporaryFolder const folder;
   auto const here = folder / "a";
   std::unique_ptr<frugal::RunDirectory> other;

@@ -52,7 +52,7 @@ TEST_CASE("a fork ends with the bits of the run that it left, and does not chang
   }
 }
 
-TEST_CASE("a fork of a run's folder takes its newest whole checkpoint, while that run goes on") {
+TEST_CASE("a fork of a run directory takes its newest whole checkpoint, while that run goes on") {
   TemporaryFolder const folder;
   CHECK(run({.folder = folder / "run", .dies_at = 20}, Optimizer{}, Saves{}).died);
   flip_bit(newest_in(folder / "run") / "state.json", 100);

@@ -168,12 +168,26 @@ TEST_CASE("one trial that misses the target leaves its recipe without a cost") {
                        fr::TargetError);
 }
 
+TEST_CASE("the table is no wider than it may be, and has every cell") {
+  std::ostringstream out;
+  two_rows().print(out, 100);
+  std::istringstream lines(out.str().substr(0, out.str().find("\nMedian")));
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  CHECK(widest <= 100);
+  CHECK(widest > 80);
+  for (char const* cell : {"12.00", "(10.00", "14.00)", "0.8000", "(0.1000", "0.2000)"}) {
+    CAPTURE(cell);
+    CHECK(out.str().find(cell) != std::string::npos);
+  }
+}
+
 TEST_CASE("the table has medians with their range, and the ratios to the baseline") {
   std::ostringstream out;
   fr::Comparison found = two_rows();
   found.dropped.push_back({"SGD + Odd", "frugal: Odd is odd."});
   found.rows.push_back({.name = "SGD + Bad", .trials = {}, .error = "it broke"});
-  out << found;
+  found.print(out, 1000);
   std::string const text = out.str();
   CAPTURE(text);
   CHECK(text.find("12.00 (10.00 to 14.00)") != std::string::npos);

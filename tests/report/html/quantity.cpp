@@ -36,6 +36,7 @@ TEST_CASE("numbers read the same in all places") {
   CHECK(money_text(37748) == "$37,748");
   CHECK(money_text(999.999) == "$1,000");
   CHECK(money_text(0.00123) == "$0.00123");
+  CHECK(money_text(0.0000024) == "$0.0000024");
   CHECK(money_text(-2) == minus + std::string("$2.00"));
   CHECK(money_text(5, "EUR") == "5.00 EUR");
   CHECK(time_text(0.0032) == "3.2 ms");

@@ -325,6 +325,7 @@ TEST_CASE("small sums of money show their cents, and an unknown price hours") {
   };
   using Texts = std::vector<std::string>;
   CHECK(texts({{"dollars", 0.0123}}) == Texts{"$0.012"});
+  CHECK(texts({{"dollars", 0.000023}}) == Texts{"$0.000023"});
   CHECK(texts({{"dollars", 0.0123}, {"hours", 0.5}}) == Texts{"$0.012"});
   CHECK(texts({{"dollars_projected", 37748}}) == Texts{"$37748.00 projected"});
   CHECK(texts({{"hours", 0.51}, {"hours_projected", 12}}) == Texts{"0.51 h of 12 h"});

@@ -190,7 +190,7 @@ TEST_CASE("names of labels are letters, digits and underscores") {
     CHECK_FALSE(is_label_name(name));
 }
 
-TEST_CASE("the run's folder is a label, unless the user has set that one") {
+TEST_CASE("the run directory is a label, unless the user has set that one") {
   CHECK(checked_labels({}, "runs/a", "here") == PrometheusLabels{{"run", "runs/a"}});
   CHECK(checked_labels({{"run", "x"}}, "runs/a", "here") == PrometheusLabels{{"run", "x"}});
   CHECK(checked_labels({{"job", "x"}}, "", "here") == PrometheusLabels{{"job", "x"}});

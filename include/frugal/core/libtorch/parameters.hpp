@@ -39,8 +39,15 @@ template <class M, class... Inputs>
 decltype(auto) forward(M& module, Inputs&&... inputs) {
   if constexpr (requires { module.forward(std::forward<Inputs>(inputs)...); }) {
     return module.forward(std::forward<Inputs>(inputs)...);
-  } else {
+  } else if constexpr (requires { module->forward(std::forward<Inputs>(inputs)...); }) {
     return module->forward(std::forward<Inputs>(inputs)...);
+  } else {
+    static_assert(
+        sizeof(M) == 0,
+        "frugal: the module has no forward that takes the data of a batch. Write `at::Tensor "
+        "forward(at::Tensor x)` in it, or `forward_batch(batch)` if it needs more than the "
+        "data, or an objective that calls the module itself.");
+    return at::Tensor{};
   }
 }
 

@@ -40,6 +40,10 @@ FRUGAL_DIAGNOSTIC(
     "frugal: a metric of this recipe has no name. The compiler's note names its type: "
     "write `static constexpr std::string_view name = \"...\";` in it.");
 FRUGAL_DIAGNOSTIC(
+    metric_without_result,
+    "frugal: a metric of this recipe has no result(). The compiler's note names its type: write "
+    "`double result() const` in it, the value over all batches that add() was given.");
+FRUGAL_DIAGNOSTIC(
     one_metric_name,
     "frugal: two metrics of this recipe have one name, or one is called \"loss\", which "
     "is always measured. The compiler's note names them: give one another name.");
@@ -73,8 +77,11 @@ struct metrics_named {
       return M::name == std::string_view("loss") || !is_log_key(M::name);
     return true;
   }();
+  template <class M>
+  static constexpr bool has_result = requires(M const& metric) { metric.result(); };
   static constexpr bool said =
       (true && ... && nameless_metric::require<NamedMetric<Ms>, Ms>()) &&
+      (true && ... && metric_without_result::require<has_result<Ms>, Ms>()) &&
       (true && ... && metric_is_no_log_key::require<unreserved<Ms>, Ms>()) &&
       one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/run/event.hpp>
 #include <frugal/core/run/metrics.hpp>
 
@@ -84,8 +85,10 @@ struct [[nodiscard]] Report {
   Metrics const& last() const;
 
   friend std::ostream& operator<<(std::ostream& out, Report const& report) {
-    out << report.epochs << " epochs, " << report.steps << " steps, " << report.samples
-        << " samples in " << report.total_seconds() << " s; training loss " << report.train_loss;
+    out << detail::count_text(report.epochs, "epoch") << ", "
+        << detail::count_text(report.steps, "step") << ", "
+        << detail::count_text(report.samples, "sample") << " in " << report.total_seconds()
+        << " s; training loss " << report.train_loss;
     for (auto const& [name, value] : report.train_metrics) out << ", " << name << ' ' << value;
     if (!report.validations.empty()) {
       for (auto const& [name, value] : report.validations.back().metrics) {
@@ -94,11 +97,12 @@ struct [[nodiscard]] Report {
     }
     if (report.resumed) {
       out << "; resumed from step " << report.resumed->step << ", at " << report.seconds_before
-          << " s, " << report.resumed->steps_repeated << " steps repeated, "
-          << report.resumed->seconds_lost << " s lost";
+          << " s, " << detail::count_text(report.resumed->steps_repeated, "step") << " repeated, "
+          << report.resumed->seconds_lost << " s of training lost";
     }
     if (report.non_finite_windows != 0)
-      out << "; " << report.non_finite_windows << " steps skipped for overflow";
+      out << "; " << detail::count_text(report.non_finite_windows, "step")
+          << " skipped for overflow";
     if (!report.stopped_by.empty()) out << "; stopped by " << report.stopped_by;
     if (report.restored_step) out << "; weights of step " << *report.restored_step << " restored";
     if (!report.unsaved.empty()) out << "; the end is not saved: " << report.unsaved;

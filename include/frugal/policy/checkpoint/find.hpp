@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-// A metric on some validation data says nothing of one on others: they are not compared.
+// Metrics measured on different validation data cannot be compared.
 namespace frugal::detail {
 
 /// The validation data of a run, a text for each source; the source without a name is "".

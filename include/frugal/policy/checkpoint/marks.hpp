@@ -55,7 +55,7 @@ class Heartbeat {
   Descriptor descriptor_;
 };
 
-/// A file that the first process of a run writes into the run's folder, and the others look for: whether
+/// A file that the first process of a run writes into the run directory, and the others look for: whether
 /// they see one folder. Removed with this object.
 class SeenFile {
  public:

@@ -52,7 +52,7 @@ class Saver {
 
   explicit Saver(Options options);
 
-  /// Opens the run's folder and resumes. `recipe` and `moves`: see load_run(). `wake` is
+  /// Opens the run directory and resumes. `recipe` and `moves`: see load_run(). `wake` is
   /// called, in any thread, when a save has ended: then there is something for report_failure() or
   /// take_written().
   void begin(RunState& run, Slots recipe, bool moves, std::function<void()> wake);
@@ -240,7 +240,7 @@ struct Start {
 /// The value that names the checkpoint to which a run has returned, in later ones of that run.
 inline constexpr char const* returned_path = "policies/Checkpoint/returned/to";
 
-/// Whether a path is in this run's folder of checkpoints.
+/// Whether a path is in the checkpoints of this run directory.
 bool is_own(RunDirectory const& directory, std::filesystem::path const& path);
 
 /// A run that goes on from one of its own checkpoints. Once it has saved, that checkpoint is behind

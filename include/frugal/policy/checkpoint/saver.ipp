@@ -93,7 +93,7 @@ FRUGAL_INLINE void Saver::share(RunState& run, std::function<void()> wake) {
     shared_.emplace(std::move(shared));
     if (options_.async && !writer_) writer_ = std::make_unique<BackgroundWriter>(std::move(wake));
   } else if (!run.together.places.empty()) {
-    throw ClusterError({.what = "the processes do not all see the run's folder",
+    throw ClusterError({.what = "the processes do not all see the run directory",
                         .where = "Checkpoint, " + run.settings.run_dir.string(),
                         .why = "each writes the layers that it has, and reads them when it resumes",
                         .fix = "Give all of them one folder on a file system that they share."});

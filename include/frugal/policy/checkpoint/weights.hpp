@@ -87,14 +87,14 @@ bool has_tensors(SavedCheckpoint const& checkpoint, std::string const& name);
 /// and they are asked for.
 std::filesystem::path weights_of(SavedCheckpoint const& checkpoint, Weights which);
 
-/// The checkpoint at a path: a checkpoint's folder, or a run's folder, of which it is the newest
+/// The checkpoint at a path: a checkpoint's folder, or a run directory, of which it is the newest
 /// complete one. Every file matches its hash. StoreError without one. `damaged` gets those of the
 /// run that are newer and damaged.
 SavedCheckpoint checkpoint_at(std::filesystem::path const& path,
                               std::vector<Damage>* damaged = nullptr);
 
 /// The file of weights at a path, or the index of several: a .safetensors file, a checkpoint's folder,
-/// or a run's folder, of which it takes the newest complete checkpoint. StoreError without one.
+/// or a run directory, of which it takes the newest complete checkpoint. StoreError without one.
 std::filesystem::path weights_in(std::filesystem::path const& path, Weights which);
 
 [[noreturn]] void refuse_weights(std::string const& file, std::string why);

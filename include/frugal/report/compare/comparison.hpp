@@ -251,7 +251,7 @@ class ComparisonTable {
  public:
   explicit ComparisonTable(ComparisonResults const& of) : of_(of) {}
 
-  std::string text() const;
+  std::string text(std::size_t width) const;
 
  private:
   std::vector<std::string> head() const;
@@ -268,7 +268,8 @@ class ComparisonTable {
   ComparisonResults const& of_;
 };
 
-inline std::string table_of(ComparisonResults const& of) { return ComparisonTable(of).text(); }
+/// Of at most so many columns; 0: of the terminal behind stdout, or 100.
+std::string table_of(ComparisonResults const& of, std::size_t width);
 
 /// The policies in a recipe's name: "AdamW + Schedule<Warmup<2> + Cosine>" has two.
 std::vector<std::string> parts_of_name(std::string_view name);
@@ -285,8 +286,11 @@ namespace frugal {
 
 /// The result of compare(): a row for each recipe, the baseline first.
 struct [[nodiscard]] Comparison : ComparisonResults {
-  /// The table, then the recipes that failed or were dropped, and why.
-  void print(std::ostream& out) const { out << detail::table_of(*this); }
+  /// The table, then the recipes that failed or were dropped, and why. The table has at most `width`
+  /// columns, as far as its words let it; 0: as many as the terminal behind stdout, or 100.
+  void print(std::ostream& out, std::size_t width = 0) const {
+    out << detail::table_of(*this, width);
+  }
 
   /// JSON as Google Benchmark writes it, for its compare.py and everything else that reads it: one
   /// benchmark per recipe, whose time is that of a step. StoreError if the file cannot be written.

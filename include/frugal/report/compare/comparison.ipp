@@ -4,6 +4,7 @@
 #include <frugal/report/compare/comparison.hpp>
 
 #include <frugal/base/number_text.hpp>
+#include <frugal/base/terminal.hpp>
 #include <frugal/base/text_width.hpp>
 #include <frugal/inline.hpp>
 
@@ -12,6 +13,7 @@
 #include <array>
 #include <climits>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
@@ -293,13 +295,17 @@ FRUGAL_INLINE std::vector<std::string> metric_names_of(ComparisonResults const& 
   return names;
 }
 
-FRUGAL_INLINE std::string ComparisonTable::text() const {
+FRUGAL_INLINE std::string table_of(ComparisonResults const& of, std::size_t width) {
+  if (width == 0) width = isatty(STDOUT_FILENO) != 0 ? watch::terminal_size(stdout).columns : 100;
+  return ComparisonTable(of).text(width);
+}
+
+FRUGAL_INLINE std::string ComparisonTable::text(std::size_t width) const {
   std::vector<std::vector<std::string>> rows{head()};
   for (ComparedRecipe const& row : of_.rows) {
     if (!row.trials.empty()) rows.push_back(cells(row));
   }
-  std::string out = watch::columns(
-      rows, std::vector<std::size_t>(rows.front().size(), std::numeric_limits<std::size_t>::max()));
+  std::string out = watch::columns(rows, watch::widths_within(rows, width));
   return out + notes();
 }
 

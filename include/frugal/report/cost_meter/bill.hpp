@@ -47,8 +47,8 @@ struct Cost {
     if (cost.kilowatt_hours) out << ", " << number(*cost.kilowatt_hours) << " kWh";
     if (cost.kg_co2) out << ", " << number(*cost.kg_co2) << " kg CO2";
     if (cost.resumes == 0) return out;
-    out << "; " << std::to_string(cost.resumes) << " resumes, " << number(cost.lost_seconds)
-        << " s lost";
+    out << "; " << detail::count_text(cost.resumes, "resume") << ", " << number(cost.lost_seconds)
+        << " s of paid time lost";
     if (cost.lost_amount) out << money(*cost.lost_amount);
     return out;
   }

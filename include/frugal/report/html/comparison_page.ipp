@@ -193,7 +193,7 @@ FRUGAL_INLINE std::string comparison_report_html(
     throw SettingsError({.what = "there is no run to report on",
                          .where = "comparison_report_html",
                          .why = "the list of folders is empty",
-                         .fix = "Give one run folder or more."});
+                         .fix = "Give one run directory or more."});
   }
   std::vector<html::RunFolder> runs;
   std::vector<std::string> names, notes;

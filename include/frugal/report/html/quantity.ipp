@@ -35,7 +35,7 @@ FRUGAL_INLINE std::string money_text(double amount, std::string const& currency)
   } else if (size >= 999.995) {
     digits = detail::grouped(static_cast<std::uint64_t>(std::llround(size)));
   } else {
-    digits = detail::fixed(size, size >= 1 || size == 0 ? 2 : size >= 0.01 ? 3 : 5);
+    digits = detail::fixed_small(size, size >= 1 || size == 0 ? 2 : size >= 0.01 ? 3 : 5);
   }
   std::string const sign = amount < 0 ? minus : "";
   return sign + (currency == "USD" ? "$" + digits : digits + " " + currency);

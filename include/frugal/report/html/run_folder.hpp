@@ -40,7 +40,7 @@ struct ProfileWindow {
 /// the byte offset for anything else.
 std::vector<ProfileWindow> parse_windows(std::string const& text, std::string const& where);
 
-/// Everything in a run's folder that a page shows. What is missing is left out; a damaged file is
+/// Everything in a run directory that a page shows. What is missing is left out; a damaged file is
 /// named in `notes`.
 struct RunFolder {
   std::filesystem::path path;
@@ -77,7 +77,7 @@ void read_extra(RunFolder& run, char const* name, Use&& use) {
 
 }  // namespace parts
 
-/// Reads a run's folder. DataError without a log that can be read.
+/// Reads a run directory. DataError without a log that can be read.
 RunFolder read_run_folder(std::filesystem::path const& path);
 
 }  // namespace frugal::html

@@ -101,7 +101,7 @@ struct WindowProfile {
   watch::Bound bound = watch::Bound::compute;
   std::string advice{};
   double overhead_seconds = 0;  ///< that the window has cost the run
-  std::string trace{};          ///< file, relative to the run folder; empty: none was kept
+  std::string trace{};          ///< file, relative to the run directory; empty: none was kept
   std::vector<watch::HotSpot> hot_spots{};  ///< by self time, the longest first
   std::vector<watch::HotSpot> ranges{};     ///< parts of the step, by their whole time
   std::vector<watch::MemoryPoint> memory{};

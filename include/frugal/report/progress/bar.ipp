@@ -281,7 +281,7 @@ FRUGAL_INLINE std::vector<std::string> gauge_texts(
     if (!now && all) texts.push_back(text(*all) + " projected");
   };
   auto const dollars = [](double value) {
-    return "$" + frugal::detail::fixed(value, std::abs(value) < 0.995 ? 3 : 2);
+    return "$" + frugal::detail::fixed_small(value, std::abs(value) < 0.995 ? 3 : 2);
   };
   spent("dollars", dollars);
   // Hours are what is known if the price is not.

@@ -26,7 +26,7 @@ namespace frugal::detail {
 /// Whether Prometheus accepts a label's name, and neither frugal nor a type of metric sets it.
 bool is_label_name(std::string_view name);
 
-/// The user's labels, with the run's folder as `run`. SettingsError for a name that Prometheus
+/// The user's labels, with the run directory as `run`. SettingsError for a name that Prometheus
 /// refuses.
 PrometheusLabels checked_labels(PrometheusLabels labels, std::string const& run, char const* where);
 

@@ -22,7 +22,7 @@ struct RunState;
 
 namespace frugal::detail {
 
-/// The path of a sink's file in the run's folder, with the folders above it; the run's folder is
+/// The path of a sink's file in the run directory, with the folders above it; the run directory is
 /// locked. SettingsError if neither a path nor a folder is set; DataError if the folders cannot be
 /// created.
 std::filesystem::path sink_path(std::filesystem::path const& path, RunState& run_of_it,

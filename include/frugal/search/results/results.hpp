@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <frugal/base/number_text.hpp>
 #include <frugal/error.hpp>
 #include <frugal/search/trials/candidate.hpp>
 #include <frugal/search/trials/history.hpp>
@@ -97,11 +98,6 @@ namespace detail {
 inline char const* state_text(TrialState of) {
   constexpr char const* texts[]{"running", "complete", "pruned", "failed"};
   return texts[static_cast<std::size_t>(of)];
-}
-
-/// "1 trial", "2 trials".
-inline std::string count_text(std::size_t count, std::string const& of) {
-  return std::to_string(count) + ' ' + of + (count == 1 ? "" : "s");
 }
 
 }  // namespace detail
