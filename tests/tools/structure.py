@@ -114,8 +114,8 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 601,
-    "lines of .hpp and .ipp": 138700,
+    "headers": 604,
+    "lines of .hpp and .ipp": 139300,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 34,
