@@ -178,6 +178,7 @@ TEST_CASE("what does not fit is refused, with the nearest name") {
   CHECK(has(refused({"--device", "gpu"}), "gpu"));
   CHECK(has(refused({"--optimize.lr"}), "--optimize.lr"));
   CHECK(has(refused({"--optimize.lr", "+-1"}), "it is a number"));
+  CHECK(has(refused({"--optimize.lr", "1e-400"}), "too small"));
   CHECK(has(refused({"--optimize.lr", "1", "--optimize.lr", "2"}), "--optimize.lr"));
   CHECK(has(refused({"--config", ""}), "--config"));
   CHECK(has(refused({"--device", "cuda:256"}), "cuda:256"));

@@ -115,12 +115,12 @@ def figures() -> dict[str, int]:
 
 LIMITS = {
     "headers": 598,
-    "lines of .hpp and .ipp": 137500,
+    "lines of .hpp and .ipp": 137750,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 33,
     "lines that frugal.hpp closes over": 35500,
-    "lines that core/run/phases.hpp closes over": 1705,
+    "lines that core/run/phases.hpp closes over": 1715,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 53,
     "files of the loop": 7,

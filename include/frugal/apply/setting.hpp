@@ -162,6 +162,10 @@ T number_of(std::string_view name, std::string_view text) {
   bool const whole = failure == std::errc() && end == digits.data() + digits.size();
   if constexpr (std::floating_point<T>) {
     if (whole && !std::isnan(value)) return value;
+    if (failure == std::errc::result_out_of_range) {
+      refuse_setting(name, text, "it is too large or too small for its type",
+                     "Give a number that fits, such as 1e-3.");
+    }
     refuse_setting(name, text, "it is a number", "Give one, such as 1e-3.");
   } else {
     if (whole) return value;
