@@ -10,12 +10,13 @@
 set(frugal_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
 set(frugal_components apply archive arrow avro cluster images notices prometheus recipes step tensorboard text)
 
-# Settings from the command line and from files: CLI11 is headers alone.
-set(frugal_apply_targets CLI11::CLI11)
-set(frugal_apply_packages libcli11-dev)
-set(frugal_apply_headers "CLI/")
+# Settings from the command line and from files: CLI11 is headers alone, toml++ reads files.
+set(frugal_apply_targets CLI11::CLI11 tomlplusplus::tomlplusplus)
+set(frugal_apply_packages libcli11-dev libtomlplusplus-dev)
+set(frugal_apply_headers "(CLI|toml\\+\\+)/")
 macro(frugal_find_apply)
   find_package(CLI11 2.1 QUIET)
+  find_package(tomlplusplus 3.3 QUIET)
 endmacro()
 
 # Moving old checkpoints to cold storage, and tar shards.

@@ -177,6 +177,11 @@ TEST_CASE("what does not fit is refused, with the nearest name") {
   CHECK(has(refused({"--checkpoint.keep_best", "1"}), "it has 2 values"));
   CHECK(has(refused({"--device", "gpu"}), "gpu"));
   CHECK(has(refused({"--optimize.lr"}), "--optimize.lr"));
+  CHECK(has(refused({"--optimize.lr", "+-1"}), "it is a number"));
+  CHECK(has(refused({"--optimize.lr", "1e-400"}), "too small"));
+  CHECK(has(refused({"--optimize.lr", "1", "--optimize.lr", "2"}), "--optimize.lr"));
+  CHECK(has(refused({"--config", ""}), "--config"));
+  CHECK(has(refused({"--device", "cuda:256"}), "cuda:256"));
 }
 
 TEST_CASE("a file sets what the command line does not") {
@@ -215,7 +220,20 @@ TEST_CASE("a file sets what the command line does not") {
   CHECK(has(file_refused("{\"optimize\": {\"lr\": "), "cannot be read"));
   CHECK(has(file_refused("{\"optimize\": {\"lr\": [[1]]}}"), "cannot be read"));
   CHECK(has(file_refused("{\"epochs\": 1, \"epochs\": 2}"), "is there twice"));
-  CHECK(has(file_refused("epochs 5\n"), "there is no option 'epochs 5'"));
+  CHECK(has(file_refused("seed = 1\nepochs 5\n"), "line 2: Error while parsing key-value pair"));
+  CHECK(has(file_refused("epochs = 1\nepochs = 2\n"), "line 2: "));
+  CHECK(has(file_refused("\"optimize.lr\" = 1\n[optimize]\nlr = 2\n"), "is there twice"));
+  CHECK(has(file_refused("epochs = 3.0\n"), "it is a whole number"));
+  CHECK(has(file_refused("name = 2026-11-30\n"), "line 1: a value is a text"));
+  CHECK(has(file_refused("[[optimize]]\nlr = 1\n"), "a value is a text"));
+  CHECK(has(file_refused("name = a run\n"), "line 1: "));
+  CHECK(has(file_refused("name = [\"a\", \"b\"]\n"), "it has one value, and no array"));
+  CHECK(has(file_refused("[optimise]\n"), "there is no option 'optimise'"));
+  CHECK(has(file_refused("{\"optimise\": {}}"), "there is no option 'optimise'"));
+  CHECK(has(file_refused("[1]\n"), "there is no option '1'"));
+  CHECK(has(file_refused("{\"run_dir\": null}"), "it always has a value"));
+  CHECK(has(file_refused("{\"checkpoint\": {\"start_fresh\": [\"a,b\"]}}"),
+            "commas separate its values"));
   CHECK(has(file_refused("[optimize]\nlr = \"fast\"\n"), "'fast' is no value"));
   CHECK(has(refused({"--config", (folder / "none").c_str()}), "none"));
 }
@@ -262,6 +280,32 @@ TEST_CASE("a program adds the options to its own") {
   CHECK(has(help, "--optimize.lr"));
   CHECK(has(help, "learning rate"));
   CHECK(has(help, "0.002"));
+}
+
+TEST_CASE("a file may have the program's own options, whatever they are") {
+  support::TemporaryFolder const folder;
+  std::string const file = (folder / "run.toml").string();
+  std::ofstream(file) << "layers = [1, 2]\nfast = true\nepochs = 4\n";
+  Trained trainer = make();
+  std::vector<int> layers;
+  bool fast = false;
+  CLI::App app;
+  app.add_option("--layers", layers);
+  app.add_flag("--fast", fast);
+  add_options(app, trainer);
+  app.parse("--config " + file);
+  CHECK(layers == std::vector<int>{1, 2});
+  CHECK(fast);
+  CHECK(trainer.settings().epochs == 4);
+}
+
+TEST_CASE("the second curve of a name has a number") {
+  Trainer trainer{torch::nn::Linear(1, 1), CrossEntropy{},
+                  Schedule<Constant<5>, Constant<7, 0.5>, Cosine>{}};
+  for (Option const& each : options_of(trainer)) {
+    if (each.name == "schedule.constant_2.steps") each.set("9");
+  }
+  CHECK(std::get<1>(trainer.policy<kinds::schedule>().parts).steps == 9);
 }
 
 }  // namespace frugal_test::apply

@@ -27,16 +27,6 @@
 
 namespace frugal {
 
-/// A member that a text may set.
-struct Option {
-  std::string name{};    ///< "optimize.lr"
-  std::string group{};   ///< "Optimize"
-  std::string help{};    ///< what the pages say of it
-  std::string type{};    ///< "NUMBER", "true|false"
-  std::string before{};  ///< its value when the program began
-  std::function<void(std::string const&)> set{};
-};
-
 namespace detail {
 
 /// "ClipNorm" of frugal::ClipNorm<...>.
@@ -57,6 +47,12 @@ inline std::string snake_case(std::string_view name) {
     text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return text;
+}
+
+/// The name, or "csv_2" for the second of a name.
+inline std::string numbered(std::map<std::string, int>& seen, std::string name) {
+  int const number = ++seen[name];
+  return number == 1 ? name : name + "_" + std::to_string(number);
 }
 
 inline std::string effect_of(std::string_view owner, std::string_view member) {
@@ -103,10 +99,12 @@ class OptionList {
     }
     // The curves of a Schedule, by their names.
     if constexpr (requires { std::tuple_size<decltype(object.parts)>::value; }) {
+      std::map<std::string, int> seen;
       auto const look = [&](auto& part) {
         using Part = std::remove_reference_t<decltype(part)>;
         if constexpr (requires { std::string_view(Part::name); }) {
-          collect(part, prefix + std::string(Part::name) + ".", bare_type_name<Part>(), "");
+          collect(part, prefix + numbered(seen, std::string(Part::name)) + ".",
+                  bare_type_name<Part>(), "");
         }
       };
       std::apply([&](auto&... part) { (look(part), ...); }, object.parts);
@@ -115,7 +113,7 @@ class OptionList {
 
   template <class T>
   void add_one(std::string const& name, T& member, std::string help) {
-    // Two curves of one name, or two logs: the second has a number.
+    // A policy's own list may name a member twice.
     std::string unique = name;
     for (int number = 2; has(unique); ++number) unique = name + "_" + std::to_string(number);
     all_.push_back({.name = unique,
@@ -123,6 +121,8 @@ class OptionList {
                     .help = std::move(help),
                     .type = setting_type<T>(),
                     .before = setting_text(member),
+                    .is_optional = is_optional_setting<T>,
+                    .is_row = is_setting_row<T>,
                     .set = [&member, &set = set_, unique](std::string const& text) {
                       member = setting_of<T>(unique, text);
                       set[unique] = setting_text(member);
@@ -154,9 +154,7 @@ std::vector<Option> options_of(Trainer& trainer) {
   std::map<std::string, int> seen;
   auto const look = [&]<class P>(P& policy) {
     std::string const owner = detail::bare_type_name<P>();
-    std::string name = detail::snake_case(owner);
-    if (int const number = ++seen[name]; number > 1) name += "_" + std::to_string(number);
-    list.add(policy, name + ".", owner);
+    list.add(policy, detail::numbered(seen, detail::snake_case(owner)) + ".", owner);
   };
   [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     (look(detail::get<Is>(values)), ...);
@@ -168,17 +166,19 @@ std::vector<Option> options_of(Trainer& trainer) {
 /// The trainer must live, where it is, until the program's options are parsed.
 template <class Trainer>
 void add_options(CLI::App& app, Trainer& trainer) {
-  std::vector<std::string> names;
-  for (Option const& each : options_of(trainer)) {
-    names.push_back(each.name);
+  std::vector<Option> own = options_of(trainer);
+  for (Option const& each : own) {
     app.add_option_function<std::string>("--" + each.name, each.set, each.help)
         ->type_name(each.type)
         ->default_str(each.before)
         ->group(each.group);
   }
   app.set_config("--config", "",
-                 "a TOML or JSON file with these names; the command line is stronger");
-  app.config_formatter(std::make_shared<detail::SettingsFile>(app));
+                 "a TOML or JSON file with these names; the command line is stronger")
+      ->check([](std::string const& file) {
+        return std::string(file.empty() ? "a file has a name" : "");
+      });
+  app.config_formatter(std::make_shared<detail::SettingsFile>(app, std::move(own)));
 }
 
 /// Sets members of a trainer's settings, objective and policies from the command line, and from the file

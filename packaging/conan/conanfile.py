@@ -55,6 +55,7 @@ class Frugal(ConanFile):
 
         if self.options.apply:
             self.requires("cli11/[>=2.1]", transitive_headers=True)
+            self.requires("tomlplusplus/[>=3.3]", transitive_headers=True)
         if self.options.archive:
             self.requires("libarchive/[>=3.6]", transitive_headers=True, transitive_libs=True)
         if self.options.arrow:

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/report/plan_memory.hpp>
 
 #include "support/files.hpp"
 
@@ -14,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -218,6 +220,33 @@ TEST_CASE("turns that select nothing, or one parameter together, are refused") {
   std::get<1>(none.turns).steps = 0;
   Trainer trainer{module, Game{}, Settings{}, Optimize<AdamW>{}, none};
   CHECK_THROWS_AS(static_cast<void>(trainer.fit(train)), SettingsError);
+}
+
+/// The critic sees fakes without their graph, as GANs do, and the generator's turn needs more memory.
+struct Detached {
+  template <class B>
+  Loss operator()(Pair& pair, B const& batch) const {
+    if (!trains(pair->critic)) return {.value = generator_loss(*pair, batch.data.repeat({64, 1}))};
+    at::Tensor const fake = pair->generator->forward(batch.data).detach();
+    return {.value = at::softplus(pair->critic->forward(fake)).mean()};
+  }
+};
+
+TEST_CASE("a dry run and a plan of the memory are of all turns") {
+  TensorDataset one(torch::randn({8, 3}, at::kDouble), torch::randn({8, 2}, at::kDouble),
+                    {.batch = 8});
+  Trainer turns{pair(), Detached{}, Settings{}, Optimize<AdamW>{}, Turns{}};
+  std::ostringstream checks;
+  CHECK(turns.dry_run(one, checks));
+  CAPTURE(checks.str());
+  CHECK(checks.str().find("2 batches") != std::string::npos);
+
+  Trainer none{pair(), Detached{}, Settings{}, Optimize<AdamW>{}};
+  CHECK_FALSE(none.dry_run(one, checks));
+  one.seek({0, 0, 0});
+  auto const batch = *one.next();
+  CHECK(plan_memory(turns, batch).pass_peak > 4 * plan_memory(none, batch).pass_peak);
+  CHECK(trains(turns.module()->critic));
 }
 
 }  // namespace frugal_test::model_alternate

@@ -129,6 +129,8 @@ TEST_CASE("an exception of a function ends the fit, and a callback without a fun
       fit({.epochs = 1}, frugal::on_epoch_end([](auto&) { throw std::runtime_error("mine"); })),
       "mine", std::runtime_error);
   CHECK_THROWS_AS(fit({.epochs = 1}, frugal::Callback<frugal::on::step>{}), frugal::SettingsError);
+  void (*const none)(frugal::Step&) = nullptr;
+  CHECK_THROWS_AS(fit({.epochs = 1}, frugal::on_step(none)), frugal::SettingsError);
 }
 
 TEST_CASE("a run with callbacks has the bits of one without") {

@@ -91,6 +91,9 @@ TEST_CASE("a curve's settings may be given at run time") {
   CHECK(factors(
             Schedule<Warmup<2>, Cosine>{.parts = {Warmup<2>{.steps = 5}, Cosine{.floor = 0.1}}}) ==
         factors(Schedule<Warmup<5>, CosineDecay<0.1>>{}));
+  CHECK(factors(
+            Schedule<Warmup<2>, Cosine>{.parts = {Warmup<2>{.steps = 0}, Cosine{.floor = 0.1}}}) ==
+        factors(Schedule<CosineDecay<0.1>>{}));
 }
 
 TEST_CASE("warm restarts far into a run take no longer than at its beginning") {
@@ -357,8 +360,11 @@ TEST_CASE("Plateau lists the metrics if its own is not among them") {
   CHECK(contains(text, "there are: loss"));
 }
 
-TEST_CASE("a resumed run of another length begins with its own schedule's factor") {
+TEST_CASE(
+    "a resumed run of another length begins with its own schedule's factor, and says no more what "
+    "the other did not come to") {
   support::TemporaryFolder const folder;
+  std::vector<std::string> said;
   auto const weights = [&](std::uint64_t steps) {
     auto const module = std::make_shared<Parts>(std::vector<at::Tensor>{at::zeros({1})});
     std::vector<double> all;
@@ -366,19 +372,23 @@ TEST_CASE("a resumed run of another length begins with its own schedule's factor
       all.push_back(module->parameters()[0].item<double>());
     }};
     std::vector<Table> source(20, one);
-    frugal::Trainer{module,
-                    Objective{},
-                    frugal::Settings{.run_dir = folder.path(), .epochs = 1, .steps = steps},
-                    Optimize<SGD>{.lr = 1.0},
-                    Schedule<LinearDecay<>>{},
-                    frugal::Checkpoint<>{},
-                    spy}
-        .fit(source);
+    said = frugal::Trainer{module,
+                           Objective{},
+                           frugal::Settings{.run_dir = folder.path(), .epochs = 1, .steps = steps},
+                           Optimize<SGD>{.lr = 1.0},
+                           Schedule<LinearDecay<>>{},
+                           frugal::Checkpoint<frugal::KeepEvery<6>>{},
+                           spy}
+               .fit(source)
+               .warnings;
     return all;
   };
   check_close(weights(4), {-1.0, -1.75, -2.25, -2.5});
+  REQUIRE(said.size() == 1);
+  CHECK(said.front().find("the run ends at step 4") != std::string::npos);
   // Step 4 of 8, and not the end of 4.
   check_close(weights(8), {-3.0, -3.375, -3.625, -3.75});
+  CHECK(said.empty());
 }
 
 using frugal::to_end;
@@ -404,6 +414,13 @@ TEST_CASE("the curve to the end fills what the others leave, wherever it is") {
   CHECK(ends({warmup(3), warmup(to_end)}, 10) == std::vector<std::uint64_t>{3, 10});
   CHECK(ends({warmup(3), warmup(to_end), warmup(2)}, 10) == std::vector<std::uint64_t>{3, 8, 10});
   CHECK(ends({warmup(12), warmup(to_end)}, 10) == std::vector<std::uint64_t>{12, 13});
+  LaidCurve empty = warmup(0);
+  empty.is_empty = true;
+  CHECK(ends({empty, warmup(to_end)}, 10) == std::vector<std::uint64_t>{0, 10});
+  CHECK(ends({warmup(2), empty}, 0) == std::vector<std::uint64_t>{2, 2});
+  std::uint64_t const most = ~std::uint64_t{0};
+  CHECK(ends({warmup(3), constant(most), constant(2)}, 10) ==
+        std::vector<std::uint64_t>{3, most, most});
 }
 
 TEST_CASE("only an endless curve, and only as the last one, does without the length of the run") {

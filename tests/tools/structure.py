@@ -120,7 +120,7 @@ LIMITS = {
     "lines of the longest file": 543,
     "headers that name Context": 34,
     "lines that frugal.hpp closes over": 35500,
-    "lines that core/run/phases.hpp closes over": 1705,
+    "lines that core/run/phases.hpp closes over": 1715,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 54,
     "files of the loop": 7,

@@ -521,7 +521,7 @@ inline constexpr PageOption page_options[] = {
     {"Triplet.swap", "takes the negative's distance from the positive if it is smaller"},
     {"Validate.every", "when to measure"},
     {"Validate.sanity_batches", "batches of each validation source that are tried before the first step; 0: none"},
-    {"Warmup.steps", "its length in optimizer steps"},
+    {"Warmup.steps", "its length in optimizer steps; 0: no warm-up"},
     {"WeightRules.allow_misshapen", "tensors that may have another shape or type; they keep their values"},
     {"WeightRules.allow_missing", "tensors of the module that the file may lack"},
     {"WeightRules.allow_unexpected", "tensors of the file that the module may lack, by the file's names"},

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -22,6 +23,22 @@
 #include <vector>
 
 // A member as a text, and from one.
+namespace frugal {
+
+/// A member that a text may set.
+struct Option {
+  std::string name{};        ///< "optimize.lr"
+  std::string group{};       ///< "Optimize"
+  std::string help{};        ///< what the pages say of it
+  std::string type{};        ///< "NUMBER", "true|false"
+  std::string before{};      ///< its value when the program began
+  bool is_optional = false;  ///< "none" leaves it unset
+  bool is_row = false;       ///< several values, with commas
+  std::function<void(std::string const&)> set{};
+};
+
+}  // namespace frugal
+
 namespace frugal::detail {
 
 /// A cadence, a start or a duration: one number.
@@ -140,11 +157,15 @@ template <class T>
 T number_of(std::string_view name, std::string_view text) {
   T value{};
   std::string_view digits = text;
-  if (digits.starts_with('+')) digits.remove_prefix(1);
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   auto const [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   bool const whole = failure == std::errc() && end == digits.data() + digits.size();
   if constexpr (std::floating_point<T>) {
     if (whole && !std::isnan(value)) return value;
+    if (failure == std::errc::result_out_of_range) {
+      refuse_setting(name, text, "it is too large or too small for its type",
+                     "Give a number that fits, such as 1e-3.");
+    }
     refuse_setting(name, text, "it is a number", "Give one, such as 1e-3.");
   } else {
     if (whole) return value;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/diagnostic.hpp>
 #include <frugal/core/compose/policy.hpp>
+#include <frugal/core/libtorch/module_hold.hpp>
 #include <frugal/core/libtorch/parameters.hpp>
 #include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/metrics.hpp>
@@ -24,8 +24,6 @@
 #include <frugal/policy/kinds.hpp>
 
 namespace frugal {
-
-struct RunState;
 
 /// A part of a module that is trained alone, for `Steps` optimizer steps in a row: Turn<Where<"critic.*">, 5>.
 template <class Names, std::uint64_t Steps = 1>
@@ -53,30 +51,19 @@ std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t> const& steps)
 /// Whose turn it is, in one run.
 class TurnsOfRun {
  public:
-  static constexpr auto none = static_cast<std::size_t>(-1);
-
   explicit TurnsOfRun(std::vector<std::uint64_t> steps) : steps_(std::move(steps)) {}
 
-  void find(torch::nn::Module& module, std::vector<NamePatterns> const& turns) {
-    tensors_ = tensors_of_turns(module, turns);
-  }
+  void find(ModuleSetup& phase, std::vector<NamePatterns> const& turns);
   /// SettingsError for a turn of 0 steps.
-  void begin(FitBegin& phase);
+  void begin(FitBegin& phase) const;
   /// Gives the turn to that of a step.
-  void at_step(std::uint64_t step) {
-    std::size_t const turn = turn_at(step, steps_);
-    if (turn != now_) [[unlikely]]
-      give(turn);
-  }
-  std::size_t now() const { return now_; }
-  /// `none`: all are awake.
-  void give(std::size_t turn);
+  void at_step(std::uint64_t step) { hold_->give_turn(turn_at(step, steps_)); }
+  std::size_t now() const { return hold_->turn(); }
+  void give(std::size_t turn) { hold_->give_turn(turn); }
 
  private:
-  RunState* run_ = nullptr;
+  ModuleHold* hold_ = nullptr;
   std::vector<std::uint64_t> steps_;
-  std::vector<std::vector<at::Tensor>> tensors_;
-  std::size_t now_ = none;
 };
 
 FRUGAL_DIAGNOSTIC(alternate_and_graph,
@@ -143,7 +130,7 @@ struct Alternate {
                             settings.turns)) {}
 
     void on_module(ModuleSetup& phase) {
-      turns_.find(base_module(phase.module()), {NamePatterns(typename Turns::names())...});
+      turns_.find(phase, {NamePatterns(typename Turns::names())...});
     }
     void on_fit_begin(FitBegin& phase) { turns_.begin(phase); }
     void on_window(WindowBegin& phase) { turns_.at_step(phase.counters().step); }
@@ -156,7 +143,7 @@ struct Alternate {
         std::size_t turn;
         ~Back() { turns.give(turn); }
       } const back{turns_, turns_.now()};
-      turns_.give(detail::TurnsOfRun::none);
+      turns_.give(detail::ModuleHold::all_parts);
       return next();
     }
 

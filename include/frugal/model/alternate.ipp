@@ -61,20 +61,16 @@ FRUGAL_INLINE std::size_t turn_at(std::uint64_t step, std::vector<std::uint64_t>
   return 0;
 }
 
-FRUGAL_INLINE void TurnsOfRun::begin(FitBegin& phase) {
-  run_ = &phase.run_state();
+FRUGAL_INLINE void TurnsOfRun::find(ModuleSetup& phase, std::vector<NamePatterns> const& turns) {
+  hold_ = &phase.take_turns(tensors_of_turns(base_module(phase.module()), turns));
+}
+
+FRUGAL_INLINE void TurnsOfRun::begin(FitBegin& phase) const {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     counted(static_cast<std::int64_t>(steps_[i]), "Turn::steps");
     phase.compare_in_processes("the steps of Alternate's turn " + std::to_string(i),
                                static_cast<double>(steps_[i]));
   }
-}
-
-FRUGAL_INLINE void TurnsOfRun::give(std::size_t turn) {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    turn == none || i == turn ? run_->hold.wake(tensors_[i]) : run_->hold.rest(tensors_[i]);
-  }
-  now_ = turn;
 }
 
 }  // namespace frugal::detail

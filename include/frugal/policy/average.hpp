@@ -233,7 +233,7 @@ class Average<Rule>::State {
     }
     if constexpr (requires { rule_.outlook(phase.horizon()); }) {
       std::string const text = rule_.outlook(phase.horizon());
-      if (!text.empty()) phase.warn("Average: " + text);
+      if (!text.empty()) phase.warn_of_plan("Average: " + text);
     }
     averaged_->clear();
     run_ = &phase.run_state();

@@ -83,7 +83,10 @@ class CallbackState : public KeptCallback<F> {
 
  private:
   static F const& require(F const* call) {
-    if (call != nullptr) return *call;
+    bool is_there = call != nullptr;
+    // An empty std::function, or a null pointer to a function.
+    if constexpr (requires { *call == nullptr; }) is_there = is_there && !(*call == nullptr);
+    if (is_there) return *call;
     throw SettingsError({.what = "a callback has nothing to call",
                          .where = "Callback::call",
                          .why = "it was made without a function",
@@ -153,6 +156,10 @@ struct Callback {
   static_assert(!detail::has_persist<F> || !std::string_view(Name).empty(),
                 "frugal: a callback with a state has no name by which a checkpoint finds it. Write "
                 "fr::on_step<\"name\">(function), or remove its member persist.");
+  static_assert(
+      std::string_view(Name).find('/') == std::string_view::npos,
+      "frugal: a callback's name has a slash, which separates names in a checkpoint. Write "
+      "it without one.");
   static_assert(
       !std::is_class_v<F> || !std::is_final_v<F>,
       "frugal: a callback is a final class. Remove `final`, or write a lambda that calls it.");

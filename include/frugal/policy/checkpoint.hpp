@@ -166,7 +166,7 @@ class Checkpoint<Options...>::OfRun {
     detail::require_checkpoint_settings(run.settings, retention_, share_, machine_lifetime_);
     follows_ = in_ranks_ && !phase.is_first();
     std::string const outlook = detail::kept_outlook(retention_.every, run.progress.horizon());
-    if (!outlook.empty()) run.warn("Checkpoint: " + outlook);
+    if (!outlook.empty()) run.observed.warn_of_plan("Checkpoint: " + outlook);
     if (on_interrupt_ == OnInterrupt::Save) interrupt_.take();
     // The step looks at nothing but the counter, so a failure makes the counter due.
     begin(phase);

@@ -116,7 +116,7 @@ struct Curriculum {
 
     void on_fit_begin(FitBegin& phase) const {
       std::string const text = settings_.outlook(phase.horizon());
-      if (!text.empty()) phase.warn("Curriculum: " + text);
+      if (!text.empty()) phase.warn_of_plan("Curriculum: " + text);
       phase.begin_easily(static_cast<std::uint64_t>(Pace::epochs));
     }
 

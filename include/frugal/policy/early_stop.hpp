@@ -202,7 +202,7 @@ struct EarlyStop {
 
     void on_fit_begin(FitBegin& phase) {
       std::string const text = settings_.outlook(phase.horizon());
-      if (!text.empty()) phase.warn("EarlyStop: " + text);
+      if (!text.empty()) phase.warn_of_plan("EarlyStop: " + text);
       if (restores_ && phase.has_held_parts()) detail::BestWeights::refuse_parts();
       detail::counted(settings_.patience, "EarlyStop::patience");
       if (settings_.grace_epochs < 0) {

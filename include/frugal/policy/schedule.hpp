@@ -33,7 +33,8 @@ inline constexpr std::uint64_t to_end = 0;
 // are those of the torch.optim.lr_scheduler class named next to it. An `endless` curve does not
 // depend on its length, and may be the last one in a run without a known end. `effect` is the
 // number of its own steps that an endless curve needs to show what its numbers ask for;
-// `check()` throws SettingsError for numbers that are out of range.
+// `check()` throws SettingsError for numbers that are out of range. `may_be_empty`: of 0 steps it has none, and is not
+// "to the end".
 
 /// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
@@ -54,7 +55,8 @@ template <std::uint64_t N>
 struct Warmup {
   static_assert(N >= 1, "frugal: Warmup<0> has no step. Write Warmup<1>, or leave it out.");
   static constexpr std::string_view name = "warmup";
-  std::uint64_t steps = N;
+  static constexpr bool may_be_empty = true;
+  std::uint64_t steps = N;  ///< 0: no warm-up
 
   double factor(std::uint64_t t, std::uint64_t length) const {
     if (t >= length) return 1.0;
@@ -199,6 +201,7 @@ struct LaidCurve {
   std::uint64_t steps;                  ///< its length, or to_end
   bool endless;                         ///< does not depend on its length
   std::optional<std::uint64_t> effect;  ///< of its own steps, until it does what it is for
+  bool is_empty = false;                ///< has no step
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
@@ -264,6 +267,7 @@ class CurveState {
       LaidCurve laid{type_name<Curve>(), curve.steps, endless, {}};
       if constexpr (requires { curve.check(); }) curve.check();
       if constexpr (requires { curve.effect(); }) laid.effect = curve.effect();
+      if constexpr (requires { curve.may_be_empty; }) laid.is_empty = curve.steps == 0;
       laid_.push_back(laid);
     });
     detail::lay_over(laid_, horizon);
@@ -308,7 +312,7 @@ class CurveState {
 };
 
 inline void advise_of(std::string const& outlook, FitBegin& phase) {
-  if (!outlook.empty()) phase.warn("Schedule: " + outlook);
+  if (!outlook.empty()) phase.warn_of_plan("Schedule: " + outlook);
 }
 
 template <class... Parts>

@@ -7,6 +7,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace frugal::detail {
@@ -19,9 +20,11 @@ FRUGAL_INLINE void refuse_length(std::string const& why, std::string const& fix)
 FRUGAL_INLINE void lay_over(std::vector<LaidCurve>& curves, RunLimits const& horizon) {
   std::uint64_t fixed = 0;
   int open = 0;
+  // Curves of more steps than a number can count end after every run.
+  auto const plus = [](std::uint64_t a, std::uint64_t b) { return a + std::min(b, ~a); };
   for (LaidCurve const& curve : curves) {
-    fixed += curve.steps;
-    open += curve.steps == to_end;
+    fixed = plus(fixed, curve.steps);
+    open += curve.steps == to_end && !curve.is_empty;
   }
   if (open > 1) {
     refuse_length("more than one of its curves runs to the end of the run",
@@ -32,13 +35,13 @@ FRUGAL_INLINE void lay_over(std::vector<LaidCurve>& curves, RunLimits const& hor
   std::uint64_t end = 0;
   for (LaidCurve& curve : curves) {
     // Curves after an open curve are positioned from the end of the run.
-    bool const needs_end = !curve.endless || &curve != &curves.back();
+    bool const needs_end = !curve.is_empty && (!curve.endless || &curve != &curves.back());
     if (curve.steps == to_end && needs_end && !horizon.total_steps) {
       refuse_length("a curve runs to the end of the run, and the source does not know its size",
                     "Set Settings::steps, or give the curve a number of steps.");
     }
     curve.begin = end;
-    end += curve.steps == to_end ? rest : curve.steps;
+    if (!curve.is_empty) end = plus(end, curve.steps == to_end ? rest : curve.steps);
     curve.end = end;
   }
 }
@@ -54,6 +57,7 @@ FRUGAL_INLINE std::string outlook_of(std::vector<LaidCurve> const& curves, std::
   std::string const run = ", and the run ends at step " + std::to_string(total);
   std::string const last = ": its last step has the factor " + factor_text(last_factor);
   for (LaidCurve const& curve : curves) {
+    if (curve.is_empty) continue;
     std::string const name = template_name(curve.type);
     if (curve.steps != to_end) {
       std::string const ends = name + " ends at step " + std::to_string(curve.end) + run;

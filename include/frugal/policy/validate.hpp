@@ -146,7 +146,7 @@ struct Validate {
 
     void on_fit_begin(FitBegin& phase) const {
       std::string const text = detail::cadence_outlook(every_, phase.horizon());
-      if (!text.empty() && phase.validates()) phase.warn("Validate: " + text);
+      if (!text.empty() && phase.validates()) phase.warn_of_plan("Validate: " + text);
       phase.try_validation(sanity_batches_);
     }
     flow on_step(Step& phase) {

@@ -111,6 +111,10 @@ class PlannedPasses : private RunOutsideFit<Context, Objective> {
                 Settings const& settings, Policies const& policies)
       : Base(module, objective, settings, policies) {
     run_.hold.train();  // a frozen layer plans no statistics
+    if constexpr (has<kinds::alternate, typename Context::policies>) {
+      ModuleSetup phase(run_);
+      engine_.template state<kinds::alternate>().on_module(phase);
+    }
   }
 
   /// Forward and backward. `live()` is the bytes of tensors; returns how many a forward pass has
@@ -119,15 +123,17 @@ class PlannedPasses : private RunOutsideFit<Context, Objective> {
   std::int64_t passes(B const& batch, c10::Device device, int times, Live&& live) {
     run_.device = device;
     std::int64_t left = 0;
-    for (int i = 0; i < times; ++i) {
-      std::int64_t const before = live();
-      Forward phase(run_, /*is_training=*/true);
-      auto body = [&]() -> Loss { return this->loss_of(batch); };
-      Loss loss = engine_.template surround<around::forward>(phase, body);
-      left = std::max(left, live() - before);
-      loss.output.reset();
-      backward(loss, at::ones_like(loss.value), 1.0);
-    }
+    run_.hold.in_each_turn([&] {
+      for (int i = 0; i < times; ++i) {
+        std::int64_t const before = live();
+        Forward phase(run_, /*is_training=*/true);
+        auto body = [&]() -> Loss { return this->loss_of(batch); };
+        Loss loss = engine_.template surround<around::forward>(phase, body);
+        left = std::max(left, live() - before);
+        loss.output.reset();
+        backward(loss, at::ones_like(loss.value), 1.0);
+      }
+    });
     return left;
   }
 };

@@ -30,6 +30,9 @@ TEST_CASE("a text is a device's name, or an error") {
   CHECK_THROWS_WITH_AS(device_from_name("gpu please", "FRUGAL_DEVICE"),
                        doctest::Contains("'gpu please' names no device (FRUGAL_DEVICE)"),
                        DeviceError);
+  // LibTorch alone makes cuda:0 of it.
+  CHECK_THROWS_AS(device_from_name("cuda:256", "FRUGAL_DEVICE"), DeviceError);
+  CHECK_THROWS_AS(device_from_name("cuda:200", "FRUGAL_DEVICE"), DeviceError);
 }
 
 TEST_CASE("a device keeps its index, and an unavailable one is unchanged") {

@@ -102,7 +102,9 @@ TEST_CASE("fresh() makes the first folder whose number is free") {
   std::filesystem::remove(folder.path() / "runs" / "x-1");
   CHECK(frugal::fresh(name) == folder.path() / "runs" / "x-1");
   CHECK(std::filesystem::is_directory(folder.path() / "runs" / "x-1"));
+  CHECK(frugal::fresh(name / "") == folder.path() / "runs" / "x-5");
   CHECK_THROWS_AS(frugal::fresh(folder.path() / "runs" / "x-3" / "y"), frugal::IoError);
+  CHECK_THROWS_AS(frugal::fresh(""), frugal::SettingsError);
 }
 
 }  // namespace frugal_test::run_device_spec

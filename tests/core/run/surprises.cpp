@@ -31,6 +31,8 @@ TEST_CASE("a run on the CPU beside a GPU says so, unless the program asked for t
   CHECK(unused_gpu(false, cuda, usable).empty());
   CHECK(has(unused_gpu(false, cpu, usable), "set Settings::device to \"cuda\""));
   CHECK(has(unused_gpu(false, cpu, unlinked), "FRUGAL_CUDA=ON"));
+  CHECK(has(unused_gpu(false, cpu, {.has_driver = true, .is_linked = true}), "finds no GPU"));
+  CHECK(unused_gpu(false, cpu, {.has_driver = true, .is_hidden = true}).empty());
 }
 
 // Measured on two processors, with two compilers beside the run: 0.49 processors, 130 losses a second.

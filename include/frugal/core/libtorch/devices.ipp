@@ -6,6 +6,8 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <cstddef>
+#include <string>
 #include <utility>
 
 namespace frugal::detail {
@@ -50,10 +52,15 @@ FRUGAL_INLINE c10::Device with_index(c10::Device device) {
 
 FRUGAL_INLINE c10::Device device_from_name(std::string const& name, char const* where) {
   try {
-    return c10::Device(name);
+    c10::Device const device(name);
+    // LibTorch keeps the last eight bits of a number, so that its "cuda:256" is cuda:0.
+    std::size_t const colon = name.find(':');
+    if (colon == std::string::npos || name.substr(colon + 1) == std::to_string(device.index())) {
+      return device;
+    }
   } catch (c10::Error const&) {
-    refuse_device("'" + name + "' names no device", where, true);
   }
+  refuse_device("'" + name + "' names no device", where, true);
 }
 
 }  // namespace frugal::detail

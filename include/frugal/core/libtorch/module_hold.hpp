@@ -49,10 +49,27 @@ class ModuleHold {
   /// They are as they were before hold().
   void let_go(std::vector<at::Tensor> const& tensors);
 
-  /// These parameters get no gradient until wake(), and are trained parameters all the same: their layers keep
-  /// no statistics for it, unlike those of hold().
-  void rest(std::vector<at::Tensor> const& tensors);
-  void wake(std::vector<at::Tensor> const& tensors);
+  /// Parts that steps train in turns. Those of the others rest: they get no gradient, and are trained parameters all
+  /// the same, whose layers go on with their statistics, unlike those of hold().
+  void take_turns(std::vector<std::vector<at::Tensor>> parts) { parts_ = std::move(parts); }
+  static constexpr auto all_parts = static_cast<std::size_t>(-1);
+  /// The part that is trained, or `all_parts`.
+  std::size_t turn() const { return turn_; }
+  void give_turn(std::size_t part);
+  /// Calls in the turn of each part, or once if no parts take turns.
+  template <class Call>
+  void in_each_turn(Call&& call) {
+    struct Back {
+      ModuleHold& hold;
+      std::size_t turn;
+      ~Back() { hold.give_turn(turn); }
+    } const back{*this, turn_};
+    std::size_t part = 0;
+    do {
+      if (!parts_.empty()) give_turn(part);
+      call();
+    } while (++part < parts_.size());
+  }
 
   /// Everything is as it was; nothing the second time.
   void put_back() noexcept;
@@ -71,12 +88,16 @@ class ModuleHold {
   /// Holds the frozen layers, and those alone.
   void follow();
   void hold_layers() const;
+  void rest(std::vector<at::Tensor> const& tensors);
+  void wake(std::vector<at::Tensor> const& tensors);
   void release_layers();
 
   torch::nn::Module* root_;
   std::optional<Modes> modes_{};  ///< if the whole module has changed its mode
   std::vector<Layer> layers_{};
   std::unordered_map<at::TensorImpl const*, Held> held_{};
+  std::vector<std::vector<at::Tensor>> parts_{};
+  std::size_t turn_ = all_parts;
   std::unordered_map<at::TensorImpl const*, Held> resting_{};
   bool trains_ = false;
   bool holds_layers_ = false;

@@ -47,6 +47,14 @@ FRUGAL_INLINE void ModuleHold::let_go(std::vector<at::Tensor> const& tensors) {
   if (trains_) follow();
 }
 
+FRUGAL_INLINE void ModuleHold::give_turn(std::size_t part) {
+  if (part == turn_) return;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    part == all_parts || i == part ? wake(parts_[i]) : rest(parts_[i]);
+  }
+  turn_ = part;
+}
+
 FRUGAL_INLINE void ModuleHold::rest(std::vector<at::Tensor> const& tensors) {
   for (at::Tensor const& each : tensors) {
     resting_.try_emplace(each.unsafeGetTensorImpl(), Held{each, each.requires_grad()});
@@ -68,6 +76,7 @@ FRUGAL_INLINE void ModuleHold::put_back() noexcept {
   for (auto const& [key, each] : std::exchange(resting_, {})) {
     quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });
   }
+  turn_ = all_parts;
   for (auto const& [key, each] : std::exchange(held_, {})) {
     quietly([&] { each.tensor.set_requires_grad(each.requires_grad); });
   }

@@ -92,7 +92,10 @@ class DryRunner {
  private:
   std::vector<Check> on_its_device(DryRunBatches& source, std::size_t batches);
 
-  std::vector<Check> passes(DryRunBatches& source, std::size_t batches) const;
+  std::vector<Check> passes(DryRunBatches& source, std::size_t batches, Cursor start);
+
+  /// Which parameters the last pass has given gradients.
+  void look_at_gradients();
 
   Check gradients() const;
 
@@ -111,6 +114,8 @@ class DryRunner {
   }
 
   RunState& run_;
+  std::vector<bool> reached_{};     ///< the parameter has a gradient
+  std::vector<bool> not_finite_{};  ///< one that is infinite or no number
 };
 
 /// Moves a source to the run's place, which a checkpoint may have named.

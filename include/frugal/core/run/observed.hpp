@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -64,6 +65,9 @@ class Observed {
 
   /// A recommendation of one line, once however often it is repeated. Never throws.
   void warn(std::string const& text);
+  /// The same of what this start of the run will not come to: a resumed run may have another end, and does not repeat
+  /// it.
+  void warn_of_plan(std::string const& text);
   /// The same of a warning with measurements: it takes the place of what says the same up to the first
   /// digit, as an earlier start of the run has measured it.
   void warn_measured(std::string const& text);
@@ -106,7 +110,11 @@ class Observed {
       archive("advice", warnings_);
       for (std::string const& text : here) warn(text);
     } else {
-      archive("advice", warnings_);
+      std::vector<std::string> kept = warnings_;
+      std::erase_if(kept, [&](std::string const& text) {
+        return std::ranges::find(plans_, text) != plans_.end();
+      });
+      archive("advice", kept);
     }
   }
 
@@ -135,6 +143,7 @@ class Observed {
   std::optional<Speed> speed_{};
   Gauges gauges_{};
   std::vector<std::string> warnings_{};
+  std::vector<std::string> plans_{};  ///< those of this start alone
   std::vector<Event> events_{};
   bool tells_ = false;
 };

@@ -40,6 +40,11 @@ FRUGAL_INLINE void Observed::warn(std::string const& text) {
   warnings_.push_back(text);
 }
 
+FRUGAL_INLINE void Observed::warn_of_plan(std::string const& text) {
+  warn(text);
+  plans_.push_back(text);
+}
+
 FRUGAL_INLINE void Observed::warn_measured(std::string const& text) {
   auto const words = [](std::string const& of) {
     return std::string_view(of).substr(0, of.find_first_of("0123456789"));

@@ -88,6 +88,8 @@ struct Phase {
   double seconds_before() const;
   /// Gives the user a one-line recommendation, once. Never throws.
   void warn(std::string const& text) const;
+  /// The same of what the run, as it is planned now, does not come to: a resumed run may end elsewhere.
+  void warn_of_plan(std::string const& text) const;
   /// Records an event of the run itself; loggers write it with their next line.
   void record(Event event) const;
   std::vector<Event> const& events() const;

@@ -67,6 +67,10 @@ FRUGAL_INLINE double Phase::seconds() const { return run_->seconds(); }
 
 FRUGAL_INLINE void Phase::warn(std::string const& text) const { run_->warn(text); }
 
+FRUGAL_INLINE void Phase::warn_of_plan(std::string const& text) const {
+  run_->observed.warn_of_plan(text);
+}
+
 FRUGAL_INLINE void Phase::record(Event event) const { run_->record(std::move(event)); }
 
 FRUGAL_INLINE std::vector<Event> const& Phase::events() const { return run_->observed.events(); }

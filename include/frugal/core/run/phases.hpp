@@ -21,6 +21,10 @@
 #include <frugal/core/run/speed.hpp>
 #include <frugal/core/run/window_phases.hpp>
 
+namespace frugal::detail {
+class ModuleHold;
+}  // namespace frugal::detail
+
 namespace frugal {
 
 // The arguments of hooks outside of windows, in the order of a run, and the phase of each hook.
@@ -39,6 +43,8 @@ struct ModuleSetup {
   void warn(std::string const& text) const;
   /// See ModuleHold.
   void hold(std::vector<at::Tensor> const& tensors) const;
+  /// Parts that steps train in turns, which the policy gives by what is returned.
+  detail::ModuleHold& take_turns(std::vector<std::vector<at::Tensor>> parts) const;
   /// The module begins on this device, instead of Settings::device; the policy moves the run later
   /// (WindowBegin::move_to). SettingsError if another policy has named another device.
   void begin_on(c10::Device device);

@@ -22,6 +22,12 @@ FRUGAL_INLINE void ModuleSetup::hold(std::vector<at::Tensor> const& tensors) con
   run_->hold.hold(tensors);
 }
 
+FRUGAL_INLINE detail::ModuleHold& ModuleSetup::take_turns(
+    std::vector<std::vector<at::Tensor>> parts) const {
+  run_->hold.take_turns(std::move(parts));
+  return run_->hold;
+}
+
 FRUGAL_INLINE void ModuleSetup::begin_on(c10::Device device) { run_->begin_on(device); }
 
 FRUGAL_INLINE RunState& FitRun::run_state() { return run(); }

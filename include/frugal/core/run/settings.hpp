@@ -97,8 +97,8 @@ struct Settings {
 ///
 ///     Settings{.run_dir = fr::fresh("runs/x")}
 ///
-/// Throws IoError if the folder cannot be made.
-std::filesystem::path fresh(std::filesystem::path const& name);
+/// Throws IoError if the folder cannot be made, SettingsError for an empty name.
+std::filesystem::path fresh(std::filesystem::path const& given);
 
 }  // namespace frugal
 

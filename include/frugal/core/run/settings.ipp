@@ -42,7 +42,15 @@ FRUGAL_INLINE void put_on(c10::Device device, torch::nn::Module& module) {
 
 namespace frugal {
 
-FRUGAL_INLINE std::filesystem::path fresh(std::filesystem::path const& name) {
+FRUGAL_INLINE std::filesystem::path fresh(std::filesystem::path const& given) {
+  // "runs/x/" is "runs/x".
+  std::filesystem::path const name = given.has_filename() ? given : given.parent_path();
+  if (!name.has_filename()) {
+    throw SettingsError({.what = "a folder of runs has no name",
+                         .where = "fr::fresh(\"" + given.string() + "\")",
+                         .why = "it gets a number behind its name",
+                         .fix = "Give one, such as \"runs/x\"."});
+  }
   std::error_code failure;
   if (name.has_parent_path()) std::filesystem::create_directories(name.parent_path(), failure);
   for (int number = 1; !failure; ++number) {

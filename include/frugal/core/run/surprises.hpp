@@ -20,6 +20,8 @@ void say_warning(std::string const& text);
 struct CudaHere {
   int devices = 0;          ///< that LibTorch sees
   bool has_driver = false;  ///< NVIDIA's driver runs
+  bool is_linked = false;   ///< this program has LibTorch's part for CUDA
+  bool is_hidden = false;   ///< CUDA_VISIBLE_DEVICES names no device
   static CudaHere look();
 };
 

@@ -8,8 +8,10 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 
 #include <frugal/base/number_text.hpp>
@@ -24,16 +26,27 @@ FRUGAL_INLINE void say_warning(std::string const& text) {
 
 FRUGAL_INLINE CudaHere CudaHere::look() {
   std::error_code ignored;
+  char const* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string_view const listed = visible == nullptr ? "0" : visible;
   return {.devices = count_of(c10::DeviceType::CUDA),
-          .has_driver = std::filesystem::exists("/proc/driver/nvidia/version", ignored)};
+          .has_driver = std::filesystem::exists("/proc/driver/nvidia/version", ignored),
+          .is_linked = c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA),
+          .is_hidden = listed.empty() || listed.starts_with("-")};
 }
 
 FRUGAL_INLINE std::string unused_gpu(bool device_is_given, c10::Device used, CudaHere const& here) {
-  if (device_is_given || !used.is_cpu()) return {};
+  if (device_is_given || !used.is_cpu() || here.is_hidden) return {};
   if (here.devices > 0) {
     return "this run is on the CPU, where its module is, and there is a GPU: set Settings::device "
            "to "
            "\"cuda\", or to \"cpu\" if that is meant";
+  }
+  if (here.has_driver && here.is_linked) {
+    return "this run is on the CPU, and LibTorch finds no GPU although NVIDIA's driver is there: "
+           "the driver may be too "
+           "old for this LibTorch, or the container or job was given no GPU. If the CPU is meant, "
+           "set "
+           "Settings::device to \"cpu\"";
   }
   if (here.has_driver) {
     return "this run is on the CPU, and there is a GPU that this program cannot use, because it is "

@@ -126,7 +126,9 @@ class SplitExecutor {
       split.set(each);
       // After its second micro-batch a window needs no more memory.
       std::int64_t const some = std::min(samples, 2 * each);
-      return attempt(batch_narrow(*batch, 0, some));
+      bool is_step = true;
+      run_.hold.in_each_turn([&] { is_step = attempt(batch_narrow(*batch, 0, some)) && is_step; });
+      return is_step;
     };
     undone(before, static_cast<RunState&>(run_), [&] {
       found =
