@@ -130,7 +130,7 @@ ${_frugal_torch_oldest} or later. Name a newer one, or none to let ./dev bring i
       _frugal_torch_root(root "${candidate}")
       _frugal_torch_version(version "${root}")
       if(version AND version VERSION_GREATER_EQUAL _frugal_torch_oldest)
-        set(origin "fallback")
+        set(origin "what ./dev fetched, or frugal was installed with")
         if(of_python AND root STREQUAL of_python)
           set(origin "python3")
         endif()

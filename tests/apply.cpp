@@ -166,6 +166,7 @@ TEST_CASE("what does not fit is refused, with the nearest name") {
   CHECK(has(refused({"--zzzzzzzz", "1"}), "no option has a name like it"));
   CHECK(has(refused({"seven"}), "options begin with --"));
   CHECK(has(refused({"--optimize.lr", "fast"}), "'fast' is no value of optimize.lr"));
+  CHECK(has(refused({"--config", "/missing.toml"}), "Give the path of a file"));
   CHECK(has(refused({"--optimize.lr", "nan"}), "it is a number"));
   CHECK(has(refused({"--optimize.lr", "1e-3x"}), "it is a number"));
   CHECK(has(refused({"--epochs", "-1"}), "a whole number from 0 on"));

@@ -10,7 +10,7 @@ FRUGAL_INLINE std::string Error::sentence(Fault const& fault) {
   std::string text = "frugal: " + fault.what;
   if (!fault.where.empty()) text += " (" + fault.where + ")";
   if (!fault.why.empty()) text += ": " + fault.why;
-  text += '.';
+  if (!text.ends_with('.')) text += '.';  // a cause may be the sentence of another error
   if (!fault.fix.empty()) text += ' ' + fault.fix;
   return text;
 }

@@ -22,6 +22,10 @@ TEST_CASE("unknown parts leave no punctuation behind") {
         "frugal: a.");
   CHECK(std::string(Error({.what = "a", .where = "", .why = "c", .fix = "D."}).what()) ==
         "frugal: a: c. D.");
+  // The cause is another error's sentence.
+  CHECK(std::string(
+            frugal::DataError({.what = "a", .where = "", .why = "c. d.", .fix = "E."}).what()) ==
+        "frugal: a: c. d. E.");
 }
 
 TEST_CASE("catching data errors catches empty sources and failed workers") {

@@ -335,6 +335,13 @@ TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
                        SettingsError);
   CHECK_THROWS_AS(adapt(net, Lora<On<"q_proj">, AlsoTrain<"head">>{}), SettingsError);
   CHECK_THROWS_AS(merge(net), SettingsError);
+  // Members that are set when the program runs, as by apply().
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.rank = 0}),
+                       doctest::Contains("rank is 0 (Lora)"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.alpha = -1}),
+                       doctest::Contains("alpha is -1"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.dropout = 1}),
+                       doctest::Contains("dropout is 1"), SettingsError);
   CHECK(net->named_parameters().keys() == names);
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});

@@ -271,7 +271,7 @@ inline constexpr PageOption page_options[] = {
     {"Checkpoint.every", "when to save: Every<500> steps, Every<1, Epoch>, Every<600, Second>; also micro-batches, samples and tokens"},
     {"Checkpoint.from", "the checkpoint to begin with: a run directory or a checkpoint's folder; with Weights also a .safetensors file; empty: Settings::run_dir"},
     {"Checkpoint.keep", "keeps the newest N"},
-    {"Checkpoint.keep_best", "also keeps the best N by a validated metric, and saves each improvement once, when it is measured; a NaN is never one. KeepBest<> keeps the best one by the loss. A recipe may have several"},
+    {"Checkpoint.keep_best", "also keeps the best N by a validated metric, and saves each improvement once, when it is measured; a NaN is never one. Of equal ones it keeps the newest, where EarlyStop restores the first. KeepBest<> keeps the best one by the loss. A recipe may have several"},
     {"Checkpoint.keep_every", "saves each step that is a multiple of N, whatever the cadence, and keeps these checkpoints for ever; a run that ends before step N is told so"},
     {"Checkpoint.machine_lifetime", "Every<Auto>: mean lifetime of a machine"},
     {"Checkpoint.on_failure", "if a save fails: Stop, Continue"},

@@ -148,7 +148,7 @@ std::string setting_text(T const& value) {
 [[noreturn]] inline void refuse_setting(std::string_view name, std::string_view text,
                                         std::string why, std::string fix) {
   throw SettingsError({.what = "'" + std::string(text) + "' is no value of " + std::string(name),
-                       .where = "--" + std::string(name),
+                       .where = "the command line or the file of --config",
                        .why = std::move(why),
                        .fix = std::move(fix)});
 }

@@ -74,6 +74,12 @@ inline void refuse_extras(CLI::App const& app) {
 
 /// What CLI11 says of a command line.
 [[noreturn]] inline void refuse_arguments(CLI::ParseError const& error) {
+  if (dynamic_cast<CLI::FileError const*>(&error) != nullptr) {
+    throw SettingsError({.what = error.what(),
+                         .where = "--config",
+                         .why = "the file of --config must be there",
+                         .fix = "Give the path of a file that can be read."});
+  }
   throw SettingsError({.what = error.what(),
                        .where = "the command line",
                        .why = "",

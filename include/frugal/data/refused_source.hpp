@@ -35,6 +35,10 @@ concept TorchDataLoader = requires(T& loader) {
   loader.options();
   loader.begin();
 };
+/// A module, or what holds one: trainer.fit(model, data), as in Lightning.
+template <class T>
+concept HasParameters = requires(T& module) { module.named_parameters(); } ||
+                        requires(T& holder) { holder->named_parameters(); };
 template <class T>
 concept Dereferenced = requires(T& pointer) { *pointer; };
 
@@ -52,6 +56,10 @@ constexpr bool refuse_source() {
     static_assert(is_source<T>,
                   "frugal: a torch::data DataLoader cannot seek, so no run over it could resume. "
                   "Give its dataset: fit(from_dataset(dataset, {.batch = 64})).");
+  } else if constexpr (HasParameters<T>) {
+    static_assert(is_source<T>,
+                  "frugal: a module is not a source of batches, and the trainer has its module. "
+                  "Write Trainer{module, ...}, and fit(train) or fit(train, valid).");
   } else if constexpr (SampleSet<T>) {
     static_assert(is_source<T>,
                   "frugal: a set of samples is not a source of batches. Call fit(loader(set, "

@@ -4,6 +4,7 @@
 #include <frugal/model/lora.hpp>
 
 #include <frugal/base/name_pattern.hpp>
+#include <frugal/base/number_text.hpp>
 #include <frugal/core/libtorch/layer_tensors.hpp>
 #include <frugal/core/libtorch/statistics_layers.hpp>
 #include <frugal/error.hpp>
@@ -13,6 +14,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -227,6 +229,21 @@ namespace frugal {
 
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
                                 std::vector<std::string_view> const& targets, std::uint64_t seed) {
+  // Members may be set when the program runs, where Rank<0> and the like do not compile.
+  auto const within = [](bool holds, char const* name, double value, char const* why,
+                         char const* fix) {
+    if (!holds) {
+      detail::refuse_adapter(std::string(name) + " is " + detail::general(value, 6), "Lora", why,
+                             fix);
+    }
+  };
+  within(settings.rank >= 1, "rank", static_cast<double>(settings.rank),
+         "a rank below 1 adapts nothing", "Give a whole number from 1 on, such as 8.");
+  within(settings.alpha > 0 && std::isfinite(settings.alpha), "alpha", settings.alpha,
+         "the adapters' product is scaled by it, so it must be finite and above 0",
+         "Give a positive number, such as 16.");
+  within(settings.dropout >= 0 && settings.dropout < 1, "dropout", settings.dropout,
+         "it is a probability from 0 up to, but not including, 1", "Give such a number, as 0.1.");
   detail::register_members(module);
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
   std::vector<detail::AdaptableLayer const*> chosen;
