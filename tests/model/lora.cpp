@@ -335,6 +335,13 @@ TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
                        SettingsError);
   CHECK_THROWS_AS(adapt(net, Lora<On<"q_proj">, AlsoTrain<"head">>{}), SettingsError);
   CHECK_THROWS_AS(merge(net), SettingsError);
+  // Given when the program runs, as by apply().
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.rank = -1}), doctest::Contains("rank is -1"),
+                       SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.alpha = 0.0}),
+                       doctest::Contains("alpha is 0"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.dropout = 1}),
+                       doctest::Contains("dropout is 1"), SettingsError);
   CHECK(net->named_parameters().keys() == names);
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});
   adapt(net, Lora<Rank<2>, On<"q_proj">>{});

@@ -13,6 +13,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -53,6 +54,23 @@ FRUGAL_INLINE std::shared_ptr<LoraAdapter> adapter_of(torch::nn::Module const& l
   auto const children = all->named_children();
   auto const* const found = children.find(name);
   return found == nullptr ? nullptr : std::dynamic_pointer_cast<LoraAdapter>(*found);
+}
+
+FRUGAL_INLINE void require_numbers(LoraSettings const& settings) {
+  if (settings.rank < 1) {
+    refuse_adapter("rank is " + std::to_string(settings.rank), "Lora",
+                   "an adapter has a rank of 1 or more", "Give a number such as 8.");
+  }
+  if (!(settings.alpha > 0 && std::isfinite(settings.alpha))) {
+    refuse_adapter("alpha is " + std::to_string(settings.alpha), "Lora",
+                   "the product is scaled by alpha / rank",
+                   "Give a finite number above 0, such as the rank.");
+  }
+  if (!(settings.dropout >= 0 && settings.dropout < 1)) {
+    refuse_adapter("dropout is " + std::to_string(settings.dropout), "Lora",
+                   "it is a share of the input that is set to 0",
+                   "Give 0 or more, and less than 1.");
+  }
 }
 
 FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
@@ -227,6 +245,7 @@ namespace frugal {
 
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
                                 std::vector<std::string_view> const& targets, std::uint64_t seed) {
+  detail::require_numbers(settings);
   detail::register_members(module);
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
   std::vector<detail::AdaptableLayer const*> chosen;
