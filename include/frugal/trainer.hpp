@@ -320,7 +320,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
   Metrics evaluate_source(Source& source) {
     static_assert(ObjectiveFor<Objective, Module, batch_of<Source>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
-                  "at::Tensor nor frugal::Loss.");
+                  "at::Tensor nor frugal::Loss. Write one of frugal's, such as CrossEntropy{}, or "
+                  "[](Net& net, Batch const& batch) { return loss; }.");
     Settings const settings = resolved_settings();
     auto const call = begin_call(Kind::reads, "evaluate", settings, &source);
     adapt();
@@ -364,7 +365,8 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     }
     static_assert(ObjectiveFor<Objective, Module, batch_of<Train>>,
                   "frugal: the objective cannot be called with (module, batch), or returns neither "
-                  "at::Tensor nor frugal::Loss.");
+                  "at::Tensor nor frugal::Loss. Write one of frugal's, such as CrossEntropy{}, or "
+                  "[](Net& net, Batch const& batch) { return loss; }.");
     static_assert(detail::require_source<Train, order_type_of<Train>>(ordered{}));
     static_assert(strategy::template require_sources<Train, Valid>());
     static_assert(detail::require_objective<Objective>(ordered{}));

@@ -340,6 +340,8 @@ TEST_CASE("what Lora cannot adapt is an error, and changes nothing") {
                        doctest::Contains("rank is 0 (Lora)"), SettingsError);
   CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.alpha = -1}),
                        doctest::Contains("alpha is -1"), SettingsError);
+  CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.alpha = 0.0}),
+                       doctest::Contains("alpha is 0"), SettingsError);
   CHECK_THROWS_WITH_AS(adapt(net, Lora<On<"q_proj">>{.dropout = 1}),
                        doctest::Contains("dropout is 1"), SettingsError);
   CHECK(net->named_parameters().keys() == names);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: the objective cannot be called with (module, batch), or returns neither at::Tensor nor frugal::Loss.
+// expect: frugal: the objective cannot be called with (module, batch), or returns neither at::Tensor nor frugal::Loss. Write one of frugal's, such as CrossEntropy{}, or [](Net& net, Batch const& batch) { return loss; }.
 #include <frugal/policy/curriculum.hpp>
 #include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/importance.hpp>

@@ -48,7 +48,15 @@ inline constexpr bool is_source = false;
 
 template <class T>
 constexpr bool refuse_source() {
-  if constexpr (TorchDataset<T>) {
+  if constexpr (Source<T>) {  // only a const one comes here
+    static_assert(is_source<T>,
+                  "frugal: this source is const, and reading it moves its position. Remove the "
+                  "const of its variable or parameter.");
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    static_assert(is_source<T>,
+                  "frugal: a number is not a source of batches. The length of a run is in the "
+                  "trainer's settings: Settings{.epochs = 10}, or Settings{.steps = 1000}.");
+  } else if constexpr (TorchDataset<T>) {
     static_assert(is_source<T>,
                   "frugal: a torch::data dataset is not a source of batches. Call "
                   "fit(from_dataset(dataset, {.batch = 64})).");

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -66,6 +67,12 @@ class TurnsOfRun {
   std::vector<std::uint64_t> steps_;
 };
 
+template <class T>
+concept is_turn = requires(T const& turn) {
+  typename T::names;
+  { turn.steps } -> std::convertible_to<std::uint64_t>;
+};
+
 FRUGAL_DIAGNOSTIC(alternate_and_graph,
                   "frugal: CudaGraph captures one step for the whole run, and Alternate changes "
                   "which parameters a step trains. Remove one of them.");
@@ -111,6 +118,9 @@ struct Alternate {
       sizeof...(Turns) >= 2,
       "frugal: Alternate<...> takes two turns or more. Write Alternate<Turn<Where<\"critic.*\">, "
       "5>, Turn<Where<\"generator.*\">>>.");
+  static_assert((... && detail::is_turn<Turns>),
+                "frugal: Alternate<...> takes turns, and one of these is something else. Write "
+                "Alternate<Turn<Where<\"critic.*\">, 5>, Turn<Where<\"generator.*\">>>.");
   using kind = kinds::alternate;
   using listens = list<on::module, on::fit_begin, on::window, around::validate>;
   using after = list<kinds::freeze, kinds::lora>;

@@ -57,6 +57,9 @@ namespace detail {
 /// The adapter of a layer with this name; null without.
 std::shared_ptr<LoraAdapter> adapter_of(torch::nn::Module const& layer, std::string const& name);
 
+/// SettingsError for a rank, alpha or dropout out of range. Those of the types are checked by the compiler.
+void require_numbers(LoraSettings const& settings);
+
 /// SettingsError for a layer that cannot have such an adapter. `all` are the layers of its module.
 /// To be called for every layer before the first one changes.
 void require_adaptable(AdaptableLayer const& layer, std::vector<AdaptableLayer> const& all,

@@ -57,6 +57,23 @@ FRUGAL_INLINE std::shared_ptr<LoraAdapter> adapter_of(torch::nn::Module const& l
   return found == nullptr ? nullptr : std::dynamic_pointer_cast<LoraAdapter>(*found);
 }
 
+FRUGAL_INLINE void require_numbers(LoraSettings const& settings) {
+  if (settings.rank < 1) {
+    refuse_adapter("rank is " + std::to_string(settings.rank), "Lora",
+                   "an adapter has a rank of 1 or more", "Give a number such as 8.");
+  }
+  if (!(settings.alpha > 0 && std::isfinite(settings.alpha))) {
+    refuse_adapter("alpha is " + general(settings.alpha, 6), "Lora",
+                   "the product is scaled by alpha / rank",
+                   "Give a finite number above 0, such as the rank.");
+  }
+  if (!(settings.dropout >= 0 && settings.dropout < 1)) {
+    refuse_adapter("dropout is " + general(settings.dropout, 6), "Lora",
+                   "it is a share of the input that is set to 0",
+                   "Give 0 or more, and less than 1.");
+  }
+}
+
 FRUGAL_INLINE void require_adaptable(AdaptableLayer const& layer,
                                      std::vector<AdaptableLayer> const& all,
                                      LoraSettings const& settings) {
@@ -229,21 +246,7 @@ namespace frugal {
 
 FRUGAL_INLINE void add_adapters(torch::nn::Module& module, LoraSettings const& settings,
                                 std::vector<std::string_view> const& targets, std::uint64_t seed) {
-  // Members may be set when the program runs, where Rank<0> and the like do not compile.
-  auto const within = [](bool holds, char const* name, double value, char const* why,
-                         char const* fix) {
-    if (!holds) {
-      detail::refuse_adapter(std::string(name) + " is " + detail::general(value, 6), "Lora", why,
-                             fix);
-    }
-  };
-  within(settings.rank >= 1, "rank", static_cast<double>(settings.rank),
-         "a rank below 1 adapts nothing", "Give a whole number from 1 on, such as 8.");
-  within(settings.alpha > 0 && std::isfinite(settings.alpha), "alpha", settings.alpha,
-         "the adapters' product is scaled by it, so it must be finite and above 0",
-         "Give a positive number, such as 16.");
-  within(settings.dropout >= 0 && settings.dropout < 1, "dropout", settings.dropout,
-         "it is a probability from 0 up to, but not including, 1", "Give such a number, as 0.1.");
+  detail::require_numbers(settings);
   detail::register_members(module);
   std::vector<detail::AdaptableLayer> const all = detail::adaptable_layers(module);
   std::vector<detail::AdaptableLayer const*> chosen;

@@ -148,6 +148,10 @@ namespace frugal {
 /// Errors  an exception of the function ends the fit, as one of the objective does.
 template <class Hook, class F = void (*)(typename Hook::phase&), fixed_string Name = "">
 struct Callback {
+  static_assert(
+      std::copy_constructible<F>,
+      "frugal: a callback cannot be copied, and each fit has a copy of its own. Capture a "
+      "reference or a std::shared_ptr instead of what only moves.");
   static_assert(std::invocable<F&, typename Hook::phase&>,
                 "frugal: a callback cannot be called with what the loop gives it. Take the phase "
                 "by reference: "

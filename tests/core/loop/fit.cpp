@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,17 @@ TEST_CASE("Settings::steps ends a run exactly there, within an epoch or a sequen
         says(none.warnings[0], settings.steps ? "Settings::steps is 0" : "Settings::epochs is 0"));
   }
   CHECK(fit_of(new_net(), {.epochs = 1}, train).warnings.empty());
+}
+
+TEST_CASE("a negative number of epochs is a warning: it is a run without end") {
+  std::stop_source stop;
+  stop.request_stop();
+  int const all = -1;
+  auto const train = batches_of_sizes({8});
+  Report const report = fit_of(new_net(), {.epochs = all, .stop = stop.get_token()}, train);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(says(report.warnings[0], "Settings::epochs is 18446744073709551615, which is -1"));
+  CHECK(fit_of(new_net(), {.epochs = all, .steps = 2}, train).warnings.empty());
 }
 
 TEST_CASE("steps without epochs take as many epochs as they need") {

@@ -12,9 +12,14 @@
 
 #include <torch/nn/module.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 namespace frugal::detail {
+
+/// More come of a negative number, which converts without a word of the compiler.
+inline constexpr std::uint64_t most_epochs = std::numeric_limits<std::int64_t>::max();
 
 FRUGAL_INLINE void prepare(RunState& run) {
   require_parameters(run.parameters);
@@ -24,6 +29,12 @@ FRUGAL_INLINE void prepare(RunState& run) {
     run.warn(std::string(run.settings.epochs == 0U ? "Settings::epochs" : "Settings::steps") +
              " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
              "without training");
+  }
+  if (!run.settings.steps && run.settings.epochs.value_or(1) > most_epochs) {
+    run.warn("Settings::epochs is " + std::to_string(*run.settings.epochs) + ", which is " +
+             std::to_string(static_cast<std::int64_t>(*run.settings.epochs)) +
+             " as a signed number: the run ends only if a policy or a signal ends it; give the "
+             "number of epochs, or Settings::steps");
   }
   put_on(run.device, run.root);
   run.hold.train();
