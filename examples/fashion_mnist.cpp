@@ -169,7 +169,8 @@ int main(int argc, char** argv) {
     if (!json) {
       std::cout << "54,000 training, 6,000 validation and 10,000 test images of " << folder << "; "
                 << epochs << (epochs == 1 ? " epoch" : " epochs") << " of batches of " << batch
-                << ", learning rate " << learning_rate << ", " << at::get_num_threads() << " threads\n";
+                << ", learning rate " << learning_rate << ", " << at::get_num_threads()
+                << " threads\n";
       fr::explain(trainer);
       std::cout << std::flush;
     }
