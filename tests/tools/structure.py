@@ -96,13 +96,13 @@ def figures() -> dict[str, int]:
     loop = [each for each in headers if each.startswith("frugal/core/loop/")]
     words = re.compile(r"\b(divid\w*|shares?|ranks?)\b", re.IGNORECASE)
     return {
-        "headers": 607len(headers),
-        "lines of .hpp and .ipp": 141200sum(map(lines_of, headers + bodies)),
+        "headers": len(headers),
+        "lines of .hpp and .ipp": sum(map(lines_of, headers + bodies)),
         f"headers of fewer than {FRAGMENT} lines": sum(lines_of(each) < FRAGMENT for each in headers),
         "lines of the longest file": max(map(lines_of, headers + bodies)),
         "headers that name Context": sum(bool(re.search(r"<class Context|Context>|Context::", text_of(each)))
                                          for each in headers),
-        "lines that frugal.hpp closes over": 35650closed_lines("frugal/frugal.hpp"),
+        "lines that frugal.hpp closes over": closed_lines("frugal/frugal.hpp"),
         "lines that core/run/phases.hpp closes over": closed_lines("frugal/core/run/phases.hpp"),
         "lines that the median policy closes over": closed[len(closed) // 2],
         "policies that close over more than 2000 lines": sum(each > 2000 for each in closed),
