@@ -122,9 +122,10 @@ class Json {
   std::optional<std::int64_t> as_signed() const { return number<std::int64_t>(); }
   std::optional<double> as_double() const { return number<double>(); }
 
- private:
+  /// The handler that makes a value of the parser's tokens: for a reader of one value of many.
   class Builder;
 
+ private:
   template <class Number>
   std::optional<Number> number() const {
     Number value{};

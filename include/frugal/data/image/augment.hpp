@@ -35,6 +35,16 @@ concept ForBatches = requires(T const& transform, Batch batch, std::span<SampleK
 };
 template <class T>
 concept MixesSamples = T::mixes_samples;
+/// Annotations move with the image: AnnotatedImage and its batches.
+template <class X>
+concept Annotated = static_cast<bool>(X::annotated);
+template <class T, class X>
+concept MovesByKey = Annotated<X> && std::is_invocable_r_v<X, T const&, X, SampleKey const&>;
+template <class T, class X>
+concept MovesPlainly = Annotated<X> && std::is_invocable_r_v<X, T const&, X>;
+/// It changes the values of pixels, and moves none.
+template <class T>
+concept KeepsGeometry = static_cast<bool>(T::keeps_geometry);
 template <class T>
 concept SaysIdentity = requires(T const& transform) {
   { transform.identity() } -> std::convertible_to<std::string>;
@@ -56,6 +66,9 @@ concept HoldsImages =
 ///     augment(batch, keys)   images [B, C, H, W], or a Batch of them: in CollateThen
 ///     augment(sample, key)   an image [C, H, W], or a sample with one as `data`: in Transformed
 ///     augment(images)        either, where no transform is random
+///
+/// Annotations of an AnnotatedImage move with it; its pixels are those of the same image without them.
+/// Transforms that move pixels do not compile for batches of them.
 ///
 /// A transform of your own is `images(images)`, `images(images, keys)`, or `batch(Batch, keys)`;
 /// with `static constexpr bool mixes_samples = true` if it needs more than one image. A second
@@ -90,7 +103,7 @@ class Augment {
   /// One sample or a whole batch, without random transforms.
   template <detail::HoldsImages X>
   X operator()(X images) const {
-    static_assert((!detail::Draws<Transforms> && ...),
+    static_assert(((!detail::Draws<Transforms> && !detail::MovesByKey<Transforms, X>) && ...),
                   "frugal: this Augment has random transforms, which draw by sample. Give it the "
                   "keys: as a loader's collate function, CollateThen{Stack{}, Augment{...}}, or "
                   "around a set of samples, Transformed(set, Augment{...}).");
@@ -118,6 +131,24 @@ class Augment {
     using T = std::remove_cvref_t<decltype(transform)>;
     if constexpr (std::same_as<X, Batch> && detail::ForBatches<T>) {
       return transform(std::move(x), keys_at<I>(keys));
+    } else if constexpr (detail::MovesByKey<T, X>) {
+      return transform(std::move(x), keys_at<I>(keys)[0]);
+    } else if constexpr (detail::MovesPlainly<T, X>) {
+      return transform(std::move(x));
+    } else if constexpr (detail::Annotated<X>) {
+      static_assert(detail::KeepsGeometry<T>,
+                    "frugal: Augment has a transform that would move the pixels of annotated images "
+                    "and not their boxes, masks and keypoints. Crops, flips and sizes go into "
+                    "Transformed(set, Augment{...}), before the images become a batch. Give a "
+                    "transform of your own `sample(AnnotatedImage)` or `sample(AnnotatedImage, "
+                    "SampleKey)`; or `static constexpr bool keeps_geometry = true`, if it moves no "
+                    "pixel.");
+      if constexpr (detail::KeepsGeometry<T>) {
+        bool const one = x.data.dim() == 3;
+        at::Tensor const changed = step<I>(one ? x.data.unsqueeze(0) : x.data, keys);
+        x.data = one ? changed.squeeze(0) : changed;
+      }
+      return x;
     } else if constexpr (!detail::IsTensor<X>) {
       x.data = step<I>(at::Tensor(std::move(x.data)), keys);
       return x;
@@ -136,7 +167,9 @@ class Augment {
 
   template <class X>
   X alone(X sample, std::span<SampleKey const> key) const {
-    if constexpr (detail::IsTensor<X>) {
+    if constexpr (detail::Annotated<X>) {
+      return through(std::move(sample), key, std::index_sequence_for<Transforms...>{});
+    } else if constexpr (detail::IsTensor<X>) {
       return through(sample.unsqueeze(0), key, std::index_sequence_for<Transforms...>{}).squeeze(0);
     } else {
       sample.data = alone(at::Tensor(std::move(sample.data)), key);

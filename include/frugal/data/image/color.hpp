@@ -24,6 +24,8 @@ namespace frugal {
 ///
 /// Equal to  torchvision.transforms.v2.functional.to_dtype(scale=True).
 struct ToFloat {
+  static constexpr bool keeps_geometry = true;  // Augment: annotations stay as they are
+
   std::string identity() const { return detail::image_transform_text("ToFloat", 1); }
 
   at::Tensor operator()(at::Tensor const& images) const {
@@ -40,6 +42,8 @@ struct ToFloat {
 struct Normalize {
   std::vector<double> mean{0.485, 0.456, 0.406};  ///< one number per channel
   std::vector<double> std{0.229, 0.224, 0.225};   ///< one number per channel
+
+  static constexpr bool keeps_geometry = true;  // Augment: annotations stay as they are
 
   std::string identity() const { return detail::image_transform_text("Normalize", 1, mean, std); }
 
@@ -125,6 +129,8 @@ struct ColorJitter {
   double saturation = 0;  ///< 0 or more
   double hue = 0;         ///< 0 to 0.5
   std::uint64_t stream = draw_stream("ColorJitter");
+
+  static constexpr bool keeps_geometry = true;  // Augment: annotations stay as they are
 
   /// What is done to an image: the changes (0 brightness, 1 contrast, 2 saturation, 3 hue) in their
   /// order, and the factor of each change.

@@ -101,7 +101,7 @@ class JpegReader {
   RawImage read() {
     guarded([this] {
       jpeg_mem_src(&jpeg_, reinterpret_cast<unsigned char const*>(bytes_.data()), bytes_.size());
-      if (options_.orient) jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xFFFF);
+      if (reads_orientation(options_)) jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xFFFF);
       jpeg_read_header(&jpeg_, TRUE);
     });
     // A Huffman code is one bit at least, and a block of 8 x 8 has one at least.
@@ -117,7 +117,7 @@ class JpegReader {
                    .width = jpeg_.output_width,
                    .channels = cmyk() ? 3U : channels()};
     image.bytes.resize(std::size_t{image.height} * image.width * image.channels);
-    int const orientation = options_.orient ? orientation_of() : 1;  // the end of the file frees it
+    int const orientation = orientation_of();  // the end of the file frees the markers
     std::vector<std::uint8_t> row(cmyk() ? std::size_t{4} * image.width : 0);
     guarded([this, pixels = image.bytes.data(), inks = row.data()] {
       std::size_t const width = std::size_t{jpeg_.output_width} * (cmyk() ? 3U : channels());
@@ -132,7 +132,8 @@ class JpegReader {
       jpeg_finish_decompress(&jpeg_);
     });
     if (errors_.at_end && may_be_filled_up()) fail();
-    return oriented(with_channels(std::move(image), options_.channels), orientation);
+    return oriented_as(options_, with_channels(std::move(image), options_.channels), orientation,
+                       name_);
   }
 
  private:
@@ -259,6 +260,10 @@ class JpegReader {
 ///         file has bits for.
 inline RawImage decode_jpeg(std::span<std::byte const> bytes, DecodeOptions const& options = {},
                             std::string const& name = "JPEG image") {
+  if (options.channels == Channels::labels) {
+    detail::refuse_image("a JPEG image has no labels", name, 0, "its compression changes values",
+                         "Give masks as PNG files.");
+  }
   return detail::JpegReader(bytes, options, name).read();
 }
 
@@ -314,6 +319,7 @@ class PngReader {
     });
     std::uint32_t const height = png_get_image_height(png_, info_);
     std::uint32_t const width = png_get_image_width(png_, info_);
+    if (options_.channels == Channels::labels) check_labels();
     // Deflate makes at most 1032 bytes of one, and a pixel may be a bit.
     check_claim(height, width, bytes_.size(), 8 * 1032, options_, name_, at_);
     guarded([this] { choose_format(); });
@@ -329,8 +335,9 @@ class PngReader {
       png_read_image(png_, to);
       png_read_end(png_, info_);
     });
-    int const orientation = options_.orient ? orientation_of() : 1;
-    return oriented(with_channels(std::move(image), options_.channels), orientation);
+    int const orientation = reads_orientation(options_) ? orientation_of() : 1;
+    return oriented_as(options_, with_channels(std::move(image), options_.channels), orientation,
+                       name_);
   }
 
  private:
@@ -345,11 +352,24 @@ class PngReader {
                  "Fetch the file again, or leave it out.");
   }
 
+  void check_labels() const {
+    auto const type = png_get_color_type(png_, info_);
+    if (type == PNG_COLOR_TYPE_PALETTE || type == PNG_COLOR_TYPE_GRAY) return;
+    refuse_image("the PNG image has no labels", name_, at_,
+                 type == PNG_COLOR_TYPE_GRAY_ALPHA ? "it has grey and alpha" : "it has colors",
+                 "Give masks with a palette, or of one grey channel: the number of the class.");
+  }
+
   /// 1, 2, 3 or 4 channels of 8 or 16 bits, whatever the file has.
   void choose_format() {
-    png_set_expand(png_);  // palettes to RGB, grey of few bits to 8, transparent colors to alpha
+    bool const labels = options_.channels == Channels::labels;
+    if (labels) {
+      png_set_packing(png_);  // a byte for each number of 1, 2 or 4 bits, which stays as it is
+    } else {
+      png_set_expand(png_);  // palettes to RGB, grey of few bits to 8, transparent colors to alpha
+    }
     if (png_get_bit_depth(png_, info_) == 16) {
-      if (!options_.keep_16_bits) {
+      if (!labels && !options_.keep_16_bits) {
         png_set_scale_16(png_);
       } else if (std::endian::native == std::endian::little) {
         png_set_swap(png_);

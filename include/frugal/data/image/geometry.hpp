@@ -4,6 +4,7 @@
 
 #include <frugal/core/source/sample_set.hpp>
 #include <frugal/core/source/shape_text.hpp>
+#include <frugal/data/image/annotated.hpp>
 #include <frugal/data/image/image_batch.hpp>
 #include <frugal/data/sampling/permutation.hpp>
 #include <frugal/error.hpp>
@@ -13,10 +14,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+// Each transform also takes an AnnotatedImage, whose mask, boxes and keypoints move with the image: a
+// random one with the key of the sample, `(sample, key)`. Masks take the nearest pixel. Errors are
+// those of images, and a ShapeError for annotations that do not fit.
 namespace frugal {
 
 /// Random transform: mirrors an image with `probability`, drawn from its own key.
@@ -25,13 +30,15 @@ namespace frugal {
 struct RandomFlip {
   double probability = 0.5;
   bool vertical = false;  ///< upside down, instead of left to right
+  /// Needed for samples with keypoints: those that change places; {{}} if there are none.
+  std::optional<KeypointPairs> keypoint_pairs{};
   std::uint64_t stream = draw_stream("RandomFlip");
 
   bool flips(SampleKey const& key) const { return Draw(key, stream).chance(probability); }
 
-  std::string identity() const {
-    return detail::image_transform_text("RandomFlip", 1, probability, vertical, stream);
-  }
+  std::string identity() const;
+
+  AnnotatedImage operator()(AnnotatedImage sample, SampleKey const& key) const;
 
   at::Tensor operator()(at::Tensor const& images, std::span<SampleKey const> keys) const {
     detail::check_images(images, keys, "RandomFlip");
@@ -59,10 +66,14 @@ at::Tensor center_crop(at::Tensor const& images, std::int64_t height, std::int64
 struct CenterCrop {
   std::int64_t height = 224;  ///< pixels
   std::int64_t width = 224;   ///< pixels
+  /// Annotated images: a box of which less than this share of the area is left is removed.
+  double visible = 0;
 
   std::string identity() const {
-    return detail::image_transform_text("CenterCrop", 1, height, width);
+    return detail::image_transform_text("CenterCrop", 1, height, width, visible);
   }
+
+  AnnotatedImage operator()(AnnotatedImage sample) const;
 
   at::Tensor operator()(at::Tensor const& images) const {
     return center_crop(images, height, width);
@@ -82,15 +93,19 @@ at::Tensor crop(at::Tensor const& images, std::span<Box const> boxes);
 struct RandomCrop {
   std::int64_t height = 32;  ///< pixels
   std::int64_t width = 32;   ///< pixels
-  std::int64_t padding = 0;  ///< pixels
+  std::int64_t padding = 0;  ///< pixels; black, and -100 in masks
+  /// Annotated images: a box of which less than this share of the area is left is removed.
+  double visible = 0;
   std::uint64_t stream = draw_stream("RandomCrop");
 
   /// The box of an image of this size, border included.
   Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const;
 
   std::string identity() const {
-    return detail::image_transform_text("RandomCrop", 1, height, width, padding, stream);
+    return detail::image_transform_text("RandomCrop", 1, height, width, padding, visible, stream);
   }
+
+  AnnotatedImage operator()(AnnotatedImage sample, SampleKey const& key) const;
 
   at::Tensor operator()(at::Tensor const& images, std::span<SampleKey const> keys) const {
     detail::check_images(images, keys, "RandomCrop");
@@ -149,6 +164,8 @@ struct Resize {
 
   std::string identity() const;
 
+  AnnotatedImage operator()(AnnotatedImage sample) const;
+
   at::Tensor operator()(at::Tensor const& images) const {
     return resize(images, height, width, options);
   }
@@ -160,6 +177,8 @@ struct ResizeShorter {
   ResizeOptions options{};
 
   std::string identity() const;
+
+  AnnotatedImage operator()(AnnotatedImage sample) const;
 
   at::Tensor operator()(at::Tensor const& images) const {
     return resize_shorter(images, size, options);
@@ -184,12 +203,16 @@ struct RandomResizedCrop {
   std::array<double, 2> area{0.08, 1.0};           ///< least and most, as parts of the image's
   std::array<double, 2> aspect{3.0 / 4, 4.0 / 3};  ///< least and most width over height
   ResizeOptions options{};
+  /// Annotated images: a box of which less than this share of the area is left is removed.
+  double visible = 0;
   std::uint64_t stream = draw_stream("RandomResizedCrop");
 
   /// The box of an image of this size.
   Box box(SampleKey const& key, std::int64_t of_height, std::int64_t of_width) const;
 
   std::string identity() const;
+
+  AnnotatedImage operator()(AnnotatedImage sample, SampleKey const& key) const;
 
   at::Tensor operator()(at::Tensor const& images, std::span<SampleKey const> keys) const {
     detail::check_images(images, keys, "RandomResizedCrop");

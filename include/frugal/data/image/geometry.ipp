@@ -38,9 +38,33 @@ FRUGAL_INLINE void check_boxes(at::Tensor const& images, std::span<Box const> bo
   }
 }
 
+/// Half of the pixels that are left over, rounded as Python rounds: halves go to the even number.
+FRUGAL_INLINE std::int64_t middle(std::int64_t spare) {
+  return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(spare) / 2));
+}
+
 }  // namespace frugal::detail
 
 namespace frugal {
+
+FRUGAL_INLINE std::string RandomFlip::identity() const {
+  std::string text =
+      detail::image_transform_text("RandomFlip", 1, probability, vertical, stream);
+  if (keypoint_pairs) {
+    for (auto const& pair : *keypoint_pairs) text += detail::image_transform_text("pair", 1, pair);
+  }
+  return text;
+}
+
+FRUGAL_INLINE AnnotatedImage RandomFlip::operator()(AnnotatedImage sample,
+                                                    SampleKey const& key) const {
+  detail::check_annotated(sample, "RandomFlip");
+  auto const order = detail::mirrored_order(sample, keypoint_pairs);
+  if (!flips(key)) return sample;
+  detail::flip_annotations(sample, vertical, order);
+  sample.data = sample.data.flip(vertical ? -2 : -1);
+  return sample;
+}
 
 FRUGAL_INLINE at::Tensor center_crop(at::Tensor const& images, std::int64_t height,
                                      std::int64_t width) {
@@ -55,12 +79,25 @@ FRUGAL_INLINE at::Tensor center_crop(at::Tensor const& images, std::int64_t heig
                             (more_rows + 1) / 2};
     large = at::constant_pad_nd(images, border, 0);
   }
-  // Halves go to the even number, as Python rounds.
-  auto const middle = [](std::int64_t spare) {
-    return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(spare) / 2));
+  return large.narrow(-2, detail::middle(large.size(-2) - height), height)
+      .narrow(-1, detail::middle(large.size(-1) - width), width);
+}
+
+FRUGAL_INLINE AnnotatedImage CenterCrop::operator()(AnnotatedImage sample) const {
+  detail::check_annotated(sample, "CenterCrop");
+  at::Tensor const cropped = center_crop(sample.data, height, width);
+  // Where the crop begins: before the image, if that gets a border.
+  auto const begin = [](std::int64_t spare) {
+    return spare < 0 ? -(-spare / 2) : detail::middle(spare);
   };
-  return large.narrow(-2, middle(large.size(-2) - height), height)
-      .narrow(-1, middle(large.size(-1) - width), width);
+  detail::crop_annotations(sample,
+                           {.top = begin(sample.data.size(1) - height),
+                            .left = begin(sample.data.size(2) - width),
+                            .height = height,
+                            .width = width},
+                           visible);
+  sample.data = cropped;
+  return sample;
 }
 
 FRUGAL_INLINE at::Tensor crop(at::Tensor const& images, std::span<Box const> boxes) {
@@ -84,6 +121,18 @@ FRUGAL_INLINE Box RandomCrop::box(SampleKey const& key, std::int64_t of_height,
   };
   std::int64_t const top = place(of_height - height);
   return {.top = top, .left = place(of_width - width), .height = height, .width = width};
+}
+
+FRUGAL_INLINE AnnotatedImage RandomCrop::operator()(AnnotatedImage sample,
+                                                    SampleKey const& key) const {
+  detail::check_annotated(sample, "RandomCrop");
+  at::Tensor const cropped = (*this)(sample.data.unsqueeze(0), std::span(&key, 1)).squeeze(0);
+  Box where = box(key, sample.data.size(1) + 2 * padding, sample.data.size(2) + 2 * padding);
+  where.top -= padding;
+  where.left -= padding;
+  detail::crop_annotations(sample, where, visible);
+  sample.data = cropped;
+  return sample;
 }
 
 }  // namespace frugal
@@ -149,6 +198,22 @@ FRUGAL_INLINE at::Tensor resize_shorter(at::Tensor const& images, std::int64_t s
                          : resize(images, size, longer, options);
 }
 
+FRUGAL_INLINE AnnotatedImage Resize::operator()(AnnotatedImage sample) const {
+  detail::check_annotated(sample, "Resize");
+  at::Tensor const resized = (*this)(sample.data);
+  detail::resize_annotations(sample, resized.size(1), resized.size(2));
+  sample.data = resized;
+  return sample;
+}
+
+FRUGAL_INLINE AnnotatedImage ResizeShorter::operator()(AnnotatedImage sample) const {
+  detail::check_annotated(sample, "ResizeShorter");
+  at::Tensor const resized = (*this)(sample.data);
+  detail::resize_annotations(sample, resized.size(1), resized.size(2));
+  sample.data = resized;
+  return sample;
+}
+
 FRUGAL_INLINE std::string Resize::identity() const {
   return detail::image_transform_text("Resize", 1, height, width,
                                       static_cast<int>(options.interpolation), options.antialias);
@@ -192,7 +257,19 @@ FRUGAL_INLINE Box RandomResizedCrop::box(SampleKey const& key, std::int64_t of_h
 FRUGAL_INLINE std::string RandomResizedCrop::identity() const {
   return detail::image_transform_text("RandomResizedCrop", 1, height, width, area, aspect,
                                       static_cast<int>(options.interpolation), options.antialias,
-                                      stream);
+                                      visible, stream);
+}
+
+FRUGAL_INLINE AnnotatedImage RandomResizedCrop::operator()(AnnotatedImage sample,
+                                                           SampleKey const& key) const {
+  detail::check_annotated(sample, "RandomResizedCrop");
+  at::Tensor const cropped = (*this)(sample.data.unsqueeze(0), std::span(&key, 1)).squeeze(0);
+  Box const where = box(key, sample.data.size(1), sample.data.size(2));
+  detail::crop_annotations(sample, where, visible);
+  sample.data = sample.data.narrow(1, where.top, where.height).narrow(2, where.left, where.width);
+  detail::resize_annotations(sample, height, width);
+  sample.data = cropped;
+  return sample;
 }
 
 }  // namespace frugal

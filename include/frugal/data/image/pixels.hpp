@@ -30,6 +30,7 @@ enum class Channels {
   grey,       ///< 1: the luma of ITU-R BT.601
   rgb,        ///< 3: grey is repeated, alpha is left out
   rgba,       ///< 4: without alpha in the file it is opaque
+  labels,     ///< 1, of PNG: numbers as they are stored, of a palette the index and not the color
 };
 
 /// What a decoder is asked for.
@@ -40,6 +41,7 @@ struct DecodeOptions {
                                 ///< side stays at this many pixels or more; 0: at full size
   bool keep_16_bits = false;    ///< PNG of 16 bits: keep them instead of rounding to 8
   bool accept_damaged = false;  ///< JPEG: give what can be decoded of a damaged file
+  bool upright_only = false;    ///< refuse a file whose EXIF orientation turns it
   std::uint64_t pixels = 100'000'000;  ///< most pixels that a file may claim to have
 };
 
@@ -93,11 +95,16 @@ void convert_values(Value const* in, std::uint32_t from, Value* out, std::uint32
   }
 }
 
+/// Whether the EXIF orientation has to be known.
+inline bool reads_orientation(DecodeOptions const& options) {
+  return options.orient || options.upright_only;
+}
+
 }  // namespace detail
 
 /// The image with the channels that are asked for.
 inline RawImage with_channels(RawImage image, Channels channels) {
-  if (channels == Channels::as_stored) return image;
+  if (channels == Channels::as_stored || channels == Channels::labels) return image;
   std::uint32_t const to = channels == Channels::grey ? 1 : channels == Channels::rgb ? 3 : 4;
   if (to == image.channels) return image;
   std::size_t const count = std::size_t{image.height} * image.width;
@@ -171,4 +178,19 @@ inline int exif_orientation(std::span<std::byte const> block) {
   return 1;
 }
 
+namespace detail {
+
+/// Refuses an image that is not upright if it has to be, and turns it as the options say.
+inline RawImage oriented_as(DecodeOptions const& options, RawImage image, int orientation,
+                            std::string const& name) {
+  if (options.upright_only && orientation != 1) {
+    refuse_image("the image is not upright", name, 0,
+                 "its EXIF orientation is " + std::to_string(orientation) +
+                     ", and its annotations may be of the pixels as stored or as turned",
+                 "Say which: Exif::stored, or Exif::turned; or rotate the file.");
+  }
+  return options.orient ? oriented(std::move(image), orientation) : image;
+}
+
+}  // namespace detail
 }  // namespace frugal
