@@ -43,6 +43,7 @@ struct CocoObject {
   std::int64_t id = 0;
   std::int64_t label = 0;                ///< of the category: 0, 1, ... in the order of their ids
   std::array<double, 4> box{};           ///< left, top, right, bottom: pixels, within the image
+  bool has_box = false;                  ///< false: has none, was not asked for, or was dropped
   bool crowd = false;                    ///< COCO's iscrowd
   std::vector<double> keypoints{};       ///< [K, 3]: x, y, visibility; empty if it has none
   std::vector<std::vector<double>> polygons{};  ///< x, y, x, y, ...

@@ -145,6 +145,12 @@ class CocoParser : public NumbersAsWritten {
   }
 
   void element(Json const& value) {
+    std::unordered_set<std::string_view> names;
+    for (Json const& each : value.items()) {
+      if (!names.insert(each.name()).second) {
+        refuse(value, each, "\"" + each.name() + "\" is there twice");
+      }
+    }
     if (list_ == images) add_image(value);
     if (list_ == categories) add_category(value);
     if (list_ == annotations) add_object(value);
@@ -476,11 +482,13 @@ FRUGAL_INLINE CocoFile CocoParser::finish() {
     each.object.label = static_cast<std::int64_t>(label->second);
     CocoImage& of = file.images[image->second];
     if (options_.mask) check_region(of, each);
-    bool const kept = (!options_.boxes && !options_.keypoints) || fit_box(file, of, each);
-    if (options_.keypoints) fit_keypoints(file, of, each, categories_[label->second].keypoints);
+    bool const boxes = options_.boxes || options_.keypoints;
+    each.object.has_box = boxes && fit_box(file, of, each);
+    if (each.object.has_box && options_.keypoints) {
+      fit_keypoints(file, of, each, categories_[label->second].keypoints);
+    }
     // A mask needs objects without a box, too.
-    if (!kept && options_.mask) each.object.box = {};
-    if (kept || options_.mask) of.objects.push_back(std::move(each.object));
+    if (each.object.has_box || options_.mask) of.objects.push_back(std::move(each.object));
   }
   return file;
 }

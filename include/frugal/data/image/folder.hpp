@@ -28,6 +28,84 @@
 
 namespace frugal {
 
+namespace detail {
+
+/// Calls `step`, with a file system error as DataError.
+template <class Walk>
+void list_images(Walk&& step) {
+  try {
+    step();
+  } catch (std::filesystem::filesystem_error const& error) {
+    throw DataError({.what = "the images cannot be listed",
+                     .where = error.path1().string(),
+                     .why = error.code().message(),
+                     .fix = "Check the path, and whether this user may read it."});
+  }
+}
+
+/// What a set of image files is, as a text for caches: paths below its folder, sizes and times of
+/// change. Asks the file system for each file.
+class ImageFilesText {
+ public:
+  void add(std::string const& text) {
+    std::string const line = std::to_string(text.size()) + ":" + text;
+    hash_.update(std::as_bytes(std::span(line)));
+  }
+  void add_file(std::filesystem::path const& root, std::string const& path) {
+    list_images([&] {
+      add(path);
+      add(std::to_string(std::filesystem::file_size(root / path)));
+      add(std::to_string(
+          std::filesystem::last_write_time(root / path).time_since_epoch().count()));
+    });
+  }
+  std::string text() const { return hex_of(hash_.digest()); }
+
+ private:
+  Hash hash_;
+};
+
+inline bool is_hidden(std::filesystem::path const& path) {
+  return path.filename().string().starts_with('.');
+}
+
+/// The image files below a folder, as paths below `root`, in the order of their bytes; those that
+/// ImageFolder reads.
+inline std::vector<std::string> image_files(std::filesystem::path const& folder,
+                                            std::filesystem::path const& root) {
+  auto const is_image = [](std::filesystem::path const& path) {
+    std::string end = path.extension().string();
+    std::ranges::transform(end, end.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    });
+    return !is_hidden(path) && (end == ".jpg" || end == ".jpeg" || end == ".png");
+  };
+  std::vector<std::string> paths;
+  list_images([&] {
+    using std::filesystem::recursive_directory_iterator;
+    for (auto each = recursive_directory_iterator(
+             folder, std::filesystem::directory_options::follow_directory_symlink);
+         each != recursive_directory_iterator(); ++each) {
+      if (is_hidden(each->path())) {
+        each.disable_recursion_pending();
+      } else if (is_image(each->path()) && each->is_regular_file()) {
+        paths.push_back(each->path().lexically_relative(root).string());
+      }
+    }
+  });
+  std::ranges::sort(paths);
+  return paths;
+}
+
+/// Options that change what an image becomes.
+inline std::string decoding_text(DecodeOptions const& options) {
+  return std::to_string(static_cast<int>(options.channels)) + (options.orient ? "o" : "-") +
+         (options.keep_16_bits ? "k" : "-") + (options.accept_damaged ? "d" : "-") +
+         std::to_string(options.at_least);
+}
+
+}  // namespace detail
+
 /// An image [C, H, W], uint8, and the number of its class.
 struct LabelledImage {
   at::Tensor data;
@@ -51,9 +129,9 @@ class ImageFolder {
  public:
   explicit ImageFolder(std::filesystem::path root, DecodeOptions options = {})
       : root_(std::move(root)), options_(options), all_(std::make_shared<All>()) {
-    walk([&] {
+    detail::list_images([&] {
       for (auto const& entry : std::filesystem::directory_iterator(root_)) {
-        if (entry.is_directory() && !hidden(entry.path())) {
+        if (entry.is_directory() && !detail::is_hidden(entry.path())) {
           all_->classes.push_back(entry.path().filename().string());
         }
       }
@@ -83,21 +161,10 @@ class ImageFolder {
   /// A hash of paths below the folder, sizes and times of change, and of the options: it changes
   /// with them, and not when the folder is moved as it is. Asks the file system for each file.
   std::string identity() const {
-    Hash hash;
-    auto const add = [&](std::string const& text) {
-      std::string const line = std::to_string(text.size()) + ":" + text;
-      hash.update(std::as_bytes(std::span(line)));
-    };
-    for (File const& file : all_->files) {
-      walk([&] {
-        add(file.path);
-        add(std::to_string(std::filesystem::file_size(root_ / file.path)));
-        add(std::to_string(
-            std::filesystem::last_write_time(root_ / file.path).time_since_epoch().count()));
-      });
-    }
-    add(options_text());
-    return "ImageFolder/1 " + std::to_string(size()) + " " + hex_of(hash.digest());
+    detail::ImageFilesText text;
+    for (File const& file : all_->files) text.add_file(root_, file.path);
+    text.add(detail::decoding_text(options_));
+    return "ImageFolder/1 " + std::to_string(size()) + " " + text.text();
   }
 
   /// Wherever the folder lies, and whenever it was fetched; and the options.
@@ -105,7 +172,7 @@ class ImageFolder {
     detail::FilesIdentity files(all_->files.size());
     for (File const& file : all_->files) files.add(root_ / file.path, file.path);
     files.identify(to);
-    to.add("decoding", options_text());
+    to.add("decoding", detail::decoding_text(options_));
   }
 
  private:
@@ -118,40 +185,10 @@ class ImageFolder {
     std::vector<File> files;
   };
 
-  std::string options_text() const {
-    return std::to_string(static_cast<int>(options_.channels)) + (options_.orient ? "o" : "-") +
-           (options_.keep_16_bits ? "k" : "-") + (options_.accept_damaged ? "d" : "-") +
-           std::to_string(options_.at_least);
-  }
-
-  static bool hidden(std::filesystem::path const& path) {
-    return path.filename().string().starts_with('.');
-  }
-  static bool is_image(std::filesystem::path const& path) {
-    std::string end = path.extension().string();
-    std::ranges::transform(end, end.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    });
-    return !hidden(path) && (end == ".jpg" || end == ".jpeg" || end == ".png");
-  }
-
   void add_class(std::size_t label) {
     std::filesystem::path const folder = root_ / all_->classes[label];
-    std::vector<std::string> paths;
-    walk([&] {
-      using std::filesystem::recursive_directory_iterator;
-      for (auto each = recursive_directory_iterator(
-               folder, std::filesystem::directory_options::follow_directory_symlink);
-           each != recursive_directory_iterator(); ++each) {
-        if (hidden(each->path())) {
-          each.disable_recursion_pending();
-        } else if (is_image(each->path()) && each->is_regular_file()) {
-          paths.push_back(each->path().lexically_relative(root_).string());
-        }
-      }
-    });
+    auto paths = detail::image_files(folder, root_);
     if (paths.empty()) refuse("the class has no image", folder);
-    std::ranges::sort(paths);
     for (std::string& path : paths) {
       all_->files.push_back({std::move(path), static_cast<std::int64_t>(label)});
     }
@@ -162,19 +199,6 @@ class ImageFolder {
                      .where = where.string(),
                      .why = "images lie as in root/class/image.jpg, and end in .jpg, .jpeg or .png",
                      .fix = "Put a folder for each class there, or remove the empty one."});
-  }
-
-  /// A file system error as DataError.
-  template <class Walk>
-  static void walk(Walk&& step) {
-    try {
-      step();
-    } catch (std::filesystem::filesystem_error const& error) {
-      throw DataError({.what = "the images cannot be listed",
-                       .where = error.path1().string(),
-                       .why = error.code().message(),
-                       .fix = "Check the path, and whether this user may read it."});
-    }
   }
 
   std::filesystem::path root_;

@@ -32,9 +32,9 @@ std::vector<PixelRun> polygon_runs(std::span<double const> xy, std::uint32_t hei
 /// Lengths of runs that are alternately without and within, beginning with without.
 std::vector<PixelRun> counted_runs(std::span<std::uint32_t const> counts);
 
-/// The lengths that COCO writes as a text: six bits to a character, each length from the third on
-/// as the difference from the one before the last. Nothing if the text is none, or has a length
-/// below 0 or above 2^32 - 1.
+/// The lengths that COCO writes as a text: six bits to a character, each length from the fourth on
+/// as the difference from the last but one. Nothing if the text is none, or has a length below 0 or
+/// above 2^32 - 1.
 /// Source  rleFrString of cocodataset/cocoapi.
 std::optional<std::vector<std::uint32_t>> decoded_counts(std::string_view text);
 
