@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 import torch
 import torchvision
+from PIL import Image
 from pycocotools import mask as regions
 from pycocotools.coco import COCO
 from reference import deterministic, number, values, write
@@ -151,9 +152,36 @@ def transforms() -> tuple:
     return found, {"mask": mask.reshape(-1).tolist(), "boxes": values(boxes), "keypoints": values(points)}
 
 
+def label_file(name: str, image: Image.Image, **options) -> dict:
+    """The numbers that numpy gets of a mask: of a palette the index."""
+    file = io.BytesIO()
+    image.save(file, "png", **options)
+    read = np.asarray(Image.open(file)).astype(int)
+    return {"name": name, "file": file.getvalue().hex(), "shape": list(read.shape), "values": read.reshape(-1).tolist()}
+
+
+def label_files() -> list[dict]:
+    def numbers(most: int, dtype) -> np.ndarray:
+        return np.array([[int(between(0, most, 11, most, y, x)) for x in range(13)] for y in range(7)], dtype)
+
+    def with_palette(most: int) -> Image.Image:
+        image = Image.fromarray(numbers(most, np.uint8))
+        image = Image.frombytes("P", image.size, image.tobytes())
+        image.putpalette([int(between(0, 256, 12, i)) for i in range(3 * most)])
+        return image
+
+    return [label_file("palette of 8 bits", with_palette(200)), label_file("palette of 4 bits", with_palette(14), bits=4),
+            label_file("palette of 1 bit", with_palette(2), bits=1),
+            label_file("palette with alpha", with_palette(20), transparency=3),
+            label_file("grey of 8 bits", Image.fromarray(numbers(256, np.uint8))),
+            label_file("grey of 1 bit", Image.fromarray(numbers(2, np.uint8) * 255).convert("1")),
+            label_file("grey of 16 bits", Image.fromarray(numbers(40000, np.uint16)))]
+
+
 cases, given = transforms()
 write("annotated.json", "make_annotated.py", {
     "pycocotools": version("pycocotools"),
+    "pillow": version("pillow"),
     "torchvision": torchvision.__version__.split("+")[0],
     "masks_are": "file: a COCO file of one image; mask: H * W numbers, 0 or the label + 1 of pycocotools' annToMask, -100 "
                  "where two labels overlap",
@@ -163,4 +191,6 @@ write("annotated.json", "make_annotated.py", {
                       "some area is left, and at least the share `visible`. Keypoints [kept, 3, 3]: x, y, visibility; 0 "
                       "where they are outside. Masks have -100 beyond the image",
     "transforms": cases,
+    "label_files_are": "PNG files of labels in hexadecimal, and what Pillow and numpy read",
+    "label_files": label_files(),
 })

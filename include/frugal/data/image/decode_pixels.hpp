@@ -354,10 +354,19 @@ class PngReader {
 
   void check_labels() const {
     auto const type = png_get_color_type(png_, info_);
-    if (type == PNG_COLOR_TYPE_PALETTE || type == PNG_COLOR_TYPE_GRAY) return;
-    refuse_image("the PNG image has no labels", name_, at_,
-                 type == PNG_COLOR_TYPE_GRAY_ALPHA ? "it has grey and alpha" : "it has colors",
-                 "Give masks with a palette, or of one grey channel: the number of the class.");
+    int const bits = png_get_bit_depth(png_, info_);
+    char const* why = nullptr;
+    if (type == PNG_COLOR_TYPE_GRAY && (bits == 2 || bits == 4)) {
+      why = "it has grey of 2 or 4 bits, which some programs read as 0 to 255";
+    } else if (type == PNG_COLOR_TYPE_GRAY_ALPHA) {
+      why = "it has grey and alpha";
+    } else if (type != PNG_COLOR_TYPE_PALETTE && type != PNG_COLOR_TYPE_GRAY) {
+      why = "it has colors";
+    }
+    if (why == nullptr) return;
+    refuse_image("the PNG image has no labels", name_, at_, why,
+                 "Give masks with a palette, or of one grey channel of 8 or 16 bits, with the "
+                 "number of the class.");
   }
 
   /// 1, 2, 3 or 4 channels of 8 or 16 bits, whatever the file has.
