@@ -11,7 +11,9 @@
 #include <frugal/data/cache/offline.hpp>
 #include <frugal/data/collate_then.hpp>
 #include <frugal/data/dataset.hpp>
+#include <frugal/data/image/annotated_batch.hpp>
 #include <frugal/data/image/augment.hpp>
+#include <frugal/data/image/coco_file.hpp>
 #include <frugal/data/image/color.hpp>
 #include <frugal/data/image/geometry.hpp>
 #include <frugal/data/image/mix.hpp>

@@ -23,6 +23,7 @@ using frugal_fuzz::demand;
 std::uint32_t count(Channels channels, std::uint32_t otherwise) {
   switch (channels) {
     case Channels::grey:
+    case Channels::labels:
       return 1;
     case Channels::rgb:
       return 3;
@@ -40,12 +41,14 @@ std::uint32_t count(Channels channels, std::uint32_t otherwise) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   if (size == 0) return 0;
   unsigned const choice = data[0];
-  DecodeOptions const options{.channels = static_cast<Channels>(choice % 4),
-                              .orient = (choice & 4U) != 0,
-                              .at_least = (choice & 8U) != 0 ? 16U : 0U,
-                              .keep_16_bits = (choice & 16U) != 0,
-                              .accept_damaged = (choice & 32U) != 0,
-                              .pixels = 1U << 18};
+  bool const labels = (choice & 64U) != 0;
+  DecodeOptions const options{
+      .channels = labels ? Channels::labels : static_cast<Channels>(choice % 4),
+      .orient = (choice & 4U) != 0,
+      .at_least = (choice & 8U) != 0 ? 16U : 0U,
+      .keep_16_bits = (choice & 16U) != 0,
+      .accept_damaged = (choice & 32U) != 0,
+      .pixels = 1U << 18};
   auto const bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
     RawImage const image = frugal::decode_pixels(bytes, options, "fuzz");
@@ -53,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     demand(image.height > 0 && image.width > 0, "an image has pixels");
     demand(image.channels == count(options.channels, image.channels) && image.channels <= 4,
            "an image has the channels that are asked for");
-    demand(image.bits == 8 || (image.bits == 16 && options.keep_16_bits),
+    demand(image.bits == 8 || (image.bits == 16 && (options.keep_16_bits || labels)),
            "a value has 8 or 16 bits");
     demand(image.bytes.size() ==
                std::size_t{image.height} * image.width * image.channels * image.bits / 8,

@@ -15,7 +15,7 @@ export KERAS_BACKEND=torch PYTHONDONTWRITEBYTECODE=1
 # The default kernels on every machine: the widest vectors differ in the last bit.
 export ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1
 for script in optimizers parameter_groups schedules clip training early_stop loss_scaling average flops range_test metrics \
-  segmentation detection text_scores losses objectives distill padding images image_transforms torch_files prune sobol; do
+  segmentation detection text_scores losses objectives distill padding images image_transforms annotated torch_files prune sobol; do
   "$python" "make_$script.py"
 done
 # datasketch is in requirements/data-bench.txt.

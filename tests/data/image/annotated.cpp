@@ -81,8 +81,9 @@ TEST_CASE("annotations are resized as torchvision resizes them") {
 
 TEST_CASE("annotations are cropped as torchvision crops and pads them") {
   compare("crop", [](AnnotatedImage& x, Json const& how) {
-    frugal::detail::crop_annotations(x, {how.at("top"), how.at("left"), how.at("height"), how.at("width")},
-                             how.value("visible", 0.0));
+    frugal::detail::crop_annotations(
+        x, {how.at("top"), how.at("left"), how.at("height"), how.at("width")},
+        how.value("visible", 0.0));
   });
   compare("center_crop", [](AnnotatedImage& x, Json const& how) {
     x = CenterCrop{.height = how.at("height"), .width = how.at("width")}(x);
@@ -131,8 +132,7 @@ TEST_CASE("the image of an augmented sample is that of the image alone") {
   Augment const augment{RandomResizedCrop{.height = 16, .width = 16},
                         RandomFlip{.keypoint_pairs = KeypointPairs{}},
                         ColorJitter{.brightness = 0.4},
-                        RandomCrop{.height = 12, .width = 12, .padding = 2},
-                        Normalize{}};
+                        RandomCrop{.height = 12, .width = 12, .padding = 2}, Normalize{}};
   for (SampleKey const& key : keys_of(3)) {
     CHECK(at::equal(augment(sample(), key).data, augment(sample().data, key)));
   }

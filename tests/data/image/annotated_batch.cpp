@@ -31,16 +31,17 @@ AnnotatedImage image_of(std::int64_t objects, std::int64_t id) {
 }
 
 TEST_CASE("objects are packed, and rows of padding have label -100") {
-  auto const batch = CollateAnnotated{}(std::vector{image_of(1, 3), image_of(0, 4), image_of(2, 5)});
+  auto const batch =
+      CollateAnnotated{}(std::vector{image_of(1, 3), image_of(0, 4), image_of(2, 5)});
   CHECK(batch.data.sizes() == at::IntArrayRef({3, 3, 8, 8}));
   CHECK(at::equal(batch.target, batch.boxes()));
   float const pad = ignored_label;
-  CHECK(at::equal(batch.boxes(),
-                  at::tensor({3.F, 3.125F, 5.F, 5.125F, 3.F, 0.F, 0.F, 0.F, 0.F, 0.F, pad, 0.F,
-                              0.F, 0.F, 0.F, 0.F, pad, 0.F, 0.F, 0.F, 0.F, 0.F, pad, 0.F,
-                              5.F, 5.125F, 7.F, 7.125F, 5.F, 0.F,
-                              5.25F, 5.375F, 7.25F, 7.375F, 6.F, 1.F})
-                      .view({3, 2, 6})));
+  CHECK(at::equal(
+      batch.boxes(),
+      at::tensor({3.F, 3.125F, 5.F, 5.125F, 3.F, 0.F, 0.F,   0.F,    0.F,   0.F,    pad, 0.F,
+                  0.F, 0.F,    0.F, 0.F,    pad, 0.F, 0.F,   0.F,    0.F,   0.F,    pad, 0.F,
+                  5.F, 5.125F, 7.F, 7.125F, 5.F, 0.F, 5.25F, 5.375F, 7.25F, 7.375F, 6.F, 1.F})
+          .view({3, 2, 6})));
   CHECK(at::equal(batch.mask().select(1, 0).select(1, 0), at::tensor({3, 4, 5}, at::kLong)));
   CHECK(batch.keypoints().sizes() == at::IntArrayRef({3, 2, 2, 3}));
   CHECK(at::equal(batch.keypoints().sum({1, 2, 3}), at::tensor({18.F, 0.F, 60.F})));
@@ -70,7 +71,8 @@ TEST_CASE("the target is the part that is asked for, and the others are fields")
 }
 
 TEST_CASE("MeanAveragePrecision takes the boxes as they are") {
-  auto const batch = CollateAnnotated{}(std::vector{image_of(1, 3), image_of(0, 4), image_of(2, 5)});
+  auto const batch =
+      CollateAnnotated{}(std::vector{image_of(1, 3), image_of(0, 4), image_of(2, 5)});
   at::Tensor found = batch.boxes().clone();
   found.select(2, 5).copy_(batch.boxes().select(2, 4));
   found.select(2, 4).fill_(0.5);
@@ -104,8 +106,7 @@ TEST_CASE("samples of unlike parts are refused, with their numbers") {
   };
   CHECK(why([](AnnotatedImage& x) { x.mask = at::Tensor(); }) == "one of them has a mask");
   CHECK(why([](AnnotatedImage& x) { x.keypoints = at::Tensor(); }) == "one of them has keypoints");
-  CHECK(why([](AnnotatedImage& x) { x.keypoints = at::zeros({1, 3, 3}); }) ==
-        "they have 3 and 2");
+  CHECK(why([](AnnotatedImage& x) { x.keypoints = at::zeros({1, 3, 3}); }) == "they have 3 and 2");
   CHECK_THROWS_AS(CollateAnnotated{}({}), DataError);
 }
 

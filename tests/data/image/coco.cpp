@@ -81,8 +81,7 @@ TEST_CASE("a sample has its image and the parts that were asked for") {
   AnnotatedImage const two = set.get(0);
   CHECK(two.id == 92);
   CHECK(at::equal(two.data, read_image(people / "all/8.png")));
-  CHECK(at::equal(two.boxes,
-                  at::tensor({1.F, 2.F, 7.5F, 9.F, 2.F, 2.F, 8.5F, 9.F}).view({2, 4})));
+  CHECK(at::equal(two.boxes, at::tensor({1.F, 2.F, 7.5F, 9.F, 2.F, 2.F, 8.5F, 9.F}).view({2, 4})));
   CHECK(at::equal(two.labels, at::zeros({2}, at::kLong)));
   CHECK(at::equal(two.crowd, at::tensor({0, 1}).to(at::kBool)));
   CHECK(at::equal(two.keypoints[1], at::tensor({2.F, 3.F, 2.F, 4.F, 5.F, 1.F}).view({2, 3})));
@@ -97,13 +96,13 @@ TEST_CASE("a sample has its image and the parts that were asked for") {
 
 auto train(People const& people, int workers) {
   auto const set = people.set({.mask = true, .keypoints = true});
-  Transformed transformed(
-      set, Augment{RandomResizedCrop{.height = 16, .width = 12, .visible = 0.2},
-                   RandomFlip{.keypoint_pairs = keypoint_pairs(set.keypoints())}});
-  return loader(std::move(transformed), {.batch = 2},
-                CollateThen{CollateAnnotated{}, Augment{ColorJitter{.brightness = 0.3},
-                                                        Normalize{}}},
-                {.workers = workers});
+  Transformed transformed(set,
+                          Augment{RandomResizedCrop{.height = 16, .width = 12, .visible = 0.2},
+                                  RandomFlip{.keypoint_pairs = keypoint_pairs(set.keypoints())}});
+  return loader(
+      std::move(transformed), {.batch = 2},
+      CollateThen{CollateAnnotated{}, Augment{ColorJitter{.brightness = 0.3}, Normalize{}}},
+      {.workers = workers});
 }
 
 bool same(AnnotatedBatch const& a, AnnotatedBatch const& b) {

@@ -50,8 +50,7 @@ frugal::Fault refused(Json const& all, CocoOptions const& options = {}) {
 }
 
 TEST_CASE("images are in the order of their ids, and labels in that of the categories'") {
-  CocoFile const read =
-      parse_coco(file().dump(), {.mask = true, .keypoints = true}, "a.json");
+  CocoFile const read = parse_coco(file().dump(), {.mask = true, .keypoints = true}, "a.json");
   CHECK(read.classes == std::vector<std::string>{"person", "sky"});
   CHECK(read.category_ids == std::vector<std::int64_t>{4, 8});
   CHECK(read.keypoints == std::vector<std::string>{"nose", "left_eye", "right_eye"});
@@ -94,8 +93,7 @@ TEST_CASE("masks are those of pycocotools, to the pixel") {
       Json::parse(std::ifstream(std::string(FRUGAL_TEST_DIR) + "/reference/annotated.json"));
   for (Json const& each : reference.at("masks")) {
     CAPTURE(each.at("name").get<std::string>());
-    auto const read = parse_coco(each.at("file").dump(),
-                                 {.boxes = false, .mask = true}, "a.json");
+    auto const read = parse_coco(each.at("file").dump(), {.boxes = false, .mask = true}, "a.json");
     CHECK(frugal::coco_mask(read.images[0]) == each.at("mask").get<std::vector<std::int64_t>>());
   }
 }
@@ -214,12 +212,12 @@ TEST_CASE("boxes and keypoints outside of their image are refused, or dropped an
   CHECK(dropped().images[1].objects[0].box == std::array{0.0, 0.0, 6.5, 4.0});
   CHECK(dropped().clipped == 1);
 
-  CHECK(bad({{"bbox", {5, 5, -2, 3}}}).why ==
-        "its box is from 5, 5 to 3, 8; image 9 is 20 x 10");
+  CHECK(bad({{"bbox", {5, 5, -2, 3}}}).why == "its box is from 5, 5 to 3, 8; image 9 is 20 x 10");
   CHECK(dropped().images[1].objects.empty());
-  CHECK(dropped().warning() ==
-        "annotations that do not lie within their image: 1 were left out, 0 boxes were clipped, 0 "
-        "keypoints were hidden; the first is annotation 31: its box is from 5, 5 to 3, 8 of 20 x 10");
+  CHECK(
+      dropped().warning() ==
+      "annotations that do not lie within their image: 1 were left out, 0 boxes were clipped, 0 "
+      "keypoints were hidden; the first is annotation 31: its box is from 5, 5 to 3, 8 of 20 x 10");
   CHECK(bad({{"bbox", {5, 5, 2, 0}}}).what == "an annotation does not lie within its image");
 
   CHECK(bad({{"keypoints", {3, 2, 2, 5, 4, 1, 20.5, 1, 1}}}).why ==
@@ -253,8 +251,8 @@ TEST_CASE("no part at all is refused") {
 
 TEST_CASE("names of keypoints say which are pairs") {
   using Pairs = std::vector<std::array<std::int64_t, 2>>;
-  CHECK(frugal::keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear", "left_hip"}) ==
-        Pairs{{1, 2}, {4, 3}});
+  CHECK(frugal::keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear",
+                                "left_hip"}) == Pairs{{1, 2}, {4, 3}});
 }
 
 }  // namespace frugal_test::data_image_coco_file

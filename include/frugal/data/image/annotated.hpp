@@ -17,13 +17,14 @@ namespace frugal {
 /// an object has boxes [0, 4]. Coordinates are in pixels from the top left corner of the image: a
 /// box ends where its last pixel ends, and a keypoint is the number of a column and a row.
 struct AnnotatedImage {
-  at::Tensor data{};       ///< [C, H, W] of uint8, or of floats
-  at::Tensor mask{};       ///< [H, W] int64: the class of each pixel, -100 where there is none
-  at::Tensor boxes{};      ///< [N, 4] float32: left, top, right, bottom
-  at::Tensor labels{};     ///< [N] int64
-  at::Tensor crowd{};      ///< [N] bool: a region of objects that were not marked one by one
-  at::Tensor keypoints{};  ///< [N, K, 3] float32: x, y, visibility; 0, 0, 0 for one that is not marked
-  std::int64_t id = 0;     ///< COCO's, or the number in the set
+  at::Tensor data{};    ///< [C, H, W] of uint8, or of floats
+  at::Tensor mask{};    ///< [H, W] int64: the class of each pixel, -100 where there is none
+  at::Tensor boxes{};   ///< [N, 4] float32: left, top, right, bottom
+  at::Tensor labels{};  ///< [N] int64
+  at::Tensor crowd{};   ///< [N] bool: a region of objects that were not marked one by one
+  at::Tensor
+      keypoints{};      ///< [N, K, 3] float32: x, y, visibility; 0, 0, 0 for one that is not marked
+  std::int64_t id = 0;  ///< COCO's, or the number in the set
 
   /// Augment moves the annotations with the image.
   static constexpr bool annotated = true;

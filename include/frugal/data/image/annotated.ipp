@@ -18,11 +18,11 @@ namespace frugal::detail {
 FRUGAL_INLINE void check_annotated(AnnotatedImage const& sample, char const* caller) {
   check_images(sample.data, caller);
   auto const refuse = [&](char const* part, at::Tensor const& is, std::string const& expected) {
-    throw ShapeError({.what = std::string(part) + " does not fit its image",
-                      .where = std::string(caller) + ", image " + std::to_string(sample.id),
-                      .why = "it is " + shape_text(is) + ", and the image " +
-                             shape_text(sample.data),
-                      .fix = "Give " + expected + "."});
+    throw ShapeError(
+        {.what = std::string(part) + " does not fit its image",
+         .where = std::string(caller) + ", image " + std::to_string(sample.id),
+         .why = "it is " + shape_text(is) + ", and the image " + shape_text(sample.data),
+         .fix = "Give " + expected + "."});
   };
   if (sample.data.dim() != 3) refuse("the image", sample.data, "[C, H, W]");
   at::Tensor const& mask = sample.mask;
@@ -40,8 +40,7 @@ FRUGAL_INLINE void check_annotated(AnnotatedImage const& sample, char const* cal
     }
   }
   at::Tensor const& points = sample.keypoints;
-  if (points.defined() &&
-      (points.dim() != 3 || points.size(0) != objects || points.size(2) != 3)) {
+  if (points.defined() && (points.dim() != 3 || points.size(0) != objects || points.size(2) != 3)) {
     refuse("the list of keypoints", points, "[N, K, 3], K for each box");
   }
 }
@@ -87,8 +86,9 @@ FRUGAL_INLINE void flip_annotations(AnnotatedImage& sample, bool vertical,
   if (sample.boxes.defined()) {
     auto const from = sample.boxes.unbind(1);
     auto const mirrored = [side](at::Tensor const& x) { return at::rsub(x, side); };
-    sample.boxes = vertical ? at::stack({from[0], mirrored(from[3]), from[2], mirrored(from[1])}, 1)
-                            : at::stack({mirrored(from[2]), from[1], mirrored(from[0]), from[3]}, 1);
+    sample.boxes = vertical
+                       ? at::stack({from[0], mirrored(from[3]), from[2], mirrored(from[1])}, 1)
+                       : at::stack({mirrored(from[2]), from[1], mirrored(from[0]), from[3]}, 1);
   }
   if (!sample.keypoints.defined()) return;
   at::Tensor const from = sample.keypoints.index_select(1, on_device_of(sample.keypoints, order));
@@ -152,8 +152,8 @@ FRUGAL_INLINE void crop_annotations(AnnotatedImage& sample, Box const& box, doub
   at::Tensor from = keep.defined() ? sample.keypoints.index_select(0, keep) : sample.keypoints;
   at::Tensor const x = from.select(2, 0).sub(box.left), y = from.select(2, 1).sub(box.top);
   // The last pixel has number size - 1; half a pixel farther is still in it, and rounds to the next.
-  at::Tensor const inside = x.ge(0).logical_and_(y.ge(0)).logical_and_(x.lt(box.width)).logical_and_(
-      y.lt(box.height));
+  at::Tensor const inside =
+      x.ge(0).logical_and_(y.ge(0)).logical_and_(x.lt(box.width)).logical_and_(y.lt(box.height));
   at::Tensor const marked = from.select(2, 2).mul(inside);
   sample.keypoints = moved_keypoints(at::stack({x, y, marked}, 2), x, y);
 }

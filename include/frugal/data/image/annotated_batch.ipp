@@ -14,9 +14,7 @@ namespace frugal {
 
 namespace detail {
 inline char const* annotation_name(Annotation which) {
-  return which == Annotation::mask    ? "mask"
-         : which == Annotation::boxes ? "boxes"
-                                      : "keypoints";
+  return which == Annotation::mask ? "mask" : which == Annotation::boxes ? "boxes" : "keypoints";
 }
 }  // namespace detail
 
@@ -42,7 +40,7 @@ FRUGAL_INLINE AnnotatedBatch CollateAnnotated::operator()(
   for (std::size_t i = 0; i < samples.size(); ++i) {
     AnnotatedImage const& sample = samples[i];
     detail::check_annotated(sample, "CollateAnnotated");
-    auto const alike = [&](at::Tensor AnnotatedImage::*part, char const* what) {
+    auto const alike = [&](at::Tensor AnnotatedImage::* part, char const* what) {
       if ((sample.*part).defined() == (samples[0].*part).defined()) return;
       throw DataError({.what = "samples of one batch differ in their annotations",
                        .where = name(i) + " and " + name(0),
@@ -64,7 +62,7 @@ FRUGAL_INLINE AnnotatedBatch CollateAnnotated::operator()(
                         .fix = "Give every object the same keypoints."});
     }
   }
-  auto const part = [&](at::Tensor AnnotatedImage::*which) {
+  auto const part = [&](at::Tensor AnnotatedImage::* which) {
     return detail::parts_of(samples, [which](AnnotatedImage const& s) { return s.*which; });
   };
   AnnotatedBatch batch{.target_is = target};
@@ -96,10 +94,11 @@ FRUGAL_INLINE AnnotatedBatch CollateAnnotated::operator()(
   }
   auto found = batch.fields.extract(detail::annotation_name(target));
   if (found.empty()) {
-    throw DataError({.what = std::string("samples have no ") + detail::annotation_name(target),
-                     .where = "CollateAnnotated, " + name(0),
-                     .why = "it was told to make them the target",
-                     .fix = "Ask the set for them, or set CollateAnnotated::target to another part."});
+    throw DataError(
+        {.what = std::string("samples have no ") + detail::annotation_name(target),
+         .where = "CollateAnnotated, " + name(0),
+         .why = "it was told to make them the target",
+         .fix = "Ask the set for them, or set CollateAnnotated::target to another part."});
   }
   batch.target = std::move(found.mapped());
   batch.fields["id"] =

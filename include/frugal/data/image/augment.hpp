@@ -136,13 +136,14 @@ class Augment {
     } else if constexpr (detail::MovesPlainly<T, X>) {
       return transform(std::move(x));
     } else if constexpr (detail::Annotated<X>) {
-      static_assert(detail::KeepsGeometry<T>,
-                    "frugal: Augment has a transform that would move the pixels of annotated images "
-                    "and not their boxes, masks and keypoints. Crops, flips and sizes go into "
-                    "Transformed(set, Augment{...}), before the images become a batch. Give a "
-                    "transform of your own `sample(AnnotatedImage)` or `sample(AnnotatedImage, "
-                    "SampleKey)`; or `static constexpr bool keeps_geometry = true`, if it moves no "
-                    "pixel.");
+      static_assert(
+          detail::KeepsGeometry<T>,
+          "frugal: Augment has a transform that would move the pixels of annotated images "
+          "and not their boxes, masks and keypoints. Crops, flips and sizes go into "
+          "Transformed(set, Augment{...}), before the images become a batch. Give a "
+          "transform of your own `sample(AnnotatedImage)` or `sample(AnnotatedImage, "
+          "SampleKey)`; or `static constexpr bool keeps_geometry = true`, if it moves no "
+          "pixel.");
       if constexpr (detail::KeepsGeometry<T>) {
         bool const one = x.data.dim() == 3;
         at::Tensor const changed = step<I>(one ? x.data.unsqueeze(0) : x.data, keys);

@@ -41,11 +41,11 @@ struct CocoOptions {
 /// An object of an image.
 struct CocoObject {
   std::int64_t id = 0;
-  std::int64_t label = 0;                ///< of the category: 0, 1, ... in the order of their ids
-  std::array<double, 4> box{};           ///< left, top, right, bottom: pixels, within the image
-  bool has_box = false;                  ///< false: has none, was not asked for, or was dropped
-  bool crowd = false;                    ///< COCO's iscrowd
-  std::vector<double> keypoints{};       ///< [K, 3]: x, y, visibility; empty if it has none
+  std::int64_t label = 0;           ///< of the category: 0, 1, ... in the order of their ids
+  std::array<double, 4> box{};      ///< left, top, right, bottom: pixels, within the image
+  bool has_box = false;             ///< false: has none, was not asked for, or was dropped
+  bool crowd = false;               ///< COCO's iscrowd
+  std::vector<double> keypoints{};  ///< [K, 3]: x, y, visibility; empty if it has none
   std::vector<std::vector<double>> polygons{};  ///< x, y, x, y, ...
   std::vector<std::uint32_t> counts{};          ///< lengths of runs, of a region that is no polygon
 };
@@ -61,13 +61,13 @@ struct CocoImage {
 /// the order of the file.
 struct CocoFile {
   std::vector<CocoImage> images{};
-  std::vector<std::string> classes{};       ///< names of the categories, in the order of their ids
+  std::vector<std::string> classes{};  ///< names of the categories, in the order of their ids
   std::vector<std::int64_t> category_ids{};
-  std::vector<std::string> keypoints{};     ///< names of the K keypoints, if they were asked for
-  std::uint64_t clipped = 0;                ///< boxes, by more than a pixel
-  std::uint64_t dropped = 0;                ///< objects without area, or outside of their image
-  std::uint64_t hidden = 0;                 ///< keypoints outside of their image
-  std::string first_bad{};                  ///< what was wrong with the first of these
+  std::vector<std::string> keypoints{};  ///< names of the K keypoints, if they were asked for
+  std::uint64_t clipped = 0;             ///< boxes, by more than a pixel
+  std::uint64_t dropped = 0;             ///< objects without area, or outside of their image
+  std::uint64_t hidden = 0;              ///< keypoints outside of their image
+  std::string first_bad{};               ///< what was wrong with the first of these
 
   /// "... boxes were dropped", or nothing.
   std::string warning() const;

@@ -27,7 +27,9 @@ class CocoParser : public NumbersAsWritten {
       : stream_(stream), options_(options), name_(name) {}
 
   // The parser's tokens. Those of an element go to its Builder.
-  bool Null() { return scalar([](Json::Builder& to) { return to.Null(); }); }
+  bool Null() {
+    return scalar([](Json::Builder& to) { return to.Null(); });
+  }
   bool Bool(bool truth) {
     return scalar([truth](Json::Builder& to) { return to.Bool(truth); });
   }
@@ -63,8 +65,7 @@ class CocoParser : public NumbersAsWritten {
                            std::string const& whose = {}) const {
     throw DataError(
         {.what = std::move(what),
-         .where =
-             name_ + ", byte " + std::to_string(byte) + (whose.empty() ? "" : ", " + whose),
+         .where = name_ + ", byte " + std::to_string(byte) + (whose.empty() ? "" : ", " + whose),
          .why = std::move(why),
          .fix = std::move(fix)});
   }
@@ -218,8 +219,8 @@ class CocoParser : public NumbersAsWritten {
                        .at = value.at()});
   }
   void add_category(Json const& value) {
-    Category category{.id = integer(value, "id"), .name = text(value, "name"), .keypoints = 0,
-                      .at = value.at()};
+    Category category{
+        .id = integer(value, "id"), .name = text(value, "name"), .keypoints = 0, .at = value.at()};
     Json const* const names = options_.keypoints ? value.find("keypoints") : nullptr;
     if (names != nullptr) {
       if (!names->is(Json::Kind::array)) refuse(value, *names, "\"keypoints\" is not a list");
@@ -244,8 +245,7 @@ class CocoParser : public NumbersAsWritten {
   }
   /// Within its image, or dropped: then false.
   bool fit_box(CocoFile& file, CocoImage const& image, Object& each) const;
-  void fit_keypoints(CocoFile& file, CocoImage const& image, Object& each,
-                     std::size_t count) const;
+  void fit_keypoints(CocoFile& file, CocoImage const& image, Object& each, std::size_t count) const;
   void check_region(CocoImage const& image, Object const& each) const;
   void bad(CocoFile& file, CocoImage const& image, Object const& each, std::string why) const;
 
@@ -280,8 +280,9 @@ FRUGAL_INLINE void CocoParser::add_object(Json const& value) {
     Json const& box = member(value, "bbox");
     auto const all = numbers(value, box, "bbox");
     if (all.size() != 4) {
-      refuse(value, box, "\"bbox\" has " + std::to_string(all.size()) +
-                             " numbers, and not its left, top, width and height");
+      refuse(value, box,
+             "\"bbox\" has " + std::to_string(all.size()) +
+                 " numbers, and not its left, top, width and height");
     }
     to.object.box = {all[0], all[1], all[0] + all[2], all[1] + all[3]};
   }
@@ -303,8 +304,9 @@ FRUGAL_INLINE void CocoParser::add_region(Json const& value, Object& to) const {
     for (Json const& each : region.items()) {
       auto polygon = numbers(value, each, "segmentation");
       if (polygon.size() < 6 || polygon.size() % 2 != 0) {
-        refuse(value, each, "a polygon has " + std::to_string(polygon.size()) +
-                                " numbers, and not x and y of three vertices or more");
+        refuse(value, each,
+               "a polygon has " + std::to_string(polygon.size()) +
+                   " numbers, and not x and y of three vertices or more");
       }
       to.object.polygons.push_back(std::move(polygon));
     }
@@ -340,8 +342,9 @@ FRUGAL_INLINE void CocoParser::add_region(Json const& value, Object& to) const {
   for (std::uint32_t const each : to.object.counts) sum += each;
   std::uint64_t const pixels = std::uint64_t{to.size[0]} * to.size[1];
   if (sum != pixels) {
-    refuse(value, *counts, "\"counts\" sum to " + std::to_string(sum) + ", and the region has " +
-                               std::to_string(pixels) + " pixels");
+    refuse(value, *counts,
+           "\"counts\" sum to " + std::to_string(sum) + ", and the region has " +
+               std::to_string(pixels) + " pixels");
   }
 }
 
@@ -357,15 +360,14 @@ FRUGAL_INLINE void CocoParser::bad(CocoFile& file, CocoImage const& image, Objec
   if (file.first_bad.empty()) file.first_bad = id_of(each) + ": " + why + " of " + size;
 }
 
-FRUGAL_INLINE bool CocoParser::fit_box(CocoFile& file, CocoImage const& image,
-                                       Object& each) const {
+FRUGAL_INLINE bool CocoParser::fit_box(CocoFile& file, CocoImage const& image, Object& each) const {
   auto& [left, top, right, bottom] = each.object.box;
-  std::string const text = "its box is from " + general(left, 6) + ", " + general(top, 6) +
-                           " to " + general(right, 6) + ", " + general(bottom, 6);
+  std::string const text = "its box is from " + general(left, 6) + ", " + general(top, 6) + " to " +
+                           general(right, 6) + ", " + general(bottom, 6);
   double const w = image.width, h = image.height;
   constexpr double rounding = 1;  // pixels
-  bool const outside = left < -rounding || top < -rounding || right > w + rounding ||
-                       bottom > h + rounding;
+  bool const outside =
+      left < -rounding || top < -rounding || right > w + rounding || bottom > h + rounding;
   left = std::clamp(left, 0.0, w);
   right = std::clamp(right, 0.0, w);
   top = std::clamp(top, 0.0, h);
@@ -383,10 +385,10 @@ FRUGAL_INLINE void CocoParser::fit_keypoints(CocoFile& file, CocoImage const& im
                                              std::size_t count) const {
   auto& all = each.object.keypoints;
   if (!all.empty() && all.size() != 3 * count) {
-    refuse(each.at, "an annotation does not have the keypoints of its category",
-           "it has " + std::to_string(all.size() / 3) + ", and the category " +
-               std::to_string(count),
-           "Correct the file.", id_of(each));
+    refuse(
+        each.at, "an annotation does not have the keypoints of its category",
+        "it has " + std::to_string(all.size() / 3) + ", and the category " + std::to_string(count),
+        "Correct the file.", id_of(each));
   }
   for (std::size_t k = 0; k < all.size(); k += 3) {
     double const visible = all[k + 2];
@@ -396,8 +398,8 @@ FRUGAL_INLINE void CocoParser::fit_keypoints(CocoFile& file, CocoImage const& im
                  " instead of 0, 1 or 2",
              "Correct the file.", id_of(each));
     }
-    bool const inside = all[k] >= 0 && all[k] <= image.width && all[k + 1] >= 0 &&
-                        all[k + 1] <= image.height;
+    bool const inside =
+        all[k] >= 0 && all[k] <= image.width && all[k + 1] >= 0 && all[k + 1] <= image.height;
     if (visible != 0 && !inside) {
       bad(file, image, each,
           "keypoint " + std::to_string(k / 3) + " is at " + general(all[k], 6) + ", " +
@@ -413,8 +415,8 @@ FRUGAL_INLINE void CocoParser::check_region(CocoImage const& image, Object const
       (each.size[0] != image.height || each.size[1] != image.width)) {
     refuse(each.size_at, "a region has another size than its image",
            "it is " + std::to_string(each.size[1]) + " x " + std::to_string(each.size[0]) +
-               ", and image " + std::to_string(image.id) + " is " +
-               std::to_string(image.width) + " x " + std::to_string(image.height),
+               ", and image " + std::to_string(image.id) + " is " + std::to_string(image.width) +
+               " x " + std::to_string(image.height),
            "Correct the file.", id_of(each));
   }
   // A polygon may leave its image; one that is far away would be drawn for long, point by point.
@@ -445,7 +447,8 @@ FRUGAL_INLINE CocoFile CocoParser::finish() {
   std::unordered_map<std::int64_t, std::size_t> labels;
   for (Category& each : categories_) {
     if (!labels.emplace(each.id, file.classes.size()).second) {
-      refuse(each.at, "a COCO file has two categories of one id", "it is " + std::to_string(each.id));
+      refuse(each.at, "a COCO file has two categories of one id",
+             "it is " + std::to_string(each.id));
     }
     file.category_ids.push_back(each.id);
     file.classes.push_back(std::move(each.name));
@@ -516,8 +519,7 @@ FRUGAL_INLINE CocoFile parse_coco(std::string text, CocoOptions const& options,
   detail::CocoParser parser(stream, options, name);
   if (auto const fault = detail::parse_json(stream, parser)) {
     std::string const why = fault->why.substr(0, fault->why.find_last_not_of('.') + 1);
-    parser.refuse(fault->at, "the file is no JSON", why,
-                  "Fetch the file again, or make it again.");
+    parser.refuse(fault->at, "the file is no JSON", why, "Fetch the file again, or make it again.");
   }
   return parser.finish();
 }
@@ -532,8 +534,8 @@ FRUGAL_INLINE std::vector<std::array<std::int64_t, 2>> keypoint_pairs(
     other.replace(at, 4, "right");
     auto const right = std::find(names.begin(), names.end(), other);
     if (right == names.end()) continue;
-    pairs.push_back({static_cast<std::int64_t>(left),
-                     static_cast<std::int64_t>(right - names.begin())});
+    pairs.push_back(
+        {static_cast<std::int64_t>(left), static_cast<std::int64_t>(right - names.begin())});
   }
   return pairs;
 }

@@ -55,8 +55,7 @@ class ImageFilesText {
     list_images([&] {
       add(path);
       add(std::to_string(std::filesystem::file_size(root / path)));
-      add(std::to_string(
-          std::filesystem::last_write_time(root / path).time_since_epoch().count()));
+      add(std::to_string(std::filesystem::last_write_time(root / path).time_since_epoch().count()));
     });
   }
   std::string text() const { return hex_of(hash_.digest()); }

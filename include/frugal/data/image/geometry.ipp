@@ -48,8 +48,7 @@ FRUGAL_INLINE std::int64_t middle(std::int64_t spare) {
 namespace frugal {
 
 FRUGAL_INLINE std::string RandomFlip::identity() const {
-  std::string text =
-      detail::image_transform_text("RandomFlip", 1, probability, vertical, stream);
+  std::string text = detail::image_transform_text("RandomFlip", 1, probability, vertical, stream);
   if (keypoint_pairs) {
     for (auto const& pair : *keypoint_pairs) text += detail::image_transform_text("pair", 1, pair);
   }

@@ -27,9 +27,9 @@
 namespace frugal {
 
 struct MaskFolderOptions {
-  std::int64_t classes = 0;                 ///< a mask has numbers below this; needed
-  std::optional<std::int64_t> ignored{};    ///< and this one, which becomes -100: 255 in Pascal VOC
-  bool only_with_mask = false;              ///< leave out images without a mask, instead of refusing
+  std::int64_t classes = 0;               ///< a mask has numbers below this; needed
+  std::optional<std::int64_t> ignored{};  ///< and this one, which becomes -100: 255 in Pascal VOC
+  bool only_with_mask = false;            ///< leave out images without a mask, instead of refusing
   DecodeOptions decoding{};  ///< of images, but at_least, which must be 0; files must be upright
 };
 
@@ -127,13 +127,12 @@ class MaskFolder {
 
   [[noreturn]] static void refuse(char const* what, std::string where, std::string why,
                                   char const* fix) {
-    throw DataError(
-        {.what = what, .where = std::move(where), .why = std::move(why), .fix = fix});
+    throw DataError({.what = what, .where = std::move(where), .why = std::move(why), .fix = fix});
   }
 
   void list() {
     std::map<std::string, Pair> pairs;  // by path without its end
-    auto const add = [&](std::filesystem::path const& folder, std::string Pair::*which) {
+    auto const add = [&](std::filesystem::path const& folder, std::string Pair::* which) {
       for (std::string& path : detail::image_files(folder, folder)) {
         std::string& file = pairs[std::filesystem::path(path).replace_extension().string()].*which;
         if (!file.empty()) {

@@ -24,9 +24,8 @@ FRUGAL_INLINE std::vector<PixelRun> polygon_runs(std::span<double const> xy, std
     double const column = ((u < from_u ? u : u - 1) + .5) / scale - .5;
     if (std::floor(column) != column || column < 0 || column > w - 1) return;
     double const row = (std::min(v, from_v) + .5) / scale - .5;
-    crossings.push_back(
-        static_cast<std::uint64_t>(column) * height +
-        static_cast<std::uint64_t>(std::ceil(row < 0 ? 0 : (row > h ? h : row))));
+    crossings.push_back(static_cast<std::uint64_t>(column) * height +
+                        static_cast<std::uint64_t>(std::ceil(row < 0 ? 0 : (row > h ? h : row))));
   };
   auto const on_grid = [&](double x) { return static_cast<int>(scale * x + .5); };
   std::size_t const vertices = xy.size() / 2;
