@@ -178,6 +178,11 @@ TEST_CASE("a mirrored left hand is a right hand") {
   CHECK(flip.identity() != RandomFlip{.probability = 1}.identity());
 }
 
+TEST_CASE("names of keypoints say which are pairs") {
+  CHECK(keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear", "left_hip"}) ==
+        KeypointPairs{{1, 2}, {4, 3}});
+}
+
 TEST_CASE("keypoints are not mirrored without their pairs, flipped or not") {
   for (double const probability : {0.0, 1.0}) {
     RandomFlip flip{.probability = probability};

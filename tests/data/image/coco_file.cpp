@@ -249,10 +249,4 @@ TEST_CASE("no part at all is refused") {
   CHECK_THROWS_AS(parse_coco(file().dump(), {.boxes = false}, "a.json"), frugal::SettingsError);
 }
 
-TEST_CASE("names of keypoints say which are pairs") {
-  using Pairs = std::vector<std::array<std::int64_t, 2>>;
-  CHECK(frugal::keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear",
-                                "left_hip"}) == Pairs{{1, 2}, {4, 3}});
-}
-
 }  // namespace frugal_test::data_image_coco_file

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -34,6 +35,9 @@ struct AnnotatedImage {
 
 /// Keypoints that are each other in a mirror, such as the left and the right eye: their numbers.
 using KeypointPairs = std::vector<std::array<std::int64_t, 2>>;
+
+/// Pairs by the keypoints' names: those that differ in "left" and "right" alone.
+KeypointPairs keypoint_pairs(std::vector<std::string> const& names);
 
 namespace detail {
 

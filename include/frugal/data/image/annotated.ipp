@@ -8,6 +8,7 @@
 #include <frugal/error.hpp>
 #include <frugal/inline.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <string>
@@ -159,3 +160,22 @@ FRUGAL_INLINE void crop_annotations(AnnotatedImage& sample, Box const& box, doub
 }
 
 }  // namespace frugal::detail
+
+namespace frugal {
+
+FRUGAL_INLINE KeypointPairs keypoint_pairs(std::vector<std::string> const& names) {
+  KeypointPairs pairs;
+  for (std::size_t left = 0; left < names.size(); ++left) {
+    std::size_t const at = names[left].find("left");
+    if (at == std::string::npos) continue;
+    std::string other = names[left];
+    other.replace(at, 4, "right");
+    auto const right = std::find(names.begin(), names.end(), other);
+    if (right == names.end()) continue;
+    pairs.push_back(
+        {static_cast<std::int64_t>(left), static_cast<std::int64_t>(right - names.begin())});
+  }
+  return pairs;
+}
+
+}  // namespace frugal

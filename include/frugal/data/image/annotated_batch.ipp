@@ -13,7 +13,7 @@
 namespace frugal {
 
 namespace detail {
-inline char const* annotation_name(Annotation which) {
+FRUGAL_INLINE char const* annotation_name(Annotation which) {
   return which == Annotation::mask ? "mask" : which == Annotation::boxes ? "boxes" : "keypoints";
 }
 }  // namespace detail

@@ -3,12 +3,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <frugal/data/image/pixels.hpp>
@@ -88,10 +84,6 @@ struct CocoFile {
 ///         than a pixel, and a keypoint outside of it.
 ///         SettingsError for mask, boxes and keypoints that are all false.
 CocoFile parse_coco(std::string text, CocoOptions const& options, std::string const& name);
-
-/// Pairs of keypoints, left and right, by their names: those that differ in "left" and "right"
-/// alone. For RandomFlip.
-std::vector<std::array<std::int64_t, 2>> keypoint_pairs(std::vector<std::string> const& names);
 
 /// The mask of an image, H rows of W numbers: 0 for the background, label + 1 for an object. Pixels
 /// of two objects of different categories are -100: COCO does not say which is in front.

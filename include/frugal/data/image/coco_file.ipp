@@ -524,22 +524,6 @@ FRUGAL_INLINE CocoFile parse_coco(std::string text, CocoOptions const& options,
   return parser.finish();
 }
 
-FRUGAL_INLINE std::vector<std::array<std::int64_t, 2>> keypoint_pairs(
-    std::vector<std::string> const& names) {
-  std::vector<std::array<std::int64_t, 2>> pairs;
-  for (std::size_t left = 0; left < names.size(); ++left) {
-    std::size_t const at = names[left].find("left");
-    if (at == std::string::npos) continue;
-    std::string other = names[left];
-    other.replace(at, 4, "right");
-    auto const right = std::find(names.begin(), names.end(), other);
-    if (right == names.end()) continue;
-    pairs.push_back(
-        {static_cast<std::int64_t>(left), static_cast<std::int64_t>(right - names.begin())});
-  }
-  return pairs;
-}
-
 FRUGAL_INLINE std::vector<std::int64_t> coco_mask(CocoImage const& image) {
   constexpr std::int64_t ignored = -100;
   std::vector<std::int64_t> mask(std::size_t{image.height} * image.width);
