@@ -114,8 +114,8 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 601,
-    "lines of .hpp and .ipp": 138700,
+    "headers": 607,
+    "lines of .hpp and .ipp": 140700,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 34,
