@@ -151,7 +151,7 @@ TEST_CASE("mask, box and keypoint stay on the pixels that they mark") {
   marked.mask[6][9] = 1;
   Augment const augment{RandomFlip{.keypoint_pairs = KeypointPairs{}},
                         RandomFlip{.vertical = true, .keypoint_pairs = KeypointPairs{}},
-                        RandomCrop{.height = 13, .width = 13, .padding = 3}};
+                        RandomCrop{.height = 9, .width = 9, .padding = 3}};
   int lost = 0, flipped = 0;
   for (SampleKey const& key : keys_of(40)) {
     auto const moved = augment(marked, key);

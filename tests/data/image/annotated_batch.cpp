@@ -35,7 +35,7 @@ TEST_CASE("objects are packed, and rows of padding have label -100") {
       CollateAnnotated{}(std::vector{image_of(1, 3), image_of(0, 4), image_of(2, 5)});
   CHECK(batch.data.sizes() == at::IntArrayRef({3, 3, 8, 8}));
   CHECK(at::equal(batch.target, batch.boxes()));
-  float const pad = ignored_label;
+  auto const pad = static_cast<float>(ignored_label);
   CHECK(at::equal(
       batch.boxes(),
       at::tensor({3.F, 3.125F, 5.F, 5.125F, 3.F, 0.F, 0.F,   0.F,    0.F,   0.F,    pad, 0.F,

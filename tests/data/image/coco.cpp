@@ -120,7 +120,7 @@ TEST_CASE("a loader repeats an epoch from any place, with any number of workers"
   REQUIRE(expected.size() == 5);
 
   auto workers = train(people, 2);
-  workers.seek({.seed = 7, .epoch = 1, .batch = 2});
+  workers.seek({.seed = 7, .epoch = 1, .position = 4});
   for (std::size_t i = 2; i < 5; ++i) CHECK(same(*workers.next(), expected[i]));
   CHECK(!workers.next());
   alone.seek({.seed = 7, .epoch = 2});
