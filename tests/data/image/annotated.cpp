@@ -179,8 +179,8 @@ TEST_CASE("a mirrored left hand is a right hand") {
 }
 
 TEST_CASE("names of keypoints say which are pairs") {
-  CHECK(keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear", "left_hip"}) ==
-        KeypointPairs{{1, 2}, {4, 3}});
+  CHECK((keypoint_pairs({"nose", "left_eye", "right_eye", "right_ear", "left_ear", "left_hip"}) ==
+         KeypointPairs{{1, 2}, {4, 3}}));
 }
 
 TEST_CASE("keypoints are not mirrored without their pairs, flipped or not") {
