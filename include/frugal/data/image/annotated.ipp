@@ -58,11 +58,12 @@ FRUGAL_INLINE std::vector<std::int64_t> mirrored_order(AnnotatedImage const& sam
   if (!sample.keypoints.defined()) return {};
   std::string const where = "RandomFlip, image " + std::to_string(sample.id);
   if (!pairs) {
-    throw SettingsError({.what = "keypoints cannot be mirrored without their pairs",
-                         .where = where,
-                         .why = "the left hand of a mirrored person is a right hand",
-                         .fix = "Set RandomFlip::keypoint_pairs, for COCO to those of "
-                                "keypoint_pairs(set.keypoints()); to {{}} if there are none."});
+    throw SettingsError(
+        {.what = "keypoints cannot be mirrored without their pairs",
+         .where = where,
+         .why = "the left hand of a mirrored person is a right hand",
+         .fix = "Set RandomFlip::keypoint_pairs, for COCO to those of "
+                "keypoint_pairs(set.keypoints()); to KeypointPairs{} if there are none."});
   }
   std::int64_t const count = sample.keypoints.size(1);
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));

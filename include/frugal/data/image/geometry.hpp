@@ -30,7 +30,7 @@ namespace frugal {
 struct RandomFlip {
   double probability = 0.5;
   bool vertical = false;  ///< upside down, instead of left to right
-  /// Needed for samples with keypoints: those that change places; {{}} if there are none.
+  /// Needed for samples with keypoints: those that change places; KeypointPairs{} if none do.
   std::optional<KeypointPairs> keypoint_pairs{};
   std::uint64_t stream = draw_stream("RandomFlip");
 
