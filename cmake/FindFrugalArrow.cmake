@@ -151,7 +151,7 @@ include/arrow/util/config.h. Name the folder of a pyarrow, or one that holds it.
           _frugal_arrow_fault(_frugal_fault "${_frugal_root}")
           if(NOT _frugal_fault)
             _frugal_arrow_of_wheel("${_frugal_root}")
-            set(FrugalArrow_ORIGIN "fallback")
+            set(FrugalArrow_ORIGIN "a folder of pyarrow that ./dev got")
             if(_frugal_root STREQUAL "${_frugal_of_python}")
               set(FrugalArrow_ORIGIN "python3")
             endif()

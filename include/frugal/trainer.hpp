@@ -260,6 +260,13 @@ class Trainer : public Accessors<Trainer<Module, Objective, Ps...>>,
     detail::put_on(settings.device, base_module(module_));
     evaluation(settings).predict(read, forward, sink);
   }
+  /// Without a sink it does not compile: outputs of a whole set may not fit into memory.
+  template <class Source>
+  void predict(Source&&) {
+    static_assert(detail::never<Source>,
+                  "frugal: predict gives each output to a function. Write `predict(source, [&]("
+                  "at::Tensor const& output, auto const& batch) { ... })`.");
+  }
 
   /// Name of the run: Settings::name, or else that of its recipe (recipe_name).
   std::string name() const {

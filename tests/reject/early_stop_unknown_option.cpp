@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, GraceEpochs<epochs>, and a watched metric such as WatchLoss or WatchAccuracy.
+// expect: frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, GraceEpochs<epochs>, and a watched metric such as WatchLoss or WatchAccuracy. Of a metric of Validate, such as F1Score<Macro>, write its name: Watch<"f1_macro", Better::higher>.
 #include <frugal/policy/early_stop.hpp>
 
 using namespace frugal;

@@ -119,9 +119,12 @@ struct EarlyStop {
  private:
   using classes =
       list<detail::option::patience, detail::option::watch, detail::option::grace_epochs>;
-  static_assert(detail::options_known<classes, Options...>,
-                "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, "
-                "GraceEpochs<epochs>, and a watched metric such as WatchLoss or WatchAccuracy.");
+  static_assert(
+      detail::options_known<classes, Options...>,
+      "frugal: EarlyStop<...>: unknown option. Options: Patience<validations>, "
+      "GraceEpochs<epochs>, and a watched metric such as WatchLoss or WatchAccuracy. Of a "
+      "metric of Validate, such as F1Score<Macro>, write its name: Watch<\"f1_macro\", "
+      "Better::higher>.");
   static_assert(
       detail::options_unique<classes, Options...>,
       "frugal: EarlyStop<...>: the same option twice. Keep one Patience<validations>, one "
@@ -165,8 +168,8 @@ struct EarlyStop {
     std::uint64_t const epochs = horizon.begun_epochs();
     if (grace_epochs == 0 || epochs > static_cast<std::uint64_t>(grace_epochs)) return {};
     return "its grace period is " + std::to_string(grace_epochs) +
-           " epochs, and the run ends with its epoch " + std::to_string(epochs) +
-           ": it watches no validation";
+           (grace_epochs == 1 ? " epoch" : " epochs") + ", and the run ends with its epoch " +
+           std::to_string(epochs) + ": it watches no validation";
   }
 
   class State {
@@ -187,7 +190,7 @@ struct EarlyStop {
         phase.warn("EarlyStop: no validation " +
                    (settings_.grace_epochs > 0
                         ? "after the grace period of " + std::to_string(settings_.grace_epochs) +
-                              " epochs "
+                              (settings_.grace_epochs == 1 ? " epoch " : " epochs ")
                         : std::string()) +
                    "gave a number, so the module keeps its last weights");
         return;

@@ -18,9 +18,6 @@
 
 namespace frugal::detail {
 
-/// More come of a negative number, which converts without a word of the compiler.
-inline constexpr std::uint64_t most_epochs = std::numeric_limits<std::int64_t>::max();
-
 FRUGAL_INLINE void prepare(RunState& run) {
   require_parameters(run.parameters);
   require_device(run.settings.device);
@@ -30,6 +27,8 @@ FRUGAL_INLINE void prepare(RunState& run) {
              " is 0, so the run trains nothing; set 1 or more, or call evaluate(source) to measure "
              "without training");
   }
+  // More come of a negative number, which converts without a word of the compiler.
+  constexpr std::uint64_t most_epochs = std::numeric_limits<std::int64_t>::max();
   if (!run.settings.steps && run.settings.epochs.value_or(1) > most_epochs) {
     run.warn("Settings::epochs is " + std::to_string(*run.settings.epochs) + ", which is " +
              std::to_string(static_cast<std::int64_t>(*run.settings.epochs)) +
