@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <frugal/data/tensor_dataset.hpp>
 
+#include <frugal/error.hpp>
+
 #include "sources.hpp"
 
 #include <doctest/doctest.h>
@@ -282,6 +284,20 @@ TEST_CASE("a field of another length, and one without samples, are refused by na
   CHECK(refusal(all) == "data and field 'teacher' are on two devices");
   all.data = at::Tensor();
   CHECK(refusal(all) == "data has no first dimension to take samples from");
+}
+
+TEST_CASE("a set that was moved from says so, and its copy has its samples") {
+  TensorDataset set(numbered(4), {.batch = 2});
+  TensorDataset moved = std::move(set);
+  CHECK_THROWS_WITH_AS(set.next(), doctest::Contains("std::move has given them"),  // NOLINT
+                       frugal::DataError);
+  CHECK(moved.next()->data.size(0) == 2);
+  FieldsBatch all;
+  all.data = at::ones({4, 2});
+  FieldsDataset fields(all, {.batch = 2});
+  FieldsDataset const other = std::move(fields);
+  CHECK_THROWS_AS(fields.next(), frugal::DataError);  // NOLINT
+  CHECK(other.samples() == 4);
 }
 
 }  // namespace frugal_test::data_resident

@@ -63,6 +63,9 @@ namespace detail {
 /// A tensor of a set that lies in memory whole, without its gradient.
 at::Tensor resident(at::Tensor tensor, std::string const& name);
 
+/// DataError: the set was moved from.
+[[noreturn]] void refuse_moved_set(char const* type);
+
 /// Another tensor of such a set, `name`, has the data's samples and device.
 void require_resident_alike(at::Tensor const& data, at::Tensor const& other,
                             std::string const& name);

@@ -69,6 +69,13 @@ FRUGAL_INLINE at::Tensor resident(at::Tensor tensor, std::string const& name) {
   return tensor;
 }
 
+FRUGAL_INLINE void refuse_moved_set(char const* type) {
+  throw DataError({.what = "the set has no samples any more",
+                   .where = type,
+                   .why = "std::move has given them to another object",
+                   .fix = "Use that one, or copy the set: a copy shares the tensors."});
+}
+
 FRUGAL_INLINE void require_resident_alike(at::Tensor const& data, at::Tensor const& other,
                                           std::string const& name) {
   if (data.size(0) != other.size(0)) {
@@ -91,6 +98,8 @@ FRUGAL_INLINE void require_resident_alike(at::Tensor const& data, at::Tensor con
 namespace frugal {
 
 FRUGAL_INLINE std::optional<Batch> TensorDataset::next() {
+  if (!data_.tensor().defined()) [[unlikely]]
+    detail::refuse_moved_set("TensorDataset");
   Pass::Slice const slice = pass_.advance();
   if (slice.count == 0) return std::nullopt;
   auto const first = static_cast<std::int64_t>(slice.first);
@@ -120,6 +129,8 @@ FRUGAL_INLINE FieldsDataset::FieldsDataset(FieldsBatch set, LoaderOptions loadin
     : FieldsDataset(rows_of(std::move(set)), loading) {}
 
 FRUGAL_INLINE std::optional<FieldsBatch> FieldsDataset::next() {
+  if (parts_.empty()) [[unlikely]]
+    detail::refuse_moved_set("FieldsDataset");
   Pass::Slice const slice = pass_.advance();
   if (slice.count == 0) return std::nullopt;
   at::Tensor index_B;
