@@ -243,9 +243,10 @@ TEST_CASE("what was set is in the report, the log and the checkpoint") {
   support::TemporaryFolder const folder;
   at::Tensor const rows = torch::randn({40, 4});
   at::Tensor const labels = torch::randint(0, 3, {40});
-  auto const run = [&](std::vector<char const*> const& arguments) {
+  auto const run = [&](std::vector<char const*> const& arguments, double decay = 0.01) {
     Trained trainer = make();
     trainer.settings().run_dir = folder.path();
+    trainer.optimizer().weight_decay = decay;
     set(trainer, arguments);
     TensorDataset train(rows, labels, {.batch = 4});
     TensorDataset valid(rows, labels, {.batch = 8});
@@ -257,7 +258,7 @@ TEST_CASE("what was set is in the report, the log and the checkpoint") {
   std::string const log{std::istreambuf_iterator<char>(file), {}};
   CHECK(has(log, R"("option.optimize.lr":"0.001")"));
 
-  Report const second = run({"--optimize.lr", "2e-3", "--log.every", "5", "--epochs", "3"});
+  Report const second = run({"--optimize.lr", "2e-3", "--log.every", "5", "--epochs", "3"}, 0.5);
   auto const warned = std::ranges::find_if(second.warnings, [](std::string const& text) {
     return text.starts_with("the checkpoint was saved with other settings");
   });
@@ -265,6 +266,9 @@ TEST_CASE("what was set is in the report, the log and the checkpoint") {
   CHECK(has(*warned, "optimize.lr was 0.001 and is 0.002"));
   CHECK(has(*warned, "learning rate was 0.001 and is 0.002"));
   CHECK(has(*warned, "epochs was not set from outside and is 3"));
+  // Set by the program itself.
+  CHECK(has(*warned, "the optimizer's weight_decay, group 0 was 0.01 and is 0.5"));
+  CHECK_FALSE(has(*warned, "beta1"));
   CHECK_FALSE(has(*warned, "log.every"));
 }
 

@@ -131,11 +131,12 @@ class FusedState {
   void compare_in_processes(FitBegin& phase, std::vector<ParameterSettings> const& settings) const {
     for (std::size_t i = 0; i < settings.size(); ++i) {
       Rule const rule = with_settings(rule_, settings[i]);
-      auto const compare = [&](char const* name, double value) {
+      auto const compare = [&](char const* name, double value, bool on_resume = true) {
         phase.compare_in_processes(
-            "the optimizer's " + std::string(name) + ", group " + std::to_string(i), value);
+            "the optimizer's " + std::string(name) + ", group " + std::to_string(i), value,
+            on_resume);
       };
-      compare("lr", rule.lr);
+      compare("lr", rule.lr, /*on_resume=*/false);  // all learning rates are compared there
       compare("weight_decay", rule.weight_decay);
       if constexpr (requires { rule.beta1; })
         compare("beta1", rule.beta1), compare("beta2", rule.beta2);

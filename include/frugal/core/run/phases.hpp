@@ -73,8 +73,9 @@ struct FitBegin : CheckpointPhase {
 
   bool validates() const;
   /// A setting that must have the same bits in all processes that train together: nothing else would
-  /// notice a difference where each updates a part of the weights.
-  void compare_in_processes(std::string name, double value);
+  /// notice a difference where each updates a part of the weights. With `on_resume`, a run that goes on with
+  /// another value than its checkpoint was saved with says so.
+  void compare_in_processes(std::string name, double value, bool on_resume = true);
   /// SettingsError for a factor that is negative or not finite.
   void set_learning_rate_factor(double factor);
   /// For optimizers: the first parameter group's own learning rate, for loggers.

@@ -44,11 +44,11 @@ FRUGAL_INLINE std::optional<std::uint64_t> FitRun::restored_step() const {
 
 FRUGAL_INLINE bool FitBegin::validates() const { return run().links.loop()->validates(); }
 
-FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value) {
-  if (run().links.facts().divides) {
-    // All bits of it, in the same text whatever the locale of a process is.
-    run().set_up.compare(std::move(name), detail::general(value, 17));
-  }
+FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value, bool on_resume) {
+  // All bits of it, in the same text whatever the locale of a process is.
+  std::string text = detail::general(value, 17);
+  if (on_resume) run().set_up.keep(name, text);
+  if (run().links.facts().divides) run().set_up.compare(std::move(name), std::move(text));
 }
 
 FRUGAL_INLINE void FitBegin::set_learning_rate_factor(double factor) {

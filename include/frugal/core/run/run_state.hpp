@@ -50,6 +50,12 @@ class RunSetUp {
   }
   std::vector<NamedValue> const& compared() const { return compared_; }
 
+  /// A setting of a policy of which a resumed run says that it has changed.
+  void keep(std::string name, std::string value) {
+    kept_.emplace_back(std::move(name), std::move(value));
+  }
+  std::vector<NamedValue> const& kept() const { return kept_; }
+
   /// Validation batches to try before the first step.
   void try_validation(std::size_t batches) { validation_trial_ = batches; }
   std::size_t take_validation_trial() { return std::exchange(validation_trial_, 0); }
@@ -73,7 +79,7 @@ class RunSetUp {
   std::shared_ptr<void> const& folder_lock() const { return folder_lock_; }
 
  private:
-  std::vector<NamedValue> compared_;
+  std::vector<NamedValue> compared_, kept_;
   std::size_t validation_trial_ = 0;
   std::uint64_t easy_epochs_ = 0;
   std::vector<std::function<void()>> when_restored_;
@@ -319,8 +325,8 @@ struct RunState {
     }
   }
 
-  /// What a program has set, as far as a run knows it: by apply(), and the learning rates. A run that goes on
-  /// with other values says so.
+  /// What a program has set, as far as a run knows it: by apply(), the learning rates, and numbers of policies
+  /// (FitBegin::compare_in_processes). A run that goes on with other values says so.
   template <class Archive>
   void persist_options(Archive& archive) {
     if (archive.of_a_snapshot) return;
@@ -334,6 +340,8 @@ struct RunState {
       archive("options", text);
     }
   }
+  /// How the name of a policy's number begins there.
+  static constexpr std::string_view of_policy = "of a policy: ";
   /// A line for each, "name = value", sorted.
   std::string options_text() const;
   void warn_of_options(std::string const& saved, std::string const& here);

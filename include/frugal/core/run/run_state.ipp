@@ -57,6 +57,7 @@ FRUGAL_INLINE std::string RunState::options_text() const {
     all[alone ? "learning rate" : "learning rate of " + group.name] =
         detail::general(group.own, 17);
   }
+  for (auto const& [name, value] : set_up.kept()) all[std::string(of_policy) + name] = value;
   std::string text;
   for (auto const& [name, value] : all) text += name + " = " + value + '\n';
   return text;
@@ -80,14 +81,21 @@ FRUGAL_INLINE void RunState::warn_of_options(std::string const& saved, std::stri
   };
   for (auto const& [name, value] : before) {
     auto const found = now.find(name);
-    if (found == now.end()) {
+    if (name.starts_with(of_policy)) {
+      // One that only the other recipe has is no change of a number.
+      if (found != now.end() && found->second != value) {
+        add(name.substr(of_policy.size()), value, found->second);
+      }
+    } else if (found == now.end()) {
       add(name, value, "not set from outside");
     } else if (found->second != value) {
       add(name, value, found->second);
     }
     if (found != now.end()) now.erase(found);
   }
-  for (auto const& [name, value] : now) add(name, "not set from outside", value);
+  for (auto const& [name, value] : now) {
+    if (!name.starts_with(of_policy)) add(name, "not set from outside", value);
+  }
   if (changes.empty()) return;
   std::string const text = "the checkpoint was saved with other settings: " + changes;
   warn(text);
