@@ -209,7 +209,7 @@ TEST_CASE("a target that is not reached has no cost, and the waterfall says so")
   CHECK_FALSE(found.baseline().samples_to_target());
   CHECK_THROWS_AS((void)found.levers_text(), fr::TargetError);
   std::ostringstream text;
-  text << found;
+  found.print(text, 1000);
   CHECK(text.str().find("reached in 0 of 2") != std::string::npos);
 }
 
