@@ -57,8 +57,8 @@ class QuickAdvice {
 
 }  // namespace detail
 
-/// Some variants of every sample (`OfflineSettings::variants`, here K), each made once by a random transform and kept on disk as Cached
-/// keeps its samples; each epoch picks one of them.
+/// Some variants of every sample (`OfflineSettings::variants`, here K), each made once by a random
+/// transform and kept on disk as Cached keeps its samples; each epoch picks one of them.
 ///
 /// Lever   idle device: for an augmentation that takes longer than a worker has for a sample.
 /// Cost    K times the disk space, and variety: a model sees K variants of a sample, where the
