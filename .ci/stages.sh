@@ -447,7 +447,7 @@ consumer() {
   shift
   rm -rf "$folder"
   if ! { cmake -S "$root/tests/package" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=g++ "$@" &&
-    cmake --build "$folder" ${consumer_target:+--target "$consumer_target"}; } >"$log" 2>&1; then
+    LD_PRELOAD=$(mimalloc) cmake --build "$folder" ${consumer_target:+--target "$consumer_target"}; } >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi
@@ -585,8 +585,8 @@ stage_cuda() {
   # shellcheck source=tests/gpu/gpu.sh
   . "$root/tests/gpu/gpu.sh"
   cuda_flavour 2.11.0 tests "$root/build/cuda-2.11.0"
-  build "$root/build/cuda-2.11.0" cuda_programs gpu_programs bench_gpu
-  run_ctest "$root/build/cuda-2.11.0" --tests-regex '^cuda: '
+  build "$root/build/cuda-2.11.0" cuda_programs test_odr gpu_programs bench_gpu
+  run_ctest "$root/build/cuda-2.11.0" --tests-regex '^(cuda|odr): '
   local code=0
   python3 "$root/tests/gpu/run.py" --bin "$root/build/cuda-2.11.0/gpu" \
     --out "$root/build/cuda-2.11.0/results" >&2 || code=$?

@@ -7,7 +7,8 @@
                                                     prints the five slowest; 1 if one exceeds a limit
 
 CMake calls the first before every compilation (CMAKE_CXX_COMPILER_LAUNCHER), ./dev the second after
-each build. A unit from ccache costs next to nothing, and its line says so.
+each build. A unit from ccache costs next to nothing, and its line says so. With FRUGAL_COMPILER_MALLOC=LIBRARY the
+compiler allocates with that library.
 """
 
 import argparse
@@ -20,7 +21,10 @@ SHOWN = 5
 
 
 def run(log: Path, command: list[str]) -> int:
-    pid = os.posix_spawnp(command[0], command, os.environ)
+    # Only the compiler: a program that a build runs may have an allocator of its own, as those of the sanitizers do.
+    malloc = os.environ.get("FRUGAL_COMPILER_MALLOC")
+    environment = os.environ | {"LD_PRELOAD": malloc} if malloc else os.environ
+    pid = os.posix_spawnp(command[0], command, environment)
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     output = command[command.index("-o") + 1] if "-o" in command else "?"

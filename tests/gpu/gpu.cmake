@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests that need a GPU: one program for each file of tests/gpu, gpu_<name>, which `./dev test
-# --gpu` runs in a process each. CI builds them; without a GPU each reports that and exits with 77.
+# Tests that need a GPU: one program, gpu_tests, of all files of tests/gpu. gpu_<name> is a link to it, and runs the
+# cases of <name>.cpp; `./dev test --gpu` starts each in a process of its own. CI builds them; without a GPU each
+# reports that and exits with 77.
 if(NOT FRUGAL_CUDA)
   return()
 endif()
 
-add_library(frugal_gpu_main OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_LIST_DIR}/main.cpp")
-frugal_program(frugal_gpu_main)
-target_link_libraries(frugal_gpu_main PRIVATE doctest::doctest frugal::frugal)
-
-add_custom_target(gpu_programs)
 file(GLOB gpu_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
-list(REMOVE_ITEM gpu_sources "${CMAKE_CURRENT_LIST_DIR}/main.cpp")
+add_executable(gpu_tests EXCLUDE_FROM_ALL ${gpu_sources})
+frugal_torch_program(gpu_tests)
+target_link_libraries(gpu_tests PRIVATE doctest::doctest $<TARGET_NAME_IF_EXISTS:frugal::cluster>)
+target_include_directories(gpu_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
+# Few units: each compiles again what all of them use of frugal's headers.
+set_target_properties(gpu_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu"
+  UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/main.cpp" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 foreach(source IN LISTS gpu_sources)
   get_filename_component(name "${source}" NAME_WE)
-  add_executable(gpu_${name} EXCLUDE_FROM_ALL "${source}" $<TARGET_OBJECTS:frugal_gpu_main>)
-  frugal_torch_program(gpu_${name})
-  target_link_libraries(gpu_${name} PRIVATE doctest::doctest
-    $<TARGET_NAME_IF_EXISTS:frugal::cluster>)
-  target_include_directories(gpu_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")  # support/
-  set_target_properties(gpu_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/gpu")
-  add_dependencies(gpu_programs gpu_${name})
+  if(NOT name STREQUAL "main")
+    add_custom_command(TARGET gpu_tests POST_BUILD
+      COMMAND "${CMAKE_COMMAND}" -E create_symlink gpu_tests "${PROJECT_BINARY_DIR}/gpu/gpu_${name}")
+  endif()
 endforeach()
+add_custom_target(gpu_programs DEPENDS gpu_tests)

@@ -125,6 +125,9 @@ def pack(file: Path, tests: Path, bench: Path) -> None:
     scratch = file.parent / (file.name + ".stripped")
     scratch.mkdir(exist_ok=True)
     for program in programs.values():
+        if program.is_symlink():
+            archive.add(program, f"gpu/bin/{program.name}")
+            continue
         copy = stripped(program, scratch)
         archive.add(copy, f"gpu/bin/{program.name}")
         copy.unlink()

@@ -26,6 +26,7 @@ TITLE = re.compile(r"^// Case (\d+): (.*)$")
 # By the value of the result: with two minutes, 1, 3 and 4.
 ORDER = (1, 3, 4, 2, 6, 15, 16, 17, 7, 9, 8, 5, 10, 12, 11, 18, 13)
 NO_GPU = 77
+NO_CASE = re.compile(r"test cases: +0 ")
 NO_SANITIZER = "there is no compute-sanitizer"
 SANITIZED = ("graph", "device_depth")  # their first test each, under compute-sanitizer
 FIRST_LIMIT = 120  # seconds: it reads LibTorch from the disk
@@ -129,6 +130,8 @@ def run(case: dict, binaries: Path, out: Path, limit: float) -> dict:
         name = signal.Signals(-code).name
         return said | {"result": "failed", "why": f"{name}: {told_by(log)}; see {log.name}"}
     text = log.read_text(errors="replace")
+    if NO_CASE.search(text):
+        return said | {"result": "failed", "why": f"no case of this name ran; see {log.name}"}
     if case["case"] == 13 and "ERROR SUMMARY: 0 errors" in text and "[doctest] test cases:" in text:
         # The tool is slow: timing checks are disabled under it.
         return said | {"result": "passed",

@@ -54,12 +54,13 @@ class Run(unittest.TestCase):
             "crashes": "echo begun; kill -SEGV $$",
             "hangs": "echo begun; sleep 60",
             "stops": "echo half of it; exit 0",
+            "empty": "echo '[doctest] test cases:  0 |  0 passed'; echo all cases ran",
             "absent": "",
         }, "--limit", "1")
         self.assertEqual(code, 1)
         self.assertEqual({name: each["result"] for name, each in told.items()},
                          {"passes": "passed", "fails": "failed", "crashes": "failed",
-                          "hangs": "failed", "stops": "failed", "absent": "not run"})
+                          "hangs": "failed", "stops": "failed", "empty": "failed", "absent": "not run"})
         self.assertIn("ERROR: CHECK( a == b )", told["fails"]["why"])
         self.assertIn("SIGSEGV", told["crashes"]["why"])
         self.assertIn("had not ended after 1 s", told["hangs"]["why"])

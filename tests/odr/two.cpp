@@ -11,8 +11,11 @@
 #include <frugal/search.hpp>
 #include <frugal/report/plan_ranks.hpp>
 #include <frugal/report.hpp>
+#include <frugal/step.hpp>
 #include <frugal/models.hpp>
 #include <frugal/model.hpp>
+#include <frugal/losses.hpp>
+#include <frugal/metrics.hpp>
 #include <frugal/data.hpp>
 #include <frugal/core.hpp>
 #include <frugal/frugal.hpp>

@@ -5,10 +5,12 @@
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "cmake"))
 from compile_meter import report, run  # noqa: E402
@@ -49,6 +51,14 @@ class CompileMeter(unittest.TestCase):
         self.assertIn("u0", text)
         self.assertNotIn("u6 ", text)
         self.assertIn("u7 takes 107 MiB", text)
+
+    def test_the_compiler_and_nothing_else_has_the_allocator_that_is_named(self):
+        said = self.log.with_name("said")
+        with mock.patch.dict(os.environ, {"FRUGAL_COMPILER_MALLOC": "libm.so.6"}):
+            os.environ.pop("LD_PRELOAD", None)
+            self.compile(f"import os; open({str(said)!r}, 'w').write(os.environ['LD_PRELOAD'])")
+            self.assertNotIn("LD_PRELOAD", os.environ)
+        self.assertEqual(said.read_text(), "libm.so.6")
 
     def test_a_failing_or_killed_compiler_stays_so(self):
         self.assertEqual(self.compile("raise SystemExit(3)"), 3)
