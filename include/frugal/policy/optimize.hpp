@@ -61,12 +61,6 @@ Rule with_settings(Rule rule, ParameterSettings const& own) {
 
 /// The parameters that an optimizer updates: all of the run, or one side of a Partition.
 struct OwnedParameters {
-  explicit OwnedParameters(FitBegin const& phase)
-      : all(phase.parameters()), parts(phase.parts()), places(phase.places()) {}
-  OwnedParameters(Parameters const& own, ParameterParts const* own_parts,
-                  TensorPlaces const& own_places)
-      : all(own), parts(own_parts), places(own_places) {}
-
   Parameters const& all;
   ParameterParts const* parts;  ///< null: the parameters are updated whole
   TensorPlaces const& places;
@@ -96,7 +90,7 @@ class FusedState {
   explicit FusedState(Rule const& rule) : rule_(rule) {}
 
   void on_fit_begin(FitBegin& phase) {
-    phase.report_learning_rates(begin(phase, OwnedParameters(phase)));
+    phase.report_learning_rates(begin(phase, {phase.parameters(), phase.parts(), phase.places()}));
   }
   void on_update(Update& phase) { update_fused(*this, phase); }
 

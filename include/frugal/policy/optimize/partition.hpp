@@ -146,7 +146,8 @@ struct Optimize<Partition<First, Rest>> {
         : select_(settings.select), first_(settings.first), rest_(settings.rest) {}
 
     void on_fit_begin(FitBegin& phase) {
-      phase.report_learning_rates(begin(phase, detail::OwnedParameters(phase)));
+      phase.report_learning_rates(
+          begin(phase, {phase.parameters(), phase.parts(), phase.places()}));
     }
     void on_update(Update& phase) { detail::update_fused(*this, phase); }
 

@@ -13,10 +13,7 @@
 namespace frugal::detail {
 
 FRUGAL_INLINE OwnedParameters PartitionSide::owned(std::size_t first_rate) const {
-  OwnedParameters own(parameters, parts ? &*parts : nullptr, places);
-  own.label = label;
-  own.first_rate = first_rate;
-  return own;
+  return {parameters, parts ? &*parts : nullptr, places, label, first_rate};
 }
 
 FRUGAL_INLINE PartitionSides::PartitionSides(OwnedParameters const& all,
