@@ -6,6 +6,7 @@
 
 #include <frugal/checkpoint/run_directory.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/policy/optimize/partition.hpp>
 #include <frugal/report.hpp>
 
 #include "support/files.hpp"
@@ -135,6 +136,21 @@ TEST_CASE("the command line sets members by their names") {
   CHECK(given.at("optimize.lr") == "0.001");
   CHECK(given.at("checkpoint.resume") == "Weights");
   CHECK(given.at("checkpoint.keep_best") == "4,5");
+}
+
+TEST_CASE("both sides of a Partition have options of their own") {
+  Trainer trainer{torch::nn::Linear(4, 3), CrossEntropy{}, Settings{},
+                  Optimize<Partition<SGD, AdamW>>{}};
+  std::vector<char const*> const arguments{
+      "train", "--optimize.select",  "weight,b*", "--optimize.first.momentum",
+      "0.5",   "--optimize.rest.lr", "0.25"};
+  frugal::apply(trainer, static_cast<int>(arguments.size()), arguments.data());
+  CHECK(trainer.optimizer().select == std::vector<std::string>{"weight", "b*"});
+  CHECK(trainer.optimizer().first.momentum == 0.5);
+  CHECK(trainer.optimizer().rest.lr == 0.25);
+  for (Option const& each : options_of(trainer)) {
+    if (each.name == "optimize.first.momentum") CHECK(has(each.help, "share of the last update"));
+  }
 }
 
 TEST_CASE("every option says what it is, and takes its own value") {

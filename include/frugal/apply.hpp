@@ -87,6 +87,7 @@ class OptionList {
         // A constant of the type.
       } else if constexpr (is_setting<T>()) {
         if (help.empty()) help = effect_of(owner, path);
+        if (help.empty()) help = effect_of(bare_type_name<Object>(), name);
         add_one(prefix + path, member, std::move(help));
       } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
         if (inside.empty()) collect(member, prefix, owner, path + ".");

@@ -18,6 +18,7 @@
 #include <frugal/report.hpp>
 #include <frugal/version.hpp>
 // All of compare.hpp and search.hpp but themselves, which need Boost.Hana, and what no umbrella includes.
+#include <frugal/policy/optimize/partition.hpp>
 #include <frugal/report/compare/comparison.hpp>
 #include <frugal/report/compare/job.hpp>
 #include <frugal/report/html/comparison_page.hpp>

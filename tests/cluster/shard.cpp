@@ -4,6 +4,7 @@
 
 #include <frugal/cluster.hpp>
 #include <frugal/frugal.hpp>
+#include <frugal/policy/optimize/partition.hpp>
 
 #include "support/files.hpp"
 #include "support/notice.hpp"
@@ -72,9 +73,10 @@ TEST_CASE("a window that is skipped leaves nothing in the parts") {
   for (std::string const& result : run("exact odd", 4)) CHECK(result == alone);
 }
 
+/// The weights of a run, or its error.
 template <class Optimizer>
-std::string refusal_of(std::shared_ptr<fr::Communicator> const& with, Optimizer const& optimizer,
-                       double max_norm) {
+std::string end_of(std::shared_ptr<fr::Communicator> const& with, Optimizer const& optimizer,
+                   double max_norm) {
   torch::nn::Linear net(4, 3);
   {
     at::NoGradGuard const no_gradients;
@@ -96,7 +98,7 @@ std::string refusal_of(std::shared_ptr<fr::Communicator> const& with, Optimizer 
   } catch (fr::ClusterError const& error) {
     return error.what();
   }
-  return {};
+  return fr::module_identity(*net);
 }
 
 TEST_CASE("settings that differ between processes are refused: each would update its own part") {
@@ -105,15 +107,39 @@ TEST_CASE("settings that differ between processes are refused: each would update
     CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
       bool const other = with->rank() == 2;
       texts[static_cast<std::size_t>(with->rank())] =
-          refusal_of(with,
-                     fr::Optimize<fr::AdamW>{.lr = what == 0 && other ? 2e-3 : 1e-3,
-                                             .beta2 = what == 1 && other ? 0.95 : 0.999},
-                     what == 2 && other ? 2.0 : 1.0);
+          end_of(with,
+                 fr::Optimize<fr::AdamW>{.lr = what == 0 && other ? 2e-3 : 1e-3,
+                                         .beta2 = what == 1 && other ? 0.95 : 0.999},
+                 what == 2 && other ? 2.0 : 1.0);
     })));
     char const* const names[] = {"the optimizer's lr, group 0 of rank 2 is",
                                  "the optimizer's beta2, group 0 of rank 2 is",
                                  "ClipNorm::max_norm of rank 2 is"};
     for (std::string const& text : texts) CHECK(text.find(names[what]) != std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "two kinds of optimizers update their parts, and a parameter is no other side's elsewhere") {
+  auto const ends = [](int size, std::string const& of_last) {
+    std::vector<std::string> texts(static_cast<std::size_t>(size));
+    CHECK(ranks::none(ranks::run(size, [&](std::shared_ptr<fr::Communicator> const& with) {
+      texts[static_cast<std::size_t>(with->rank())] =
+          end_of(with,
+                 fr::Optimize<fr::Partition<fr::SGD, fr::AdamW>>{
+                     .select = {with->rank() + 1 == size ? of_last : "bias"},
+                     .first = {.lr = 0.1, .momentum = 0.9}},
+                 1.0);
+    })));
+    return texts;
+  };
+  std::string const alone = ends(1, "bias").front();
+  CHECK(alone != ends(1, "weight").front());
+  for (std::string const& each : ends(4, "bias")) CHECK(each == alone);
+  for (std::string const& each : ends(4, "weight")) {
+    CAPTURE(each);
+    CHECK(each.find("side (0: first, 1: rest) of 'weight' of rank 3 is '0', and of rank 0 '1'") !=
+          std::string::npos);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/policy/optimize/partition.hpp>
 #include <frugal/report/plan_memory.hpp>
 
 #include "support/files.hpp"
@@ -12,6 +13,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
 
 #include <cstdint>
 #include <memory>
@@ -86,21 +88,19 @@ double distance(torch::nn::Module const& a, torch::nn::Module const& b) {
   return most;
 }
 
-TEST_CASE("turns train as two optimizers in a loop by hand do") {
+/// 12 steps of a recipe and of two optimizers by hand.
+template <class Policy, class Critic>
+void compare_with_hand(Policy const& policy, Pair& theirs, Critic&& critic) {
   std::string turns;
   Pair const ours = pair();
   {
     auto train = data();
-    Trainer trainer{ours, Game{&turns}, Settings{.epochs = 2}, Optimize<AdamW>{.lr = 0.01},
-                    Turns{}};
+    Trainer trainer{ours, Game{&turns}, Settings{.epochs = 2}, policy, Turns{}};
     Report const report = trainer.fit(train);
     CHECK(report.steps == 12);
   }
   CHECK(turns == "ccgccgccgccg");
 
-  Pair theirs = pair();
-  torch::optim::AdamW critic(theirs->critic->parameters(),
-                             torch::optim::AdamWOptions(0.01).weight_decay(0.01));
   torch::optim::AdamW generator(theirs->generator->parameters(),
                                 torch::optim::AdamWOptions(0.01).weight_decay(0.01));
   auto train = data();
@@ -119,6 +119,23 @@ TEST_CASE("turns train as two optimizers in a loop by hand do") {
   }
   CHECK(distance(*ours, *theirs) < 1e-9);
   CHECK(distance(*ours, *pair()) > 1e-3);
+}
+
+TEST_CASE("turns train as two optimizers in a loop by hand do") {
+  Pair theirs = pair();
+  compare_with_hand(Optimize<AdamW>{.lr = 0.01}, theirs,
+                    torch::optim::AdamW(theirs->critic->parameters(),
+                                        torch::optim::AdamWOptions(0.01).weight_decay(0.01)));
+}
+
+TEST_CASE("turns train with two kinds of optimizers, too") {
+  Pair theirs = pair();
+  compare_with_hand(
+      Optimize<Partition<SGD, AdamW>>{
+          .select = {"critic.*"}, .first = {.lr = 0.05, .momentum = 0.9}, .rest = {.lr = 0.01}},
+      theirs,
+      torch::optim::SGD(theirs->critic->parameters(),
+                        torch::optim::SGDOptions(0.05).momentum(0.9)));
 }
 
 TEST_CASE("a run that is stopped in any turn goes on with it, to the same bits") {

@@ -9,6 +9,7 @@
 #include <frugal/policy/checkpoint.hpp>
 #include <frugal/policy/cuda_graph.hpp>
 #include <frugal/policy/optimize.hpp>
+#include <frugal/policy/optimize/partition.hpp>
 #include <frugal/policy/recompute.hpp>
 #include <frugal/policy/rollback.hpp>
 #include <frugal/policy/schedule.hpp>
@@ -129,6 +130,8 @@ TEST_CASE("with every part of a step captured a run has the bits of one that nev
   same(Optimize<frugal::SGD>{.lr = 0.1, .momentum = 0.9}, frugal::ClipAdaptive<0.1>{},
        Accumulate<2>{});
   same(Optimize<frugal::Adagrad>{.lr = 0.05, .lr_decay = 0.1});
+  same(Optimize<frugal::Partition<frugal::SGD, AdamW>>{
+      .select = {"first.*"}, .first = {.lr = 0.1, .momentum = 0.9}, .rest = {.lr = 0.01}});
   same(Optimize<AdamW>{.groups = {frugal::no_decay_for_biases_and_norms(),
                                   frugal::group_by_pattern("second.*",
                                                            {.lr_factor = 2, .beta1 = 0.8})}},

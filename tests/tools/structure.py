@@ -114,8 +114,8 @@ def figures() -> dict[str, int]:
 
 
 LIMITS = {
-    "headers": 607,
-    "lines of .hpp and .ipp": 141200,
+    "headers": 608,
+    "lines of .hpp and .ipp": 141500,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 34,

@@ -161,6 +161,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.relative; }) visit("relative", object.relative);
   if constexpr (requires { object.rename; }) visit("rename", object.rename);
   if constexpr (requires { object.resize; }) visit("resize", object.resize);
+  if constexpr (requires { object.rest; }) visit("rest", object.rest);
   if constexpr (requires { object.restore_best; }) visit("restore_best", object.restore_best);
   if constexpr (requires { object.resume; }) visit("resume", object.resume);
   if constexpr (requires { object.rewind; }) visit("rewind", object.rewind);
@@ -178,6 +179,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.score; }) visit("score", object.score);
   if constexpr (requires { object.seed; }) visit("seed", object.seed);
   if constexpr (requires { object.segments; }) visit("segments", object.segments);
+  if constexpr (requires { object.select; }) visit("select", object.select);
   if constexpr (requires { object.shard_bytes; }) visit("shard_bytes", object.shard_bytes);
   if constexpr (requires { object.shards_states; }) visit("shards_states", object.shards_states);
   if constexpr (requires { object.share; }) visit("share", object.share);
@@ -379,6 +381,7 @@ inline constexpr PageOption page_options[] = {
     {"Optimize.beta2", "decay of the two moments, in [0, 1)"},
     {"Optimize.dampening", "share of the gradient that momentum leaves out"},
     {"Optimize.eps", "added to the root of the second moment"},
+    {"Optimize.first", "the options of the first algorithm, its groups included"},
     {"Optimize.groups", "parameter groups with their own options"},
     {"Optimize.initial_accumulator", "initial value of the sum of squares"},
     {"Optimize.lr", "learning rate"},
@@ -386,6 +389,8 @@ inline constexpr PageOption page_options[] = {
     {"Optimize.maximize", "ascend instead of descend"},
     {"Optimize.momentum", "share of the last update that is kept"},
     {"Optimize.nesterov", "Nesterov momentum; needs momentum and no dampening"},
+    {"Optimize.rest", "the options of the second, for all other parameters"},
+    {"Optimize.select", "patterns of the names of the parameters that first updates; * stands for any text, dots included"},
     {"Optimize.weight_decay", "AdamW: decoupled, the share subtracted from the weight per unit of learning rate; others: L2, this times the weight is added to the gradient"},
     {"Percentile.percent", "range: leaves out the rest, half at each end"},
     {"Pipeline.chunks", "stages of each process, with Interleaved"},

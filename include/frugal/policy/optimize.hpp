@@ -59,6 +59,29 @@ Rule with_settings(Rule rule, ParameterSettings const& own) {
   return rule;
 }
 
+/// The parameters that an optimizer updates: all of the run, or one side of a Partition.
+struct OwnedParameters {
+  Parameters const& all;
+  ParameterParts const* parts;  ///< null: the parameters are updated whole
+  TensorPlaces const& places;
+  std::string label{};         ///< before the names of the optimizer's settings: "first."
+  std::size_t first_rate = 0;  ///< place of its rates among the reported ones
+};
+
+/// Updates the weights, unless the window has overflowed. All factors are computed before the first kernel:
+/// one may be refused.
+template <class State>
+void update_fused(State& state, Update& phase) {
+  at::Tensor const& overflow = phase.overflow();
+  bool const captures = phase.facts().captures_steps;
+  // In host memory the flag is a plain number, which no kernel needs to read.
+  if (!captures && overflow.defined() && overflow.is_cpu() && host_scalar(overflow) != 0) return;
+  // The update is not part of the graph; a guard is cheaper than detaching every tensor.
+  at::NoGradGuard const no_gradients;
+  state.step(phase, state.group_factors(phase));
+  if (!captures) phase.collect_parts();
+}
+
 /// The State of every fused optimizer. `Rule` is the policy's value: it validates its settings,
 /// names and initialises its moments, and calls its kernel.
 template <class Rule>
@@ -67,36 +90,51 @@ class FusedState {
   explicit FusedState(Rule const& rule) : rule_(rule) {}
 
   void on_fit_begin(FitBegin& phase) {
+    phase.report_learning_rates(begin(phase, {phase.parameters(), phase.parts(), phase.places()}));
+  }
+  void on_update(Update& phase) { update_fused(*this, phase); }
+
+  /// Takes its parameters, and returns their rates.
+  std::vector<GroupRate> begin(FitBegin& phase, OwnedParameters const& own) {
     rule_.check();
-    Parameters const& parameters = phase.parameters();
     GroupSettings groups =
-        resolve_groups(rule_.groups, parameters, settings_of(rule_), phase.places());
+        resolve_groups(rule_.groups, own.all, settings_of(rule_), own.places, own.label);
     parts_.clear();
     // A parameter of which this process has a part may be without values.
-    Parameters const& held = phase.parts() == nullptr ? parameters : phase.parts()->parameters;
+    Parameters const& held = own.parts == nullptr ? own.all : own.parts->parameters;
     for (auto const& bucket : buckets_of(held, groups.parameters)) {
-      ParameterSettings const& own = groups.parameters[bucket.front()];
-      Rule const rule = with_settings(rule_, own);
-      Part part{rule, FusedBucket(rule.lr, rule.weight_decay, rule.moment_count()), own.rate};
+      ParameterSettings const& settings = groups.parameters[bucket.front()];
+      Rule const rule = with_settings(rule_, settings);
+      Part part{rule, FusedBucket(rule.lr, rule.weight_decay, rule.moment_count()), settings.rate};
       for (std::size_t const i : bucket) {
-        if (phase.parts() == nullptr) {
+        if (own.parts == nullptr) {
           part.bucket.add(held.names[i], held.tensors[i]);
         } else {
-          part.bucket.add(held.names[i], held.tensors[i], phase.parts()->of[i]);
+          part.bucket.add(held.names[i], held.tensors[i], own.parts->of[i]);
         }
       }
       parts_.push_back(std::move(part));
     }
-    compare_in_processes(phase, groups.distinct);
+    compare_in_processes(phase, groups.distinct, own.label);
     schedules_ = RateSchedules(rule_.groups, groups, phase.horizon());
     for (std::string const& outlook : schedules_.outlooks()) phase.warn(outlook);
     if (phase.facts().captures_steps) schedules_.require_none();
-    phase.report_learning_rates(std::move(groups.rates));
+    first_rate_ = own.first_rate;
+    return std::move(groups.rates);
   }
 
-  void on_update(Update& phase) {
-    // The update is not part of the graph; a guard is cheaper than detaching every tensor.
-    at::NoGradGuard const no_gradients;
+  /// What multiplies each of its rates in this step; empty: nothing does.
+  std::vector<double> group_factors(Update& phase) const {
+    if (!schedules_) [[likely]]
+      return {};
+    std::vector<double> factors = schedules_.factors(phase.counters().step);
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      phase.report_group_factor(first_rate_ + i, factors[i]);
+    }
+    return factors;
+  }
+
+  void step(Update& phase, std::vector<double> const& factors) {
     at::Tensor const& overflow = phase.overflow();
     if (phase.facts().captures_steps) {
       bool moved = false;
@@ -108,18 +146,12 @@ class FusedState {
       if (moved) phase.state_has_moved();
       return;
     }
-    // In host memory the flag is a plain number, which no kernel needs to read.
     bool const on_host = overflow.defined() && overflow.is_cpu();
-    if (on_host && host_scalar(overflow) != 0) return;
-    if (schedules_) [[unlikely]] {
-      update_on_schedules(phase, on_host ? at::Tensor() : overflow);
-    } else {
-      for (Part& each : parts_) {
-        each.bucket.step(each.rule, phase.gradients(), phase.learning_rate_factor(),
-                         on_host ? at::Tensor() : overflow);
-      }
+    for (Part& each : parts_) {
+      double const own = factors.empty() ? 1.0 : factors[each.rate];
+      each.bucket.step(each.rule, phase.gradients(), phase.learning_rate_factor() * own,
+                       on_host ? at::Tensor() : overflow);
     }
-    phase.collect_parts();
   }
 
   template <class Archive>
@@ -128,13 +160,13 @@ class FusedState {
   }
 
  private:
-  void compare_in_processes(FitBegin& phase, std::vector<ParameterSettings> const& settings) const {
+  void compare_in_processes(FitBegin& phase, std::vector<ParameterSettings> const& settings,
+                            std::string const& label) const {
     for (std::size_t i = 0; i < settings.size(); ++i) {
       Rule const rule = with_settings(rule_, settings[i]);
       auto const compare = [&](char const* name, double value, bool on_resume = true) {
         phase.compare_in_processes(
-            "the optimizer's " + std::string(name) + ", group " + std::to_string(i), value,
-            on_resume);
+            "the optimizer's " + label + name + ", group " + std::to_string(i), value, on_resume);
       };
       compare("lr", rule.lr, /*on_resume=*/false);  // all learning rates are compared there
       compare("weight_decay", rule.weight_decay);
@@ -157,19 +189,10 @@ class FusedState {
     std::size_t rate;  ///< which of the reported ones is theirs
   };
 
-  void update_on_schedules(Update& phase, at::Tensor const& overflow) {
-    // All of them before the first kernel: a factor may be refused.
-    std::vector<double> const factors = schedules_.factors(phase.counters().step);
-    for (std::size_t i = 0; i < factors.size(); ++i) phase.report_group_factor(i, factors[i]);
-    for (Part& each : parts_) {
-      each.bucket.step(each.rule, phase.gradients(),
-                       phase.learning_rate_factor() * factors[each.rate], overflow);
-    }
-  }
-
   Rule rule_;
   std::vector<Part> parts_;
   RateSchedules schedules_;
+  std::size_t first_rate_ = 0;
 };
 
 }  // namespace frugal::detail

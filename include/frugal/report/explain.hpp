@@ -154,6 +154,8 @@ void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& o
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   if constexpr (requires { optimizer.moment_count(); }) {
     bytes.optimizer = bytes.trained * static_cast<double>(optimizer.moment_count());
+  } else if constexpr (requires(Parameters const& all) { optimizer.moment_bytes(all); }) {
+    bytes.optimizer = static_cast<double>(optimizer.moment_bytes(Parameters::of(module)));
   } else if constexpr (!is_null<std::remove_cvref_t<decltype(optimizer)>>) {
     bytes.optimizer.reset();
   }

@@ -84,6 +84,8 @@ RecipeMemory memory_at_rest(Trainer& trainer) {
   auto const& optimizer = trainer.template policy<kinds::optimizer>();
   if constexpr (requires { optimizer.moment_count(); }) {
     memory.optimizer_state = memory.gradients * optimizer.moment_count();
+  } else if constexpr (requires(Parameters const& all) { optimizer.moment_bytes(all); }) {
+    memory.optimizer_state = optimizer.moment_bytes(Parameters::of(module));
   } else {
     memory.knows_optimizer = is_null<std::remove_cvref_t<decltype(optimizer)>>;
   }

@@ -166,9 +166,10 @@ struct GroupSettings {
 /// Combines the rules of all groups. An object for one call.
 class GroupResolver {
  public:
-  /// `usual` is what the optimizer gives a parameter that no group selects.
+  /// `usual` is what the optimizer gives a parameter that no group selects; `label` stands before the
+  /// name of the optimizer's members, "first.".
   GroupResolver(std::vector<ParameterGroup> const& groups, Parameters const& parameters,
-                ParameterSettings usual);
+                ParameterSettings usual, std::string label = {});
 
   /// SettingsError for a group that selects nothing, which is usually a misspelt name, for two
   /// groups that give a parameter two values of a setting, and for settings that are out of range
@@ -179,7 +180,8 @@ class GroupResolver {
   /// The groups that change a parameter's rate, and what each calls it.
   using RateRules = std::vector<std::pair<std::size_t, std::string>>;
 
-  static std::string where(std::size_t g) { return "Optimize::groups[" + std::to_string(g) + "]"; }
+  std::string where() const { return "Optimize::" + label_ + "groups"; }
+  std::string where(std::size_t g) const { return where() + "[" + std::to_string(g) + "]"; }
 
   void require_in_range(std::size_t g) const;
 
@@ -202,6 +204,7 @@ class GroupResolver {
   std::vector<ParameterGroup> const& groups_;
   Parameters const& parameters_;
   ParameterSettings usual_;
+  std::string label_;
   std::vector<ParameterSettings> own_;  // of each parameter
   struct Factors {
     double lr = 1.0, weight_decay = 1.0;
@@ -214,7 +217,8 @@ class GroupResolver {
 /// The settings of each parameter of this process, from rules over the names and shapes of all that the
 /// processes of a run have (`places`). A rule gets those of other processes without values.
 GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups, Parameters const& own,
-                             ParameterSettings usual, TensorPlaces const& places);
+                             ParameterSettings usual, TensorPlaces const& places,
+                             std::string const& label = {});
 
 /// The schedules of a run's parameter groups, if they have any.
 class RateSchedules {

@@ -85,10 +85,12 @@ FRUGAL_INLINE bool ParameterSettings::same_update(ParameterSettings const& other
 }
 
 FRUGAL_INLINE GroupResolver::GroupResolver(std::vector<ParameterGroup> const& groups,
-                                           Parameters const& parameters, ParameterSettings usual)
+                                           Parameters const& parameters, ParameterSettings usual,
+                                           std::string label)
     : groups_(groups),
       parameters_(parameters),
       usual_(std::move(usual)),
+      label_(std::move(label)),
       own_(parameters.size()),
       factors_(parameters.size()),
       rate_rules_(parameters.size()) {
@@ -215,7 +217,7 @@ FRUGAL_INLINE void GroupResolver::refuse_two(std::size_t v, std::size_t i, std::
   throw SettingsError({.what = "parameter groups '" + groups_[first].name + "' and '" +
                                groups_[second].name + "' both give '" + parameters_.names[i] +
                                "' its " + one_values[v].name,
-                       .where = "Optimize::groups",
+                       .where = where(),
                        .why = "they are " + general(one, 6) + " and " + general(other, 6),
                        .fix = "Let only one of them select it, or set it in one of them alone."});
 }
@@ -225,14 +227,14 @@ FRUGAL_INLINE void GroupResolver::refuse_unused(std::size_t g) const {
   for (std::string const& name : parameters_.names) known += " " + name;
   throw SettingsError({.what = "parameter group '" + groups_[g].name + "' selects nothing",
                        .where = where(g),
-                       .why = "the module's parameters are:" + known,
+                       .why = "the optimizer's parameters are:" + known,
                        .fix = "Fix its `selects`, or remove the group."});
 }
 
 FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& groups,
                                            Parameters const& own, ParameterSettings usual,
-                                           TensorPlaces const& places) {
-  if (places.empty()) return GroupResolver(groups, own, std::move(usual)).resolve();
+                                           TensorPlaces const& places, std::string const& label) {
+  if (places.empty()) return GroupResolver(groups, own, std::move(usual), label).resolve();
   std::map<std::string, std::size_t> mine;
   for (std::size_t i = 0; i < own.size(); ++i) mine.emplace(own.names[i], i);
   Parameters all;
@@ -256,7 +258,7 @@ FRUGAL_INLINE GroupSettings resolve_groups(std::vector<ParameterGroup> const& gr
     at[i] = all.size();
     add(name, own.tensors[i]);
   }
-  GroupSettings settings = GroupResolver(groups, all, std::move(usual)).resolve();
+  GroupSettings settings = GroupResolver(groups, all, std::move(usual), label).resolve();
   std::vector<ParameterSettings> of_own;
   for (std::size_t const i : at) of_own.push_back(settings.parameters[i]);
   settings.parameters = std::move(of_own);
