@@ -254,21 +254,22 @@ struct Shards {
 
 TEST_CASE(
     "a difference of data is shown by the parts that differ, with types as they are written") {
-  using Pair = std::pair<std::string, std::string>;
   auto const text = [](std::string const& hash, std::string const& more) {
     return "data [40, 6] Float, hash " + hash + ", order Pass, shuffle false, " +
            typeid(Shards).name() + more +
            ", target [40] Long, hash 30ac0000000000000000000000000000";
   };
-  CHECK(fr::detail::shown_difference(text("0a", ""), text("1b", "")) ==
-        Pair("data [40, 6] Float, hash 0a", "data [40, 6] Float, hash 1b"));
-  CHECK(fr::detail::shown_difference(text("0a", ""), text("0a", ", version 2")) ==
-        Pair("without that", "version 2"));
-  CHECK(fr::detail::shown_difference(typeid(Shards).name(), "i 16 3abc") ==
-        Pair("frugal_test::policy_checkpoint_changed_data::Shards", "i 16 3abc"));
+  using fr::detail::shown_identity;
+  CHECK(shown_identity(text("0a", ""), text("1b", "")) == "data [40, 6] Float, hash 0a");
+  CHECK(shown_identity(text("0a", ""), text("0a", ", version 2")) == "without that");
+  CHECK(shown_identity(text("0a", ", version 2"), text("0a", "")) == "version 2");
+  CHECK(shown_identity(typeid(Shards).name(), "i 16 3abc") ==
+        "frugal_test::policy_checkpoint_changed_data::Shards");
+  CHECK(shown_identity("i 16 3abc", "j") == "i 16 3abc");
   std::string const longest(400, 'x');
-  CHECK(fr::detail::shown_difference(longest, "nothing").first ==
+  CHECK(shown_identity(longest, "nothing") ==
         std::string(50, 'x') + " ... " + std::string(25, 'x'));
+  CHECK(shown_identity(longest + ", y", "y, " + longest) == "the same in another order");
 }
 
 /// Trains for two epochs, or up to a step; the losses of the batches.

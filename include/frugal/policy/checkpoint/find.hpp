@@ -60,10 +60,8 @@ void erase_former(std::vector<SavedCheckpoint>& checkpoints, std::string_view me
 /// name.
 std::optional<std::string> validation_source(std::string_view name);
 
-/// Two values of a DataIdentity for a reader, as they are in errors: of long ones the parts that differ, types
-/// as they are written, and long parts shortened.
-std::pair<std::string, std::string> shown_difference(std::string const& saved,
-                                                     std::string const& now);
+/// A value of a DataIdentity for a reader: of a long one the parts that `other` lacks, with types as they are written.
+std::string shown_identity(std::string const& text, std::string const& other);
 
 /// Compares the training data, their order and the validation data (DataIdentity) with those of a
 /// checkpoint. StateError that names all differences with both values, unless `allowed` has their

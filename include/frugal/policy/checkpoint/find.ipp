@@ -17,7 +17,6 @@
 #include <cmath>
 #include <cstddef>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -130,30 +129,16 @@ FRUGAL_INLINE std::string shown_part(std::string_view part) {
   return text.substr(0, longest / 2) + " ... " + text.substr(text.size() - longest / 4);
 }
 
-FRUGAL_INLINE std::pair<std::string, std::string> shown_difference(std::string const& saved,
-                                                                   std::string const& now) {
-  constexpr std::size_t is_short = 60;
-  std::vector<std::string> before = parts_of_identity(saved);
-  std::vector<std::string> after = parts_of_identity(now);
-  if (std::max(saved.size(), now.size()) > is_short) {
-    auto const only_in = [](std::vector<std::string> const& in,
-                            std::vector<std::string> const& of) {
-      std::vector<std::string> left;
-      for (std::string const& part : in) {
-        if (std::ranges::find(of, part) == of.end()) left.push_back(part);
-      }
-      return left;
-    };
-    auto const others = std::pair(only_in(before, after), only_in(after, before));
-    // The same parts in another order have no difference of their own.
-    if (!others.first.empty() || !others.second.empty()) std::tie(before, after) = others;
+FRUGAL_INLINE std::string shown_identity(std::string const& text, std::string const& other) {
+  bool const is_long = std::max(text.size(), other.size()) > 60;
+  std::vector<std::string> const others = parts_of_identity(other);
+  std::string shown;
+  for (std::string const& part : parts_of_identity(text)) {
+    if (is_long && is_among(others, part)) continue;
+    shown += (shown.empty() ? "" : ", ") + shown_part(part);
   }
-  auto const joined = [](std::vector<std::string> const& parts) {
-    std::string text;
-    for (std::string const& part : parts) text += (text.empty() ? "" : ", ") + shown_part(part);
-    return text.empty() ? "without that" : text;
-  };
-  return {joined(before), joined(after)};
+  if (!shown.empty()) return shown;
+  return text.size() == other.size() ? "the same in another order" : "without that";
 }
 
 FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
@@ -174,7 +159,7 @@ FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::s
     std::string const now = value(here, name);
     if (saved == now) continue;
     if (validation_source(name) && (!there.contains(name) || !here.contains(name))) continue;
-    auto const [before, after] = shown_difference(saved, now);
+    std::string const before = shown_identity(saved, now), after = shown_identity(now, saved);
     if (is_among(allowed, name)) {
       borne.push_back(name + " was " + before + " and is " + after);
       continue;
