@@ -202,7 +202,12 @@ TEST_CASE("a file sets what the command line does not") {
                                      "optimize": {"lr": 1e-4, "beta1": 0.8},
                                      "schedule": {"warmup": {"steps": 30}},
                                      "checkpoint": {"keep_best": [3, 4]}})");
-  for (std::string const& file : {toml, json}) {
+  auto const marked = [&](std::string const& name, std::string const& file) {
+    std::ifstream from(file);
+    return write(name, "\xEF\xBB\xBF" + std::string{std::istreambuf_iterator<char>(from), {}});
+  };
+  for (std::string const& file :
+       {toml, json, marked("marked.toml", toml), marked("marked.json", json)}) {
     CAPTURE(file);
     Trained trainer = make();
     set(trainer, {"--config", file.c_str(), "--optimize.lr", "0.5"});
