@@ -17,7 +17,8 @@ using namespace support;
 using frugal::detail::HttpAnswer;
 using frugal::detail::HttpClient;
 
-TEST_CASE("a GET sends no body, names and passwords as basic authentication, and keeps so many bytes") {
+TEST_CASE(
+    "a GET sends no body, names and passwords as basic authentication, and keeps so many bytes") {
   LoopbackServer server([](auto const&) { return answer(200, "0123456789"); });
   HttpAnswer const got = HttpClient()({.method = "GET",
                                        .url = server.base() + "/a?b=c",
