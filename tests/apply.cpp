@@ -218,7 +218,12 @@ TEST_CASE("a file sets what the command line does not") {
                                      "optimize": {"lr": 1e-4, "beta1": 0.8},
                                      "schedule": {"warmup": {"steps": 30}},
                                      "checkpoint": {"keep_best": [3, 4]}})");
-  for (std::string const& file : {toml, json}) {
+  auto const marked = [&](std::string const& name, std::string const& file) {
+    std::ifstream from(file);
+    return write(name, "\xEF\xBB\xBF" + std::string{std::istreambuf_iterator<char>(from), {}});
+  };
+  for (std::string const& file :
+       {toml, json, marked("marked.toml", toml), marked("marked.json", json)}) {
     CAPTURE(file);
     Trained trainer = make();
     set(trainer, {"--config", file.c_str(), "--optimize.lr", "0.5"});
@@ -263,6 +268,11 @@ TEST_CASE("what was set is in the report, the log and the checkpoint") {
     Trained trainer = make();
     trainer.settings().run_dir = folder.path();
     trainer.optimizer().weight_decay = decay;
+    if (decay != 0.01) {
+      trainer.policy<kinds::average>().rule.decay = 0.8;
+      trainer.schedule().warmup().steps = 4;
+      trainer.schedule().cosine().floor = 0.25;
+    }
     set(trainer, arguments);
     TensorDataset train(rows, labels, {.batch = 4});
     TensorDataset valid(rows, labels, {.batch = 8});
@@ -284,6 +294,11 @@ TEST_CASE("what was set is in the report, the log and the checkpoint") {
   CHECK(has(*warned, "epochs was not set from outside and is 3"));
   // Set by the program itself.
   CHECK(has(*warned, "the optimizer's weight_decay, group 0 was 0.01 and is 0.5"));
+  CHECK(has(*warned, "Average::rule.decay was 0.9 and is 0.8"));
+  CHECK(has(*warned, "Schedule, part 1, warmup: steps was 10 and is 4"));
+  CHECK(has(*warned, "Schedule, part 2, cosine: floor was 0 and is 0.25"));
+  CHECK_FALSE(has(*warned, "cosine: steps"));
+  CHECK_FALSE(has(*warned, "Average::rule.every"));
   CHECK_FALSE(has(*warned, "beta1"));
   CHECK_FALSE(has(*warned, "log.every"));
 }

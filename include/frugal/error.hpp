@@ -24,6 +24,9 @@ class Error : public std::runtime_error {
 
   Fault const& fault() const noexcept { return fault_; }
 
+  /// For whoever passes an error on and knows more of its place: puts `place` before `fault().where`.
+  void add_place(std::string const& place);
+
  private:
   static std::string sentence(Fault const& fault);
 

@@ -15,4 +15,9 @@ FRUGAL_INLINE std::string Error::sentence(Fault const& fault) {
   return text;
 }
 
+FRUGAL_INLINE void Error::add_place(std::string const& place) {
+  fault_.where = fault_.where.empty() ? place : place + ", " + fault_.where;
+  static_cast<std::runtime_error&>(*this) = std::runtime_error(sentence(fault_));
+}
+
 }  // namespace frugal

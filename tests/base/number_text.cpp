@@ -86,6 +86,9 @@ TEST_CASE("counts and shares read as people write them") {
   CHECK(frugal::detail::fixed(1e300, 1).size() == 303);
   CHECK(frugal::detail::percent_of(1, 3) == "33.33%");
   CHECK(frugal::detail::percent_of(0, 0) == "0%");
+  CHECK(frugal::detail::exact_text(0.9) == "0.9");
+  CHECK(frugal::detail::exact_text(1000000) == "1000000");
+  CHECK(frugal::detail::exact_text(0.1 + 0.2) == "0.30000000000000004");
 }
 
 }  // namespace frugal_test::store_number_text

@@ -39,6 +39,9 @@ inline frugal::StateDict comparable_state(Frozen const& frozen) {
   frugal::StateDict state = frozen.run;
   state.values.erase("policies/Log/size");
   state.values.erase("policies/Log/tail");
+  // The name of the run at the server, and what had not arrived there yet.
+  std::erase_if(state.values,
+                [](auto const& each) { return each.first.starts_with("policies/Mlflow/"); });
   return state;
 }
 

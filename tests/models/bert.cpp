@@ -132,6 +132,18 @@ TEST_CASE("a config.json gives BERT's options, or says what is not computed") {
   CHECK(options.eps == 1e-5);
   CHECK(options.positions == 512);
   CHECK_FALSE(options.classifier_dropout);
+  CHECK(options.padding == 0);
+  // As in transformers, all rows are trained then.
+  BertOptions const all =
+      BertOptions::from(ModelConfig::parse("{" + sizes + R"(, "pad_token_id": null})"));
+  CHECK_FALSE(all.padding);
+  Bert bert(all);
+  CHECK(bert->embeddings->words->weight[0].abs().max().item<double>() > 0);
+  bert(at::zeros({1, 2}, at::kLong)).square().sum().backward();
+  CHECK(bert->embeddings->words->weight.grad()[0].abs().max().item<double>() > 0);
+  CHECK_THROWS_AS(
+      Bert(BertOptions::from(ModelConfig::parse("{" + sizes + R"(, "pad_token_id": 5})"))),
+      frugal::SettingsError);
   for (char const* const other :
        {R"("model_type": "roberta")", R"("hidden_act": "relu")",
         R"("position_embedding_type": "relative_key")", R"("is_decoder": true)"}) {

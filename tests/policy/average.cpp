@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -578,6 +579,18 @@ TEST_CASE("an average is not copied into a module whose type ends before it") {
   CHECK_THROWS_WITH_AS(large.copy_into(half), doctest::Contains("beyond the numbers"),
                        frugal::StateError);
   CHECK(at::equal(half->weight, before));
+}
+
+/// What a policy compares with its checkpoint.
+struct Compared {
+  std::map<std::string, double> numbers{};
+  void compare_in_processes(std::string const& name, double value) { numbers[name] = value; }
+};
+
+TEST_CASE("the start and the cadence of Swa are compared with those of a checkpoint") {
+  Compared found;
+  frugal::detail::compare_numbers(found, "", frugal::Swa<frugal::From<20, Epoch>>{});
+  CHECK(found.numbers == std::map<std::string, double>{{"every", 1}, {"from", 20}});
 }
 
 }  // namespace frugal_test::policy_average

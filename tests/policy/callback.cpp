@@ -5,6 +5,7 @@
 #include <frugal/policy/accumulate.hpp>
 #include <frugal/policy/callback.hpp>
 #include <frugal/policy/checkpoint.hpp>
+#include <frugal/policy/early_stop.hpp>
 #include <frugal/policy/optimize.hpp>
 #include <frugal/policy/validate.hpp>
 
@@ -150,6 +151,37 @@ TEST_CASE("a run with callbacks has the bits of one without") {
   CHECK(same_bits(weights(),
                   weights(frugal::on_step([&](frugal::Step& step) { sum += step.last_loss(); }))));
   CHECK(sum > 0);
+}
+
+TEST_CASE("weights are measured once, whoever asks, unless a callback says that it changed them") {
+  bool changes = false;
+  std::vector<flow> verdicts;
+  auto const run = [&] {
+    // At a rate of 0 only the first validation is an improvement.
+    frugal::Trainer trainer{
+        std::make_shared<Mlp>(Mlp::Shape{}),
+        frugal::CrossEntropy{},
+        frugal::Settings{.epochs = 3},
+        Optimize<SGD>{.lr = 0},
+        frugal::Validate<frugal::Every<2>>{},
+        frugal::EarlyStop<frugal::Patience<3>>{},
+        frugal::on_step([&](frugal::Step& step) {
+          if (step.counters().step % 2 != 0) return;
+          if (changes) step.run_state().observed.weights_have_changed();
+          verdicts.push_back(step.validate());
+        }),
+        frugal::on_epoch_end([](frugal::EpochEnd& end) { return end.validate(); })};
+    auto train = data();
+    return trainer.fit(train, TensorDataset(samples(8, 5), {.batch = 4, .shuffle = false}));
+  };
+  auto const once = run();
+  CHECK(once.steps == 8);
+  CHECK(once.validations.size() == 4);
+  CHECK((verdicts == std::vector{flow::proceed, flow::proceed, flow::proceed, flow::stop}));
+  changes = true;
+  auto const twice = run();
+  CHECK(twice.steps == 4);
+  CHECK(twice.validations.size() == 4);
 }
 
 }  // namespace frugal_test::policy_callback

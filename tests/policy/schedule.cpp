@@ -12,7 +12,9 @@
 #include <frugal/policy/schedule.hpp>
 
 #include <cstdint>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace frugal_test::policy_schedule_curves {
@@ -442,6 +444,26 @@ TEST_CASE(
   curves = {warmup(2), constant(to_end)};
   frugal::detail::lay_over(curves, {.total_steps = 12});
   CHECK(frugal::detail::outlook_of(curves, 12, 0.0) == "");
+}
+
+/// What a policy compares with its checkpoint.
+struct Compared {
+  std::map<std::string, double> numbers{};
+  void compare_in_processes(std::string const& name, double value) { numbers[name] = value; }
+};
+
+TEST_CASE("all numbers of curves and of Plateau are compared with those of a checkpoint") {
+  frugal::Schedule<frugal::Constant<3>, frugal::CosineRestarts<4, 2>,
+                   frugal::MultiStepDecay<0.5, 7, 9>, frugal::Plateau<0.1>>
+      schedule;
+  schedule.plateau().patience = 6;
+  Compared found;
+  frugal::detail::compare_numbers_of(found, "Schedule", schedule.parts);
+  CHECK(found.numbers.size() == 2 + 4 + 4 + 8);
+  CHECK(found.numbers.at("Schedule, part 1, constant: steps") == 3);
+  CHECK(found.numbers.at("Schedule, part 2, restarts: growth") == 2);
+  CHECK(found.numbers.at("Schedule, part 3, multi_step: milestones 2") == 9);
+  CHECK(found.numbers.at("Schedule, part 4, plateau: patience") == 6);
 }
 
 }  // namespace frugal_test::policy_schedule

@@ -146,7 +146,10 @@ TEST_CASE("a validation that throws restores each part's mode too") {
                           Validate<Every<1>>{}};
   frugal::Batch wrong = samples(8);
   wrong.data = wrong.data.slice(1, 0, 3).contiguous();
-  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), TensorDataset(wrong)), frugal::ShapeError);
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(TensorDataset(samples(8)), TensorDataset(wrong)),
+      doctest::Contains("(in the validation data, tried before the first step, epoch 0, step 0"),
+      frugal::ShapeError);
   CHECK(module->is_training());
   CHECK_FALSE(module->norm->is_training());
   CHECK(at::GradMode::is_enabled());
@@ -239,7 +242,9 @@ TEST_CASE(
   CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), TensorDataset(samples(8))),
                   frugal::MetricError);
   CHECK_FALSE(has_trained);
-  CHECK_THROWS_AS(trainer.fit(TensorDataset(samples(8)), valid), frugal::Error);
+  CHECK_THROWS_WITH_AS(trainer.fit(TensorDataset(samples(8)), frugal::named<"shifted">(valid)),
+                       doctest::Contains("in the validation 'shifted' data, tried before"),
+                       frugal::Error);
   CHECK_FALSE(has_trained);
   CHECK(same_bits(tensors_of(*module), untrained));
 }

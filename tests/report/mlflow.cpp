@@ -28,17 +28,7 @@ using namespace std::chrono_literals;
 using frugal::Every;
 using frugal::Mlflow;
 namespace fr = frugal;
-
-/// FakeMlflow behind HTTP.
-struct Server {
-  FakeMlflow mlflow;
-  LoopbackServer http{[this](HttpRequest const& request) {
-    std::string const root = "/api/2.0/mlflow/";
-    if (!request.target.starts_with(root)) return answer(404, "");
-    FakeMlflow::Answer const said = mlflow(request.target.substr(root.size()), request.body);
-    return answer(said.status, said.body);
-  }};
-};
+using Server = FakeMlflowServer;
 
 /// The 10 steps of two epochs.
 template <class... Ps>

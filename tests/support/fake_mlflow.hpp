@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/loopback_server.hpp"
+
 namespace frugal_test::support {
 
 /// The part of MLflow's REST API that frugal uses, in memory. tests/interop/mlflow.py has the real server.
@@ -139,6 +141,17 @@ class FakeMlflow {
     for (std::size_t i; (i = text.find("%2F")) != std::string::npos;) text.replace(i, 3, "/");
     return text;
   }
+};
+
+/// FakeMlflow behind HTTP.
+struct FakeMlflowServer {
+  FakeMlflow mlflow;
+  LoopbackServer http{[this](HttpRequest const& request) {
+    std::string const root = "/api/2.0/mlflow/";
+    if (!request.target.starts_with(root)) return answer(404, "");
+    FakeMlflow::Answer const said = mlflow(request.target.substr(root.size()), request.body);
+    return answer(said.status, said.body);
+  }};
 };
 
 }  // namespace frugal_test::support

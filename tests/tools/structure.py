@@ -115,11 +115,11 @@ def figures() -> dict[str, int]:
 
 LIMITS = {
     "headers": 608,
-    "lines of .hpp and .ipp": 141500,
+    "lines of .hpp and .ipp": 141700,
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 543,
     "headers that name Context": 34,
-    "lines that frugal.hpp closes over": 35650,
+    "lines that frugal.hpp closes over": 35760,
     "lines that core/run/phases.hpp closes over": 1715,
     "lines that the median policy closes over": 4930,
     "policies that close over more than 2000 lines": 54,

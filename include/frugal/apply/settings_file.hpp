@@ -152,7 +152,8 @@ class SettingsFile : public CLI::ConfigBase {
   SettingsFile(CLI::App const& app, std::vector<Option> own) : app_(&app), own_(std::move(own)) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::string const text{std::istreambuf_iterator<char>(input), {}};
+    std::string text{std::istreambuf_iterator<char>(input), {}};
+    if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // an editor's byte order mark
     std::size_t const first = text.find_first_not_of(" \t\r\n");
     std::vector<FileSetting> all;
     if (first != std::string::npos && text[first] == '{') {

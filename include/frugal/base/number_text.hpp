@@ -28,6 +28,9 @@ std::string general(double number, int digits);
 /// The shortest digits that read back as the same number.
 std::string shortest_text(double number);
 
+/// The same, and whole numbers without an exponent: "0.1", "1000000".
+std::string exact_text(double number);
+
 /// A number without a decimal point, "9995e-4", for a library that reads it by a locale that is not known:
 /// every locale reads the same number. Finite numbers only; of the shortest text that has all bits.
 std::string without_point(double number);

@@ -46,6 +46,10 @@ FRUGAL_INLINE std::string shortest_text(double number) {
   return {text.data(), end.ptr};
 }
 
+FRUGAL_INLINE std::string exact_text(double number) {
+  return number == std::trunc(number) ? general(number, 17) : shortest_text(number);
+}
+
 FRUGAL_INLINE std::string without_point(double number) {
   std::array<char, 64> text;
   auto const end =

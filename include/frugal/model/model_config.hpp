@@ -32,6 +32,9 @@ class ModelConfig {
   /// Whether the key is there; a null counts as missing.
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
+  /// Whether the key is there with a null, which may mean another thing than the default.
+  bool is_null(std::string_view key) const;
+
   /// The value of a key: bool, an integer, a floating-point number, std::string, or a std::vector of
   /// one of these.
   template <class T>

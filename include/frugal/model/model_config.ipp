@@ -48,6 +48,11 @@ FRUGAL_INLINE detail::Json const* ModelConfig::find(std::string_view key) const 
   return value == nullptr || value->is(Kind::null) ? nullptr : value;
 }
 
+FRUGAL_INLINE bool ModelConfig::is_null(std::string_view key) const {
+  detail::Json const* const value = all_->find(key);
+  return value != nullptr && value->is(Kind::null);
+}
+
 FRUGAL_INLINE void ModelConfig::refuse(std::string_view key, std::string const& what,
                                        std::string why) const {
   throw FormatError({.what = "\"" + std::string(key) + "\" cannot be read: " + what,

@@ -53,16 +53,17 @@ namespace frugal::models {
 
 /// The numbers of a model's config.json; the defaults are those of bert-base-uncased.
 struct BertOptions {
-  std::int64_t vocabulary = 30522;             ///< vocab_size
-  std::int64_t width = 768;                    ///< hidden_size
-  std::int64_t layers = 12;                    ///< num_hidden_layers
-  std::int64_t heads = 12;                     ///< num_attention_heads
-  std::int64_t intermediate = 3072;            ///< intermediate_size
-  std::int64_t positions = 512;                ///< max_position_embeddings
-  std::int64_t types = 2;                      ///< type_vocab_size
-  std::int64_t padding = 0;                    ///< pad_token_id
-  double eps = 1e-12;                          ///< layer_norm_eps
-  double dropout = 0.1;                        ///< hidden_dropout_prob
+  std::int64_t vocabulary = 30522;   ///< vocab_size
+  std::int64_t width = 768;          ///< hidden_size
+  std::int64_t layers = 12;          ///< num_hidden_layers
+  std::int64_t heads = 12;           ///< num_attention_heads
+  std::int64_t intermediate = 3072;  ///< intermediate_size
+  std::int64_t positions = 512;      ///< max_position_embeddings
+  std::int64_t types = 2;            ///< type_vocab_size
+  std::optional<std::int64_t> padding =
+      0;                 ///< pad_token_id: its embedding is not trained; none if it is null
+  double eps = 1e-12;    ///< layer_norm_eps
+  double dropout = 0.1;  ///< hidden_dropout_prob
   double attention_dropout = 0.1;              ///< attention_probs_dropout_prob
   std::optional<double> classifier_dropout{};  ///< default: `dropout`
   double deviation = 0.02;                     ///< initializer_range, of the first weights

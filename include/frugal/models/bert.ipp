@@ -23,7 +23,12 @@ FRUGAL_INLINE models::BertOptions const& checked(models::BertOptions const& opti
                     {"the number of types", options.types}},
                    "Bert");
   require_divides(options.heads, options.width, "Bert");
-  return options;
+  std::int64_t const padding = options.padding.value_or(0);
+  if (padding >= 0 && padding < options.vocabulary) return options;
+  throw SettingsError({.what = "the id of the padding is " + std::to_string(padding),
+                       .where = "BertOptions::padding",
+                       .why = "the vocabulary has " + std::to_string(options.vocabulary) + " ids",
+                       .fix = "Give one of them, or std::nullopt for a model without padding."});
 }
 
 FRUGAL_INLINE torch::nn::LayerNorm bert_norm(models::BertOptions const& options) {
@@ -70,7 +75,7 @@ FRUGAL_INLINE BertOptions BertOptions::from(ModelConfig const& config) {
       .intermediate = config.get<std::int64_t>("intermediate_size"),
       .positions = config.get<std::int64_t>("max_position_embeddings", standard.positions),
       .types = config.get<std::int64_t>("type_vocab_size", standard.types),
-      .padding = config.get<std::int64_t>("pad_token_id", standard.padding),
+      .padding = config.get<std::int64_t>("pad_token_id", 0),
       .eps = config.get<double>("layer_norm_eps", standard.eps),
       .dropout = config.get<double>("hidden_dropout_prob", standard.dropout),
       .attention_dropout =
@@ -79,6 +84,7 @@ FRUGAL_INLINE BertOptions BertOptions::from(ModelConfig const& config) {
   if (config.has("classifier_dropout")) {
     options.classifier_dropout = config.get<double>("classifier_dropout");
   }
+  if (config.is_null("pad_token_id")) options.padding.reset();
   return options;
 }
 

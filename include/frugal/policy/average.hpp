@@ -77,6 +77,8 @@ class [[nodiscard]] FreshStatistics {
   std::vector<Before> before_;
 };
 
+[[noreturn]] void refuse_cadence_in_graph();
+
 /// Applies the module to a batch's data.
 struct ForwardData {
   template <class Module, HasData B>
@@ -229,12 +231,13 @@ class Average<Rule>::State {
   void on_fit_begin(FitBegin& phase) {
     rule_.check();
     if constexpr (within_step) {
-      if (every_.count() != 1) refuse_cadence_in_graph();
+      if (every_.count() != 1) detail::refuse_cadence_in_graph();
     }
     if constexpr (requires { rule_.outlook(phase.horizon()); }) {
       std::string const text = rule_.outlook(phase.horizon());
       if (!text.empty()) phase.warn_of_plan("Average: " + text);
     }
+    detail::compare_numbers(phase, "Average::rule.", rule_);
     averaged_->clear();
     run_ = &phase.run_state();
     Parameters const& all = phase.parameters();
@@ -308,14 +311,6 @@ class Average<Rule>::State {
   }
 
  private:
-  [[noreturn]] static void refuse_cadence_in_graph() {
-    throw SettingsError(
-        {.what = "the average's cadence was set to another number than its type has",
-         .where = "Average::rule.every",
-         .why = "CudaGraph captures Every<1> within the step, which is the same in all steps",
-         .fix = "Write the cadence into the type, as in Ema<0.999, Every<10>>."});
-  }
-
   [[no_unique_address]] Cadence every_{};
 
   void take(Counters const& now) {

@@ -8,6 +8,14 @@
 
 namespace frugal::detail {
 
+FRUGAL_INLINE void refuse_cadence_in_graph() {
+  throw SettingsError(
+      {.what = "the average's cadence was set to another number than its type has",
+       .where = "Average::rule.every",
+       .why = "CudaGraph captures Every<1> within the step, which is the same in all steps",
+       .fix = "Write the cadence into the type, as in Ema<0.999, Every<10>>."});
+}
+
 FRUGAL_INLINE FreshStatistics::FreshStatistics(torch::nn::Module& module) {
   if (has_compiled_batch_norms(module)) {
     throw ModuleError(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <frugal/base/number_text.hpp>
 #include <frugal/core/compose/about.hpp>
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/compose/watching.hpp>
@@ -94,6 +93,14 @@ class BestWeights {
 /// SettingsError if validations are watched before all data is drawn.
 void require_grace(int grace, std::uint64_t easy_epochs);
 
+/// What a run of this length does not come to; empty if there is nothing to say.
+std::string grace_outlook(int grace, RunLimits const& horizon);
+
+/// SettingsError for numbers that are out of range.
+void require_early_stop(int patience, int grace, double min_delta);
+
+void warn_of_no_best(FitRun& phase, int grace);
+
 }  // namespace frugal::detail
 
 namespace frugal {
@@ -165,11 +172,7 @@ struct EarlyStop {
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
-    std::uint64_t const epochs = horizon.begun_epochs();
-    if (grace_epochs == 0 || epochs > static_cast<std::uint64_t>(grace_epochs)) return {};
-    return "its grace period is " + std::to_string(grace_epochs) +
-           (grace_epochs == 1 ? " epoch" : " epochs") + ", and the run ends with its epoch " +
-           std::to_string(epochs) + ": it watches no validation";
+    return detail::grace_outlook(grace_epochs, horizon);
   }
 
   class State {
@@ -187,13 +190,7 @@ struct EarlyStop {
       next();
       if (!restores_ || phase.preempted()) return;
       if (best_weights_.empty()) {
-        phase.warn("EarlyStop: no validation " +
-                   (settings_.grace_epochs > 0
-                        ? "after the grace period of " + std::to_string(settings_.grace_epochs) +
-                              (settings_.grace_epochs == 1 ? " epoch " : " epochs ")
-                        : std::string()) +
-                   "gave a number, so the module keeps its last weights");
-        return;
+        return detail::warn_of_no_best(phase, settings_.grace_epochs);
       }
       if (lacks_) {
         phase.warn(
@@ -207,18 +204,7 @@ struct EarlyStop {
       std::string const text = settings_.outlook(phase.horizon());
       if (!text.empty()) phase.warn_of_plan("EarlyStop: " + text);
       if (restores_ && phase.has_held_parts()) detail::BestWeights::refuse_parts();
-      detail::counted(settings_.patience, "EarlyStop::patience");
-      if (settings_.grace_epochs < 0) {
-        throw SettingsError({.what = "grace_epochs is " + std::to_string(settings_.grace_epochs),
-                             .where = "EarlyStop",
-                             .why = "it counts epochs",
-                             .fix = "Give 0 or more."});
-      }
-      if (min_delta_ >= 0) return;
-      throw SettingsError({.what = "min_delta is " + detail::general(min_delta_, 6),
-                           .where = "EarlyStop",
-                           .why = "min_delta is a distance, for metrics in both directions",
-                           .fix = "Give 0 or more."});
+      detail::require_early_stop(settings_.patience, settings_.grace_epochs, min_delta_);
     }
 
     /// A run that it has stopped trains on with more patience.

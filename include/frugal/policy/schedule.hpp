@@ -34,7 +34,8 @@ inline constexpr std::uint64_t to_end = 0;
 // depend on its length, and may be the last one in a run without a known end. `effect` is the
 // number of its own steps that an endless curve needs to show what its numbers ask for;
 // `check()` throws SettingsError for numbers that are out of range. `may_be_empty`: of 0 steps it has none, and is not
-// "to the end".
+// "to the end". `numbers(f)`, optional, calls `f(name, value)` for each besides `steps`: a resumed run says which have
+// changed.
 
 /// A constant factor (ConstantLR).
 template <std::uint64_t Steps = to_end, Rational Factor = Rational{1, 1}>
@@ -43,6 +44,7 @@ struct Constant {
   static constexpr bool endless = true;
   std::uint64_t steps = Steps;
   double value = Factor.value();
+  void numbers(auto&& f) const { f("value", value); }
 
   double factor(std::uint64_t, std::uint64_t) const { return value; }
 };
@@ -71,6 +73,7 @@ struct Ramp {
   std::uint64_t steps = Steps;
   double from = From.value();
   double to = To.value();
+  void numbers(auto&& f) const { f("from", from), f("to", to); }
 
   double factor(std::uint64_t t, std::uint64_t length) const {
     if (t >= length) return to;
@@ -91,6 +94,7 @@ struct CosineDecay {
   static constexpr std::string_view name = "cosine";
   std::uint64_t steps = Steps;
   double floor = Floor.value();
+  void numbers(auto&& f) const { f("floor", floor); }
 
   double factor(std::uint64_t t, std::uint64_t length) const {
     if (t >= length) return floor;
@@ -115,6 +119,7 @@ struct CosineRestarts {
   std::uint64_t growth = Growth;  ///< of the length, from each to the next
   double floor = Floor.value();
   std::uint64_t steps = to_end;
+  void numbers(auto&& f) const { f("first", first), f("growth", growth), f("floor", floor); }
 
   std::uint64_t effect() const { return first; }  // the first cosine; it need not restart
   void check() const {
@@ -140,6 +145,7 @@ struct PolynomialDecay {
   static constexpr std::string_view name = "polynomial";
   std::uint64_t steps = Steps;
   double power = Power.value();
+  void numbers(auto&& f) const { f("power", power); }
 
   double factor(std::uint64_t t, std::uint64_t length) const {
     if (t >= length) return 0.0;
@@ -161,6 +167,7 @@ struct StepDecay {
   std::uint64_t every = N;  ///< steps between two decays
   double gamma = Gamma.value();
   std::uint64_t steps = to_end;
+  void numbers(auto&& f) const { f("every", every), f("gamma", gamma); }
 
   std::uint64_t effect() const { return every + 1; }
   void check() const { detail::counted(every, "StepDecay::every"); }
@@ -180,6 +187,7 @@ struct MultiStepDecay {
   std::vector<std::uint64_t> milestones{
       Milestones...};  ///< steps; a step that comes twice counts twice
   std::uint64_t steps = to_end;
+  void numbers(auto&& f) const { f("gamma", gamma), f("milestones", milestones); }
 
   std::uint64_t effect() const {
     return milestones.empty() ? 1 : *std::ranges::max_element(milestones) + 1;
@@ -327,6 +335,7 @@ class ScheduleState : CurveState<Parts...> {
   void on_fit_begin(FitBegin& phase) {
     this->lay_over(phase.horizon());
     advise_of(this->outlook(phase.horizon()), phase);
+    compare_numbers_of(phase, "Schedule", this->parts());
     phase.set_learning_rate_factor(this->factor(phase.counters().step));
   }
   // A resumed run may have another length than the one that saved a factor.
@@ -348,6 +357,7 @@ class PlateauState : CurveState<Parts...> {
     std::get<Plateau>(this->parts()).check();
     this->lay_over(phase.horizon());
     advise_of(this->outlook(phase.horizon()), phase);
+    compare_numbers_of(phase, "Schedule", this->parts());
     set(phase);
   }
   void on_ready(Ready& phase) { set(phase); }

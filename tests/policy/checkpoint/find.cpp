@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -250,6 +251,26 @@ struct Shards {
   std::vector<std::uint64_t> shard_sizes() const { return {10, 10, 10, 10}; }
   std::string identity() const { return "from sample " + std::to_string(first); }
 };
+
+TEST_CASE(
+    "a difference of data is shown by the parts that differ, with types as they are written") {
+  auto const text = [](std::string const& hash, std::string const& more) {
+    return "data [40, 6] Float, hash " + hash + ", order Pass, shuffle false, " +
+           typeid(Shards).name() + more +
+           ", target [40] Long, hash 30ac0000000000000000000000000000";
+  };
+  using fr::detail::shown_identity;
+  CHECK(shown_identity(text("0a", ""), text("1b", "")) == "data [40, 6] Float, hash 0a");
+  CHECK(shown_identity(text("0a", ""), text("0a", ", version 2")) == "without that");
+  CHECK(shown_identity(text("0a", ", version 2"), text("0a", "")) == "version 2");
+  CHECK(shown_identity(typeid(Shards).name(), "i 16 3abc") ==
+        "frugal_test::policy_checkpoint_changed_data::Shards");
+  CHECK(shown_identity("i 16 3abc", "j") == "i 16 3abc");
+  std::string const longest(400, 'x');
+  CHECK(shown_identity(longest, "nothing") ==
+        std::string(50, 'x') + " ... " + std::string(25, 'x'));
+  CHECK(shown_identity(longest + ", y", "y, " + longest) == "the same in another order");
+}
 
 /// Trains for two epochs, or up to a step; the losses of the batches.
 template <class Source>

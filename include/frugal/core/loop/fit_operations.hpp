@@ -151,6 +151,8 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
       bool const is_left = here.measured && !run_.observed.validations().empty() &&
                            run_.observed.validations().back().step == run_.counters().step;
       if (!is_left) {
+        // Who asks second for the same weights would make patience count them twice.
+        if (run_.is_judged()) return last_verdict_;
         here = {};
         run_.observed.add_validation(measure_now(), run_.counters());
         here.measured = true;
@@ -160,6 +162,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
           here.completed_by, here.current_subscriber, validated,
           [this](std::string_view kind) { run_.control.ask(End::stop, kind); });
       here = {};
+      last_verdict_ = verdict;
       return verdict;
     }
   }
@@ -331,6 +334,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
   Executor& executor_;
   Train& train_;
   std::add_pointer_t<Valid> valid_;
+  flow last_verdict_ = flow::proceed;  ///< of the last validation in this process
 };
 
 }  // namespace frugal::detail

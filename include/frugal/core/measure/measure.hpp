@@ -41,6 +41,9 @@ struct Measuring {
 /// A policy that watches the name would see one of the two.
 SettingsError named_like_a_metric(std::string const& name, std::string const& which);
 
+/// Of an error that is being handled: says that it is of this source, and throws it again.
+[[noreturn]] void rethrow_of_source(Measuring const& how);
+
 /// What makes a Loss of a source's batch.
 template <class Valid>
 using ForwardOf = FunctionRef<Loss(batch_of<Valid> const&)>;
@@ -78,7 +81,11 @@ Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measurin
   EvaluationMode const mode(run.root);
   typename measurement_of<MetricList>::type measurement;
   ScalarSpan means;
-  Strategy::template measure<MetricList>(source, run, forward, how, measurement, means);
+  try {
+    Strategy::template measure<MetricList>(source, run, forward, how, measurement, means);
+  } catch (...) {
+    rethrow_of_source(how);
+  }
   auto const warn = [&](std::string const& text) {
     if (!how.is_trial) run.warn(how.which + ": " + text);
   };

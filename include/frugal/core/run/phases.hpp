@@ -156,7 +156,10 @@ struct Step : CheckpointPhase {
   /// Metrics of the training batches, and their step, from a policy such as TrainMetrics.
   Validation const& train_metrics() const;
   void report_train_metrics(Metrics metrics);
-  /// Validates now, if there is validation data, and returns the subscribers' verdict.
+  /// Validates now, if there is validation data, and returns the subscribers' verdict. Weights are measured once:
+  /// if the last validation measured the current ones, this call measures nothing, no subscriber is called, and the
+  /// verdict is that of the last validation. Code that has changed the weights itself first calls
+  /// `run_state().observed.weights_have_changed()`.
   flow validate();
   /// Whether the run is preempted after this event: a policy requests it (query::stop_requested),
   /// here or in another process.

@@ -46,7 +46,7 @@ FRUGAL_INLINE bool FitBegin::validates() const { return run().links.loop()->vali
 
 FRUGAL_INLINE void FitBegin::compare_in_processes(std::string name, double value, bool on_resume) {
   // All bits of it, in the same text whatever the locale of a process is.
-  std::string text = detail::general(value, 17);
+  std::string text = detail::exact_text(value);
   if (on_resume) run().set_up.keep(name, text);
   if (run().links.facts().divides) run().set_up.compare(std::move(name), std::move(text));
 }

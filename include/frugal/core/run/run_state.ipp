@@ -54,8 +54,7 @@ FRUGAL_INLINE std::string RunState::options_text() const {
   std::map<std::string, std::string> all = settings.options;
   for (GroupRate const& group : rate.groups()) {
     bool const alone = rate.groups().size() == 1;
-    all[alone ? "learning rate" : "learning rate of " + group.name] =
-        detail::general(group.own, 17);
+    all[alone ? "learning rate" : "learning rate of " + group.name] = detail::exact_text(group.own);
   }
   for (auto const& [name, value] : set_up.kept()) all[std::string(of_policy) + name] = value;
   std::string text;

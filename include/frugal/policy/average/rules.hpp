@@ -80,6 +80,7 @@ struct from {
 /// `steady`           optional; it averages from the first step on, with a constant weight, so that
 ///                   CudaGraph can capture it
 /// `check()`          throws SettingsError for invalid run-time settings
+/// `numbers(f)`       optional; calls `f(name, value)` for each number: a resumed run says which have changed
 template <class Rule>
 concept AverageRule = std::default_initializable<Rule> && std::copyable<Rule> &&
                       requires(Rule const& rule, Counters const& now, std::uint64_t taken) {
@@ -102,6 +103,7 @@ struct Ema {
 
   bool begun(Counters const&) const { return true; }
   double weight(std::uint64_t) const { return 1 - decay; }
+  void numbers(auto&& f) const { f("decay", decay), f("every", every); }
   void check() const {
     if (decay > 0 && decay < 1) return;
     throw SettingsError({.what = "Ema has a decay of " + detail::general(decay, 6),
@@ -135,6 +137,7 @@ struct Swa {
 
   bool begun(Counters const& now) const { return from.reached(now); }
   double weight(std::uint64_t taken) const { return 1.0 / (static_cast<double>(taken) + 1.0); }
+  void numbers(auto&& f) const { f("from", from), f("every", every); }
   void check() const {}
 
   /// For a start in steps or epochs that the run does not reach; otherwise empty.

@@ -60,6 +60,9 @@ void erase_former(std::vector<SavedCheckpoint>& checkpoints, std::string_view me
 /// name.
 std::optional<std::string> validation_source(std::string_view name);
 
+/// A value of a DataIdentity for a reader: of a long one the parts that `other` lacks, with types as they are written.
+std::string shown_identity(std::string const& text, std::string const& other);
+
 /// Compares the training data, their order and the validation data (DataIdentity) with those of a
 /// checkpoint. StateError that names all differences with both values, unless `allowed` has their
 /// names. Returns the allowed ones in words. A validation source may come or go: only one that both

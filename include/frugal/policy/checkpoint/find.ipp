@@ -11,7 +11,14 @@
 #include <frugal/policy/checkpoint/state_file.hpp>
 #include <frugal/policy/checkpoint/weights.hpp>
 
+#include <c10/util/Type.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace frugal::detail {
 
@@ -86,6 +93,54 @@ FRUGAL_INLINE std::optional<std::string> validation_source(std::string_view name
   return std::string(name.substr(before.size(), name.size() - before.size() - 1));
 }
 
+/// "a, b [1, 2], hash c" as "a" and "b [1, 2], hash c": a hash stays with what it is of.
+FRUGAL_INLINE std::vector<std::string> parts_of_identity(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[' || text[i] == '(') ++depth;
+    if (text[i] == ']' || text[i] == ')') --depth;
+    std::string_view const rest = text.substr(i);
+    if (depth <= 0 && rest.starts_with(", ") && !rest.starts_with(", hash ")) {
+      parts.emplace_back();
+      ++i;
+    } else {
+      parts.back() += text[i];
+    }
+  }
+  return parts;
+}
+
+/// With the names of types as they are written, and without its middle if it is long.
+FRUGAL_INLINE std::string shown_part(std::string_view part) {
+  constexpr std::size_t longest = 100;
+  std::string text;
+  while (!part.empty()) {
+    std::size_t const end = std::min(part.find_first_of(" ,"), part.size());
+    std::string const word(part.substr(0, end));
+    // A hash may look like a type's name, and a short word like that of a builtin type.
+    bool const may_be_type = word.size() > 2 && word.find_first_of("0123456789") <= 1 &&
+                             word.find_first_not_of("0123456789abcdef") != std::string::npos;
+    text += may_be_type ? c10::demangle(word.c_str()) : word;
+    text += part.substr(end, 1);
+    part.remove_prefix(std::min(end + 1, part.size()));
+  }
+  if (text.size() <= longest) return text;
+  return text.substr(0, longest / 2) + " ... " + text.substr(text.size() - longest / 4);
+}
+
+FRUGAL_INLINE std::string shown_identity(std::string const& text, std::string const& other) {
+  bool const is_long = std::max(text.size(), other.size()) > 60;
+  std::vector<std::string> const others = parts_of_identity(other);
+  std::string shown;
+  for (std::string const& part : parts_of_identity(text)) {
+    if (is_long && is_among(others, part)) continue;
+    shown += (shown.empty() ? "" : ", ") + shown_part(part);
+  }
+  if (!shown.empty()) return shown;
+  return text.size() == other.size() ? "the same in another order" : "without that";
+}
+
 FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::string> const& here,
                                                     std::map<std::string, std::string> const& there,
                                                     std::vector<std::string> const& allowed,
@@ -104,12 +159,13 @@ FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::s
     std::string const now = value(here, name);
     if (saved == now) continue;
     if (validation_source(name) && (!there.contains(name) || !here.contains(name))) continue;
+    std::string const before = shown_identity(saved, now), after = shown_identity(now, saved);
     if (is_among(allowed, name)) {
-      borne.push_back(name + " was " + saved + " and is " + now);
+      borne.push_back(name + " was " + before + " and is " + after);
       continue;
     }
     refused +=
-        (refused.empty() ? "" : "; ") + name + " is " + saved + " there and " + now + " here";
+        (refused.empty() ? "" : "; ") + name + " is " + before + " there and " + after + " here";
     names += (names.empty() ? "\"" : ", \"") + name + "\"";
   }
   if (refused.empty()) return borne;

@@ -54,6 +54,12 @@ struct Plateau {
   double min_factor = 0.0;        ///< lower bound of the factor
   double smallest_change = 1e-8;  ///< smaller reductions of the factor are skipped
 
+  void numbers(auto&& f) const {
+    f("factor", factor), f("patience", patience), f("threshold", threshold);
+    f("relative", relative), f("by_magnitude", by_magnitude), f("cooldown", cooldown);
+    f("min_factor", min_factor), f("smallest_change", smallest_change);
+  }
+
   /// SettingsError for numbers that are out of range.
   void check() const {
     if (factor > 0 && factor < 1 && patience >= 0) return;
