@@ -47,7 +47,7 @@ auto make() {
                  Accumulate<>{},
                  Schedule<Warmup<10>, Cosine>{},
                  ClipNorm<1.0>{},
-                 Validate<Every<5>, Accuracy, TopK<>, TopK<>>{},
+                 Validate<Every<5>, Accuracy, TopK<>, TopK<>>{.metrics = {{}, {.k = 1}, {.k = 2}}},
                  Checkpoint<KeepBest<>, KeepBest<WatchAccuracy, 2>>{},
                  Average<Ema<0.9>>{},
                  EarlyStop<Patience<3>>{},
@@ -99,7 +99,7 @@ TEST_CASE("the command line sets members by their names") {
                 "--validate.top_k.k",
                 "3",
                 "--validate.top_k_2.k",
-                "2",
+                "4",
                 "--checkpoint.resume",
                 "Weights",
                 "--checkpoint.keep_best",
@@ -126,7 +126,7 @@ TEST_CASE("the command line sets members by their names") {
   CHECK(std::isinf(trainer.policy<kinds::clip>().max_norm));
   CHECK(trainer.policy<kinds::validate>().every.count() == 9);
   CHECK(std::get<1>(trainer.validate().metrics).k == 3);
-  CHECK(std::get<2>(trainer.validate().metrics).k == 2);
+  CHECK(std::get<2>(trainer.validate().metrics).k == 4);
   CHECK(trainer.policy<kinds::checkpoint>().resume == Resume::Weights);
   CHECK(trainer.policy<kinds::checkpoint>().keep_best == std::array<std::size_t, 2>{4, 5});
   CHECK(trainer.policy<kinds::average>().rule.decay == 0.5);
