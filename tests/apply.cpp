@@ -15,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace frugal_test::apply {
@@ -47,7 +48,7 @@ auto make() {
                  Accumulate<>{},
                  Schedule<Warmup<10>, Cosine>{},
                  ClipNorm<1.0>{},
-                 Validate<Every<5>, Accuracy>{},
+                 Validate<Every<5>, Accuracy, TopK<>, TopK<>>{.metrics = {{}, {.k = 1}, {.k = 2}}},
                  Checkpoint<KeepBest<>, KeepBest<WatchAccuracy, 2>>{},
                  Average<Ema<0.9>>{},
                  EarlyStop<Patience<3>>{},
@@ -96,6 +97,10 @@ TEST_CASE("the command line sets members by their names") {
                 "inf",
                 "--validate.every",
                 "9",
+                "--validate.top_k.k",
+                "3",
+                "--validate.top_k_2.k",
+                "4",
                 "--checkpoint.resume",
                 "Weights",
                 "--checkpoint.keep_best",
@@ -121,6 +126,8 @@ TEST_CASE("the command line sets members by their names") {
   CHECK(trainer.policy<kinds::schedule>().cosine().floor == 0.1);
   CHECK(std::isinf(trainer.policy<kinds::clip>().max_norm));
   CHECK(trainer.policy<kinds::validate>().every.count() == 9);
+  CHECK(std::get<1>(trainer.validate().metrics).k == 3);
+  CHECK(std::get<2>(trainer.validate().metrics).k == 4);
   CHECK(trainer.policy<kinds::checkpoint>().resume == Resume::Weights);
   CHECK(trainer.policy<kinds::checkpoint>().keep_best == std::array<std::size_t, 2>{4, 5});
   CHECK(trainer.policy<kinds::average>().rule.decay == 0.5);
@@ -132,7 +139,7 @@ TEST_CASE("the command line sets members by their names") {
   CHECK(trainer.objective().label_smoothing == 0.125);
 
   auto const& given = trainer.settings().options;
-  CHECK(given.size() == 17);
+  CHECK(given.size() == 19);
   CHECK(given.at("optimize.lr") == "0.001");
   CHECK(given.at("checkpoint.resume") == "Weights");
   CHECK(given.at("checkpoint.keep_best") == "4,5");

@@ -98,6 +98,17 @@ class OptionList {
     } else if constexpr (type_name<Object>().starts_with("frugal::")) {
       each_page_option(object, visit);
     }
+    // The metrics of Validate, likewise.
+    if constexpr (requires { std::tuple_size<decltype(object.metrics)>::value; }) {
+      std::map<std::string, int> seen;
+      auto const look = [&](auto& metric) {
+        if constexpr (requires { metric.each_option(visit); }) {
+          std::string const type = bare_type_name<std::remove_reference_t<decltype(metric)>>();
+          collect(metric, prefix + numbered(seen, snake_case(type)) + ".", type, "");
+        }
+      };
+      std::apply([&](auto&... metric) { (look(metric), ...); }, object.metrics);
+    }
     // The curves of a Schedule, by their names.
     if constexpr (requires { std::tuple_size<decltype(object.parts)>::value; }) {
       std::map<std::string, int> seen;

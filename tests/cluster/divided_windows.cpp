@@ -75,8 +75,13 @@ std::string text_of(fr::Metrics const& found) {
   return text;
 }
 
+/// With another name than that of TopK<>{.k = 2}.
+struct ConstantTop2 : fr::TopK<2> {
+  static constexpr std::string_view name = "constant_top2";
+};
+
 using Metrics = fr::Validate<fr::Every<2>, fr::Accuracy, fr::Perplexity, fr::ConfusionMatrix,
-                             fr::RocAuc<fr::Macro>>;
+                             fr::RocAuc<fr::Macro>, fr::TopK<>, ConstantTop2>;
 
 /// A run with three validation sources: of 13 batches, of 2, and of 130.
 std::string train(int& measured) {
@@ -93,7 +98,7 @@ std::string train(int& measured) {
                       fr::Settings{.epochs = 6},
                       fr::Optimize<fr::AdamW>{.lr = 3e-2},
                       fr::Accumulate<8>{},
-                      Metrics{},
+                      Metrics{.metrics = {{}, {}, {}, {}, {.k = 2}, {}}},
                       fr::EarlyStop<fr::Patience<3>>{.restore_best = true},
                       fr::Replicate<fr::Exact>{}};
   fr::Report const report =
@@ -102,6 +107,7 @@ std::string train(int& measured) {
   std::string text = std::to_string(report.steps) + " steps, loss ";
   for (fr::Validation const& each : report.validations) text += text_of(each.metrics);
   text += report.last().table("confusion_matrix").sum().item<std::int64_t>() == 50 ? "" : "lost ";
+  text += report.last()["top2"] == report.last()["constant_top2"] ? "" : "another top2 ";
   text += "by '" + report.stopped_by + "', ";
   return text + fr::module_identity(*net);
 }
@@ -133,6 +139,8 @@ TEST_CASE("the same validations, to the bit, of 1, 2, 4 and 8 processes that div
   CAPTURE(one);
   CHECK(one.find("mean_logit") != std::string::npos);
   CHECK(one.find("few/roc_auc_ovr") != std::string::npos);
+  CHECK(one.find("blocks/top2") != std::string::npos);
+  CHECK(one.find("another top2") == std::string::npos);
   CHECK(all >= 13 + 2 + 130);
   for (int size : {2, 4, 8}) {
     for (std::string const& each : rank_processes::run("", size)) {

@@ -54,7 +54,8 @@ struct Described {
   }
 };
 
-using Measured = fr::TrainMetrics<fr::Every<3>, fr::Accuracy, fr::Perplexity, fr::ConfusionMatrix>;
+using Measured =
+    fr::TrainMetrics<fr::Every<3>, fr::Accuracy, fr::Perplexity, fr::ConfusionMatrix, fr::TopK<>>;
 
 template <class... Policies>
 std::string train_in(std::string const& folder, Data const& all, support::Notice const& notice,
@@ -67,7 +68,7 @@ std::string train_in(std::string const& folder, Data const& all, support::Notice
                       fr::Settings{.run_dir = folder, .epochs = 3},
                       fr::Optimize<fr::AdamW>{.lr = 1e-2},
                       fr::Accumulate<8>{},
-                      Measured{},
+                      Measured{.metrics = {{}, {}, {}, {.k = 2}}},
                       fr::Checkpoint<fr::Every<2>>{},
                       fr::Log<fr::Every<1>>{},
                       notice,

@@ -76,7 +76,7 @@ TEST_CASE("a window that is skipped leaves nothing in the parts") {
 /// The weights of a run, or its error.
 template <class Optimizer>
 std::string end_of(std::shared_ptr<fr::Communicator> const& with, Optimizer const& optimizer,
-                   double max_norm) {
+                   double max_norm, int k = 3) {
   torch::nn::Linear net(4, 3);
   {
     at::NoGradGuard const no_gradients;
@@ -91,6 +91,7 @@ std::string end_of(std::shared_ptr<fr::Communicator> const& with, Optimizer cons
                       fr::Settings{.epochs = 1},
                       optimizer,
                       clip,
+                      fr::Validate<fr::Accuracy, fr::TopK<>>{.metrics = {{}, {.k = k}}},
                       fr::Accumulate<4>{},
                       fr::Replicate<fr::Exact, fr::Shard<fr::States>>{.with = with}};
   try {
@@ -102,7 +103,7 @@ std::string end_of(std::shared_ptr<fr::Communicator> const& with, Optimizer cons
 }
 
 TEST_CASE("settings that differ between processes are refused: each would update its own part") {
-  for (int const what : {0, 1, 2}) {
+  for (int const what : {0, 1, 2, 3}) {
     std::vector<std::string> texts(4);
     CHECK(ranks::none(ranks::run(4, [&](std::shared_ptr<fr::Communicator> const& with) {
       bool const other = with->rank() == 2;
@@ -110,11 +111,11 @@ TEST_CASE("settings that differ between processes are refused: each would update
           end_of(with,
                  fr::Optimize<fr::AdamW>{.lr = what == 0 && other ? 2e-3 : 1e-3,
                                          .beta2 = what == 1 && other ? 0.95 : 0.999},
-                 what == 2 && other ? 2.0 : 1.0);
+                 what == 2 && other ? 2.0 : 1.0, what == 3 && other ? 2 : 3);
     })));
-    char const* const names[] = {"the optimizer's lr, group 0 of rank 2 is",
-                                 "the optimizer's beta2, group 0 of rank 2 is",
-                                 "ClipNorm::max_norm of rank 2 is"};
+    char const* const names[] = {
+        "the optimizer's lr, group 0 of rank 2 is", "the optimizer's beta2, group 0 of rank 2 is",
+        "ClipNorm::max_norm of rank 2 is", "Validate::metrics[1].k of rank 2 is"};
     for (std::string const& text : texts) CHECK(text.find(names[what]) != std::string::npos);
   }
 }

@@ -37,6 +37,20 @@ TEST_CASE("of one bin it is the difference of accuracy and mean confidence") {
   CHECK(found["mce"] == doctest::Approx(0.625 - 0.5).epsilon(1e-12));
 }
 
+TEST_CASE("the number of bins is a member, which a checkpoint must agree with") {
+  Set const set{at::randn({12, 3}), at::randint(0, 3, {12}, at::kLong)};
+  auto const few = over(set, CalibrationError<>{.bins = 4});
+  CHECK(few.result() == over<CalibrationError<4>>(set).result());
+  CHECK(resumed(few, CalibrationError<>{.bins = 4}).result() == few.result());
+  CHECK_THROWS_WITH_AS(resumed(few, CalibrationError<>{}),
+                       doctest::Contains("counted in 4 bins, and CalibrationError::bins is 15"),
+                       MetricError);
+  for (int const bins : {-1, 0, 10001}) {
+    CHECK(says(refusal(set.output, set.target, CalibrationError<>{.bins = bins}),
+               "CalibrationError::bins is " + std::to_string(bins)));
+  }
+}
+
 TEST_CASE("nothing measured is NaN, and so is a NaN logit, but not of an ignored label") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(std::isnan(CalibrationError<>().result()["ece"]));

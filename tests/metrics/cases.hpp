@@ -46,8 +46,7 @@ void add(M& metric, at::Tensor const& output, at::Tensor const& target) {
 
 /// Goes through the samples from `begin` on in batches of 5, 2, 5, 2, ..., the last ragged.
 template <class M>
-M over(Set const& set, std::int64_t begin, std::int64_t end) {
-  M metric;
+M over(Set const& set, std::int64_t begin, std::int64_t end, M metric = {}) {
   bool large = true;
   for (std::int64_t at = begin; at < end; large = !large) {
     std::int64_t const size = std::min<std::int64_t>(large ? 5 : 2, end - at);
@@ -57,8 +56,8 @@ M over(Set const& set, std::int64_t begin, std::int64_t end) {
   return metric;
 }
 template <class M>
-M over(Set const& set) {
-  return over<M>(set, 0, set.output.size(0));
+M over(Set const& set, M const& metric = {}) {
+  return over<M>(set, 0, set.output.size(0), metric);
 }
 
 /// What two processes come to that have these metrics: each sum is of both before the next is
@@ -95,14 +94,13 @@ M together(M const& one, M const& other) {
   }
 }
 
-/// What a checkpoint gives back of a metric.
+/// What a checkpoint gives back of a metric. `loaded` has seen nothing.
 template <class M>
-M resumed(M metric) {
+M resumed(M metric, M loaded = {}) {
   StateDict saved;
   StateWriter writer(saved);
   metric.persist(writer);
   writer.finish();
-  M loaded;
   StateReader reader(saved);
   loaded.persist(reader);
   return loaded;
@@ -110,11 +108,10 @@ M resumed(M metric) {
 
 /// The error of a metric that is given these.
 template <class M>
-std::string refusal(at::Tensor const& output, at::Tensor const& target) {
+std::string refusal(at::Tensor const& output, at::Tensor const& target, M metric = {}) {
   try {
-    M metric;
     add(metric, output, target);
-    metric.result();
+    static_cast<void>(metric.result());
   } catch (MetricError const& error) {
     return error.what();
   }

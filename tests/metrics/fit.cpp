@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,53 @@ TEST_CASE("IoU, Dice and CalibrationError of a fit are those of the whole set") 
   CHECK(report.last()["iou"] == doctest::Approx(found["iou"]).epsilon(1e-12));
   CHECK(report.last()["mce"] == doctest::Approx(found["mce"]).epsilon(1e-6));
   CHECK(found["iou"] > 0.3);
+}
+
+template <class Metric, class... Policies>
+auto top_of_five(Metric const& metric, Policies const&... policies) {
+  at::manual_seed(4);
+  return Trainer{torch::nn::Linear(4, 5),
+                 CrossEntropy{},
+                 Settings{.epochs = 2},
+                 Optimize<SGD>{.lr = 0.1},
+                 Validate<Accuracy, Metric>{.metrics = {{}, metric}},
+                 TrainMetrics<Every<3>, Metric>{.metrics = {metric}},
+                 policies...};
+}
+
+TEST_CASE("TopK<>{.k = 3} is TopK<3> to the bit and by name, and may change between fits") {
+  at::manual_seed(4);
+  TensorDataset data(at::randn({23, 4}), at::randint(5, {23}, at::kLong), {.batch = 5});
+  auto constant = top_of_five(TopK<3>{});
+  auto member = top_of_five(TopK<>{.k = 3});
+  Report const expected = constant.fit(data, data), found = member.fit(data, data);
+  CHECK(expected.last().has("top3"));
+  CHECK((found.last() == expected.last()));
+  CHECK(expected.train_metrics.has("train_top3"));
+  CHECK((found.train_metrics == expected.train_metrics));
+  CHECK((member.evaluate(data) == constant.evaluate(data)));
+  std::get<1>(member.validate().metrics).k = 1;
+  Metrics const first = member.evaluate(data);
+  CHECK(first["top1"] == first["accuracy"]);
+  CHECK_FALSE(first.has("top3"));
+}
+
+TEST_CASE("a k that no class has, and a name that nothing has, are errors before the first step") {
+  TensorDataset data(at::randn({10, 4}), at::randint(5, {10}, at::kLong), {.batch = 5});
+  using Stop = EarlyStop<Watch<"top3", Better::higher>>;
+  auto trainer = top_of_five(TopK<>{.k = 3}, Stop{});
+  CHECK(trainer.fit(data, data).last().has("top3"));
+  std::get<1>(trainer.validate().metrics).k = 2;
+  CHECK_THROWS_WITH_AS(trainer.fit(data, data), doctest::Contains("top3"), MetricError);
+  for (int const wrong : {-1, 0, 6}) {
+    auto unwatched = top_of_five(TopK<>{.k = wrong});
+    CHECK_THROWS_WITH_AS(unwatched.fit(data, data),
+                         doctest::Contains(("TopK::k is " + std::to_string(wrong)).c_str()),
+                         MetricError);
+  }
+  Trainer twice{torch::nn::Linear(4, 5), CrossEntropy{}, Settings{.epochs = 1}, Optimize<SGD>{},
+                Validate<TopK<3>, TopK<>>{.metrics = {{}, {.k = 3}}}};
+  CHECK_THROWS_WITH_AS(twice.fit(data, data), doctest::Contains("'top3'"), MetricError);
 }
 
 /// Tags each word: ids [B, T] to logits [B, 3, T].

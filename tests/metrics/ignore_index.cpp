@@ -23,6 +23,11 @@ TEST_CASE("labels of another value are left out as those of -100 are") {
   }
   CHECK(over<IgnoreIndex<255, Accuracy>>(other).result() == which.at("accuracy").get<double>());
   CHECK(over<IgnoreIndex<255, RocAuc<Macro>>>(other).result() == over<RocAuc<Macro>>(set).result());
+  CHECK(over(other, IgnoreIndex<0, Accuracy>{.label = 255}).result() ==
+        which.at("accuracy").get<double>());
+  CHECK(over(other, IgnoreIndex<255, TopK<>>{.metric = {.k = 2}}).result() ==
+        which.at("top2").get<double>());
+  CHECK(IgnoreIndex<255, TopK<>>{.metric = {.k = 2}}.own_name() == "top2");
   CHECK(IgnoreIndex<255, F1Score<Macro>>::name == "f1_macro");
   CHECK(IgnoreIndex<255, RocAuc<Macro>>().warning() == RocAuc<Macro>().warning());
   // The target of the batch is the caller's.

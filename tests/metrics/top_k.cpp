@@ -22,6 +22,7 @@ TEST_CASE("the top 2 are those of scikit-learn, over ragged batches and without 
       CHECK(found == which.at("top2").get<double>());
     }
     CHECK(over<TopK<1>>(set).result() == over<Accuracy>(set).result());
+    CHECK(over(set, TopK<>{.k = 2}).result() == which.at("top2").get<double>());
   }
 }
 
@@ -49,10 +50,16 @@ TEST_CASE("a NaN is not right, and a label that is no class is refused") {
 
 TEST_CASE("more than there are classes is refused with both numbers; names have the number") {
   std::string const error = refusal<TopK<5>>(at::zeros({2, 3}), at::zeros({2}, at::kLong));
-  CHECK(says(error, "the output has 3 classes, and K is 5"));
+  CHECK(says(error, "the output has 3 classes, and TopK::k is 5"));
   CHECK(says(refusal<TopK<1>>(at::zeros({2}), at::zeros({2}, at::kLong)), "output is [2] Float"));
   CHECK(TopK<5>::name == "top5");
   CHECK(TopK<120>::name == "top120");
+  CHECK(TopK<>{}.own_name() == "top5");
+  CHECK(TopK<>{.k = 120}.own_name() == "top120");
+  at::Tensor const output = at::zeros({2, 3}), target = at::zeros({2}, at::kLong);
+  CHECK(says(refusal(output, target, TopK<>{.k = 4}), "has 3 classes, and TopK::k is 4"));
+  CHECK(says(refusal(output, target, TopK<>{.k = 0}), "TopK::k is 0"));
+  CHECK(says(refusal(output, target, TopK<>{.k = -1}), "TopK::k is -1"));
 }
 
 }  // namespace frugal_test::metrics_top_k

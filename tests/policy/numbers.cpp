@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <frugal/frugal.hpp>
+#include <frugal/metrics.hpp>
 #include <frugal/model.hpp>
 #include <frugal/report.hpp>
 
@@ -26,6 +27,9 @@ TEST_CASE("a number in a type is the default of a member") {
 
   CHECK(Validate<Every<7>>{}.every.count() == 7);
   CHECK(Validate<SanityBatches<5>>{}.sanity_batches == 5);
+  CHECK(TopK<>{}.k == TopK<5>::k);
+  CHECK(IgnoreIndex<255, Accuracy>{}.label == 255);
+  CHECK(CalibrationError<30>{}.bins == 30);
   CHECK(EarlyStop<Patience<4>>{}.patience == 4);
   CHECK(EarlyStop<GraceEpochs<6>>{}.grace_epochs == 6);
   CHECK(Checkpoint<Keep<5>>{}.keep == 5);

@@ -142,6 +142,25 @@ TEST_CASE("a run may go on with metrics that the checkpoint does not have, and w
   CHECK(run_with(job, fr::CrossEntropy{}, fr::Optimize<fr::SGD>{}, checkpoint).report.steps == 33);
 }
 
+TEST_CASE("a run that goes on with another number in a metric says so") {
+  TemporaryFolder const folder;
+  auto const start = [&](int epochs, int k, int of_training) {
+    return run_with(Job{.folder = folder / "run", .epochs = static_cast<std::uint64_t>(epochs)},
+                    fr::CrossEntropy{}, fr::Optimize<fr::SGD>{}, fr::Checkpoint<fr::Every<5>>{},
+                    fr::Validate<fr::TopK<>>{.metrics = {{.k = k}}},
+                    fr::TrainMetrics<fr::Every<4>, fr::TopK<>>{.metrics = {{.k = of_training}}})
+        .report;
+  };
+  CHECK(start(1, 2, 2).warnings.empty());
+  CHECK(start(2, 2, 2).warnings.empty());
+  fr::Report const other = start(3, 1, 2);
+  CHECK(other.last().has("top1"));
+  REQUIRE(other.warnings.size() == 1);
+  CHECK(other.warnings.front().find("Validate::metrics[0].k") != std::string::npos);
+  // Its sums are those of another metric.
+  CHECK_THROWS_WITH_AS(start(4, 1, 1), doctest::Contains("top1"), fr::StateError);
+}
+
 TEST_CASE("a window that ran out of memory and is made once more counts once") {
   TemporaryFolder const folder;
   std::vector<Trained> seen;

@@ -57,7 +57,7 @@ TEST_CASE("metrics without a cadence are measured once an epoch, and options com
   CHECK(validated_at<Validate<Accuracy, Every<4>>>() == Steps{4, 8, 12});
   static_assert(frugal::detail::is_null<Validate<Every<1, Epoch>>>);
   static_assert(!frugal::detail::is_null<Validate<Accuracy>>);
-  static_assert(std::same_as<Validate<Accuracy, Every<4>>::metrics, frugal::list<Accuracy>>);
+  static_assert(std::same_as<Validate<Accuracy, Every<4>>::measures, frugal::list<Accuracy>>);
 }
 TEST_CASE("validation every two epochs leaves the odd ones out") {
   CHECK(validated_at<Validate<Every<2, Epoch>>>() == Steps{10});

@@ -24,9 +24,6 @@ FIXED = {
     "NofM": "the pattern of a mask is its structure: kernels are for 2 of 4",
     "LinearPace": "the source and the recipe must have the same pace, and have it by the type",
     "RootPace": "as LinearPace",
-    "TopK": "a metric is made anew for each measurement and each process; and the number is in its name, top5",
-    "IgnoreIndex": "made anew, as TopK",
-    "CalibrationError": "made anew, as TopK",
     "Vary": "members of policies, and no numbers",
 }
 

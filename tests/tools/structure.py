@@ -115,13 +115,13 @@ def figures() -> dict[str, int]:
 
 LIMITS = {
     "headers": 608,
-    "lines of .hpp and .ipp": 141700,
+    "lines of .hpp and .ipp": 142000,
     f"headers of fewer than {FRAGMENT} lines": 57,
-    "lines of the longest file": 543,
+    "lines of the longest file": 550,
     "headers that name Context": 34,
-    "lines that frugal.hpp closes over": 35760,
+    "lines that frugal.hpp closes over": 35960,
     "lines that core/run/phases.hpp closes over": 1715,
-    "lines that the median policy closes over": 4930,
+    "lines that the median policy closes over": 4990,
     "policies that close over more than 2000 lines": 54,
     "files of the loop": 7,
     "lines of the loop that divide, share or rank": 0,

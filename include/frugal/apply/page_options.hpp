@@ -111,6 +111,7 @@ void each_page_option(Object& object, Visit&& visit) {
   if constexpr (requires { object.maximize; }) visit("maximize", object.maximize);
   if constexpr (requires { object.memory; }) visit("memory", object.memory);
   if constexpr (requires { object.metric; }) visit("metric", object.metric);
+  if constexpr (requires { object.metrics; }) visit("metrics", object.metrics);
   if constexpr (requires { object.micro_batch; }) visit("micro_batch", object.micro_batch);
   if constexpr (requires { object.micro_batches; }) visit("micro_batches", object.micro_batches);
   if constexpr (requires { object.milestones; }) visit("milestones", object.milestones);
@@ -520,11 +521,13 @@ inline constexpr PageOption page_options[] = {
     {"Throughput.peak_flops", "the device's peak; 0: looked up by name"},
     {"TorchscriptOptions.dynamic_batch", "the exported module must take batches of another size. false: it may be bound to the example's"},
     {"TrainMetrics.every", "when to report; Every<1, Epoch>: at the end of each epoch"},
+    {"TrainMetrics.metrics", "metrics in addition to train_loss, which is always measured; the member has their numbers"},
     {"Triplet.eps", "added to each difference"},
     {"Triplet.margin", "by how much the negative has to be farther than the positive"},
     {"Triplet.p", "the norm of the distance"},
     {"Triplet.swap", "takes the negative's distance from the positive if it is smaller"},
     {"Validate.every", "when to measure"},
+    {"Validate.metrics", "metrics in addition to \"loss\", which is always measured; the member has their numbers"},
     {"Validate.sanity_batches", "batches of each validation source that are tried before the first step; 0: none"},
     {"Warmup.steps", "its length in optimizer steps; 0: no warm-up"},
     {"WeightRules.allow_misshapen", "tensors that may have another shape or type; they keep their values"},

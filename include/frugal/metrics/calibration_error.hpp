@@ -33,6 +33,8 @@ class CalibrationBins {
     bins_.persist(archive, "bins");
     outside_.persist(archive, "outside");
   }
+  /// What a checkpoint has counted in another number of bins is in no bin of these.
+  void require(std::int64_t bins) const;
 
  private:
   std::int64_t classes_ = 0;
@@ -54,30 +56,32 @@ class CalibrationBins {
 /// Logits of 16 bits are widened; sums are in double precision, whose last bits may differ from run to run on CUDA. Labels of -100 are left out. NaN if no label counts,
 /// or a label that counts has a NaN logit. MetricError for other shapes, and for labels that name no class.
 template <int Bins = 15>
-class CalibrationError {
+struct CalibrationError {
   static_assert(
       Bins >= 1 && Bins <= 10000,
       "frugal: CalibrationError<Bins>: Bins is from 1 to 10000. Write CalibrationError<15>.");
 
- public:
   static constexpr std::string_view name = "ece";
+
+  int bins = Bins;                   ///< 1 to 10000, or MetricError
+  detail::CalibrationBins counts{};  ///< what it has seen
+
+  void each_option(auto&& visit) { visit("bins", bins, "of confidence, 1 to 10000"); }
 
   template <class B>
   void add(Loss const& loss, B const& batch) {
-    bins_.add(detail::output_of(loss, name), detail::target_of(batch), Bins, name);
+    counts.add(detail::output_of(loss, name), detail::target_of(batch), bins, name);
   }
   template <class Sum>
   void reduce(Sum&& sum) {
-    bins_.reduce(sum);
+    counts.reduce(sum);
   }
-  Metrics result() const { return bins_.result(name); }
+  Metrics result() const { return counts.result(name); }
   template <class Archive>
   void persist(Archive& archive) {
-    bins_.persist(archive);
+    counts.persist(archive);
+    counts.require(bins);
   }
-
- private:
-  detail::CalibrationBins bins_;
 };
 
 }  // namespace frugal

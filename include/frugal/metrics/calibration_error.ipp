@@ -5,12 +5,31 @@
 
 #include <frugal/inline.hpp>
 
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 
 namespace frugal::detail {
 
+FRUGAL_INLINE void CalibrationBins::require(std::int64_t bins) const {
+  if (!bins_.defined() || bins_.sum().size(1) == bins + 1) return;
+  throw MetricError({.what = "CalibrationError has another number of bins than its checkpoint",
+                     .where = "metric ece",
+                     .why = "the checkpoint has counted in " +
+                            std::to_string(bins_.sum().size(1) - 1) +
+                            " bins, and CalibrationError::bins is " + std::to_string(bins),
+                     .fix = "Set the number that the run began with, or begin a new run."});
+}
+
 FRUGAL_INLINE void CalibrationBins::add(at::Tensor const& output, at::Tensor const& target,
                                         std::int64_t bins, std::string_view metric) {
+  if (bins < 1 || bins > 10000) {
+    throw MetricError({.what = "CalibrationError has no such number of bins",
+                       .where = "metric " + std::string(metric),
+                       .why = "CalibrationError::bins is " + std::to_string(bins),
+                       .fix = "Set it to 1 or more, and at most to 10000."});
+  }
   Decisions const all = decisions_of(output, target, metric);
   classes_ = all.classes;
   at::Tensor const exact = at_least_float(output);

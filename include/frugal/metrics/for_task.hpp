@@ -10,6 +10,7 @@
 
 #include <frugal/core/compose/fixed_string.hpp>
 #include <frugal/core/run/loss.hpp>
+#include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/source/batch.hpp>
 
@@ -41,52 +42,65 @@ inline constexpr std::string_view name_in_task{NameInTask<Task, Metric>::text.da
 ///
 /// Errors  MetricError if the objective returns no task of that name.
 template <fixed_string Task, class Metric>
-class ForTask {
- public:
-  static constexpr std::string_view name = detail::name_in_task<Task, Metric>;
+struct ForTask {
+  static constexpr auto name = [] {
+    if constexpr (NamedByType<Metric>)
+      return detail::name_in_task<Task, Metric>;
+    else
+      return detail::NamedByMembers{};
+  }();
+
+  Metric metric{};  ///< `ForTask<"age", TopK<>>{.metric = {.k = 3}}`
+
+  std::string own_name() const {
+    return std::string(std::string_view(Task)) + "_" + detail::name_of(metric);
+  }
+  void each_option(auto&& visit)
+    requires requires(Metric& of) { of.each_option(visit); }
+  {
+    metric.each_option(visit);
+  }
+
   using of_task = void;  // for IgnoreIndex, which goes inside
   static constexpr bool whole_numbers = requires { requires bool(Metric::whole_numbers); };
 
   template <class B>
   void add(Loss const& loss, B const&) {
     TaskOutput const& task = loss.tasks.of(Task);
-    metric_.add(Loss{.value = loss.value, .weight = loss.weight, .output = task.output},
-                Batch{.data = {}, .target = task.target});
+    metric.add(Loss{.value = loss.value, .weight = loss.weight, .output = task.output},
+               Batch{.data = {}, .target = task.target});
   }
   template <class Sum>
   void reduce(Sum&& sum)
-    requires requires(Metric& metric) { metric.reduce(sum); }
+    requires requires(Metric& of) { of.reduce(sum); }
   {
-    metric_.reduce(std::forward<Sum>(sum));
+    metric.reduce(std::forward<Sum>(sum));
   }
   template <class Rows>
   void gather(Rows&& rows)
-    requires requires(Metric& metric) { metric.gather(rows); }
+    requires requires(Metric& of) { of.gather(rows); }
   {
-    metric_.gather(std::forward<Rows>(rows));
+    metric.gather(std::forward<Rows>(rows));
   }
   auto result() const {
-    if constexpr (std::convertible_to<decltype(metric_.result()), double>) {
-      return metric_.result();
+    if constexpr (std::convertible_to<decltype(metric.result()), double>) {
+      return metric.result();
     } else {
       Metrics named;
-      named.add(metric_.result(), std::string(std::string_view(Task)) + "_");
+      named.add(metric.result(), std::string(std::string_view(Task)) + "_");
       return named;
     }
   }
   std::string warning() const {
-    if constexpr (requires { std::string(metric_.warning()); }) return metric_.warning();
+    if constexpr (requires { std::string(metric.warning()); }) return metric.warning();
     return {};
   }
   template <class Archive>
   void persist(Archive& archive)
-    requires requires(Metric& metric) { metric.persist(archive); }
+    requires requires(Metric& of) { of.persist(archive); }
   {
-    metric_.persist(archive);
+    metric.persist(archive);
   }
-
- private:
-  Metric metric_;
 };
 
 }  // namespace frugal

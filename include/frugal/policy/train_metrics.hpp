@@ -41,17 +41,18 @@ struct TrainMetrics {
   static_assert(detail::options_unique<list<detail::option::cadence>, Options...>,
                 "frugal: TrainMetrics<...>: two cadences. Keep one, such as Every<100>.");
   using Cadence = detail::option_of<detail::option::cadence, Every<100>, Options...>;
-  using measured = typename detail::named_metrics_in<
-      detail::options_of<detail::option::metric, Options...>>::type;
+  using chosen = detail::named_metrics_in<detail::options_of<detail::option::metric, Options...>>;
+  using measured = typename chosen::type;
 
  public:
   using kind = kinds::train_metrics;
-  using listens = list<on::step, on::epoch_end, on::undo>;
+  using listens = list<on::fit_begin, on::step, on::epoch_end, on::undo>;
   using provides = list<service::measure>;
 
   static constexpr About about{Term::none, "the operators of each metric on each batch's output"};
 
   Cadence every{};
+  [[no_unique_address]] typename chosen::values metrics{};  ///< each report begins with copies
 
   template <class Context>
   class State;
@@ -72,8 +73,15 @@ class TrainMetrics<Options...>::State {
  public:
   using dispensable = void;  // a resumed run may lack its metrics, or have new ones
 
-  explicit State(TrainMetrics const& settings) : every_(settings.every) {}
+  explicit State(TrainMetrics const& settings)
+      : every_(settings.every),
+        fresh_(settings.metrics),
+        measured_(settings.metrics),
+        parts_(settings.metrics) {}
 
+  void on_fit_begin(FitBegin& phase) const {
+    detail::compare_metrics(phase, "TrainMetrics", fresh_);
+  }
   template <class B>
   void trained_on(Loss const& loss, B const& batch, bool first_of_window) {
     if constexpr (may_undo) {
@@ -100,7 +108,7 @@ class TrainMetrics<Options...>::State {
       require_sums();
       if (phase.processes().in_rounds) parts_.number();
       if (phase.is_first() && !measured_.empty()) parts_.put_first(std::move(measured_));
-      measured_ = Measured();
+      measured_ = Measured(fresh_);
       ScalarSpan none;
       parts_.join([&](std::string const& text) { return phase.texts_of_all(text); }, measured_,
                   none);
@@ -124,9 +132,13 @@ class TrainMetrics<Options...>::State {
   }
 
  private:
-  struct Nothing {};
+  struct Nothing {
+    Nothing() = default;
+    explicit Nothing(auto const&) {}
+  };
 
   [[no_unique_address]] Cadence every_;
+  [[no_unique_address]] typename chosen::values fresh_;
 
   /// Metrics that keep what they have seen cannot be put together after each window.
   static void require_sums() {
@@ -137,7 +149,7 @@ class TrainMetrics<Options...>::State {
   }
 
   void report(Step& phase) {
-    Measured measured = std::exchange(measured_, Measured());
+    Measured measured = std::exchange(measured_, Measured(fresh_));
     if constexpr (divides) {
       detail::CountedWriter out;
       if (phase.is_first() && !measured.empty()) out.put(named(phase, measured));

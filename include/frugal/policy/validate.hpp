@@ -110,6 +110,8 @@ struct Validate {
   using Cadence = detail::option_of<detail::option::cadence, Every<1, Epoch>, Options...>;
   using Sanity = detail::option_of<detail::option::sanity_batches, SanityBatches<2>, Options...>;
 
+  using chosen = detail::named_metrics_in<detail::options_of<detail::option::metric, Options...>>;
+
   template <class List>
   struct with_cadence;
   template <class... Ms>
@@ -121,16 +123,16 @@ struct Validate {
   using kind = kinds::validate;
   using listens = list<on::fit_begin, on::step, on::epoch_end>;
   using after = list<kinds::schedule>;
-  using metrics = typename detail::named_metrics_in<
-      detail::options_of<detail::option::metric, Options...>>::type;
+  using measures = typename chosen::type;
   /// The form in which a checkpoint names it, whatever the order of its options.
-  using canonical = typename with_cadence<metrics>::type;
+  using canonical = typename with_cadence<measures>::type;
 
   static constexpr About about{Term::runs_to_convergence,
                                "a pass over the validation data at its cadence"};
 
   Cadence every{};
-  std::size_t sanity_batches = Sanity::sanity_batches;  ///< 0: none
+  std::size_t sanity_batches = Sanity::sanity_batches;      ///< 0: none
+  [[no_unique_address]] typename chosen::values metrics{};  ///< each measurement copies them
 
   /// What a run of this length does not come to; empty if there is nothing to say.
   std::string outlook(RunLimits const& horizon) const {
@@ -142,9 +144,12 @@ struct Validate {
     using transient = void;
 
     explicit State(Validate const& settings)
-        : every_(settings.every), sanity_batches_(settings.sanity_batches) {}
+        : every_(settings.every),
+          sanity_batches_(settings.sanity_batches),
+          metrics_(settings.metrics) {}
 
     void on_fit_begin(FitBegin& phase) const {
+      detail::compare_metrics(phase, "Validate", metrics_);
       std::string const text = detail::cadence_outlook(every_, phase.horizon());
       if (!text.empty() && phase.validates()) phase.warn_of_plan("Validate: " + text);
       phase.try_validation(sanity_batches_);
@@ -163,6 +168,7 @@ struct Validate {
    private:
     [[no_unique_address]] Cadence every_;
     std::size_t sanity_batches_;
+    [[no_unique_address]] typename chosen::values metrics_;
   };
 };
 

@@ -3,6 +3,7 @@
 
 #include <frugal/core/run/recipe_traits.hpp>
 
+#include <tuple>
 #include <type_traits>
 
 namespace frugal_test::loop_recipe_traits {
@@ -25,6 +26,10 @@ struct Measures {
 };
 struct MeasuresMore {
   using metrics = list<char>;
+};
+struct HasValues {
+  using measures = list<int, long>;
+  std::tuple<int, long> metrics{3, 4};
 };
 struct Together {};
 struct Agrees {
@@ -50,6 +55,14 @@ TEST_CASE("one policy's requirement is the recipe's") {
   static_assert(std::is_same_v<frugal::detail::strategy_or<list<Plain>, void>, void>);
   static_assert(std::is_same_v<RecipeTraits<list<Measures, Plain, MeasuresMore>>::metrics,
                                list<int, long, char>>);
+}
+
+TEST_CASE("metrics begin with the policy's values, or are default-made") {
+  frugal::detail::Storage<Plain, HasValues, MeasuresMore> values;
+  CHECK((frugal::detail::metrics_in(values) == std::tuple<int, long, char>{3, 4, '\0'}));
+  static_assert(
+      std::is_same_v<decltype(frugal::detail::metrics_in(frugal::detail::Storage<Plain>())),
+                     std::tuple<>>);
 }
 
 }  // namespace frugal_test::loop_recipe_traits

@@ -75,6 +75,13 @@ FRUGAL_DECLARED(watches)
 
 #undef FRUGAL_DECLARED
 
+/// Of a policy that has values of metrics as a member `metrics`, the types are `measures`.
+template <class P>
+  requires requires { typename P::measures; }
+struct metrics_of<P> {
+  using type = typename P::measures;
+};
+
 /// Whether a policy or its kind declares the property.
 template <class Property, class P>
 inline constexpr bool has_property = contains<Property, typename properties_of<P>::type>;

@@ -39,10 +39,13 @@ constexpr std::string_view source_of(std::string_view watched_name) {
   return slash == std::string_view::npos ? std::string_view{} : watched_name.substr(0, slash);
 }
 
+template <class M>
+inline constexpr bool has_one_number = requires(M const& metric) {
+  { metric.result() } -> std::convertible_to<double>;
+};
 /// Whether the metric has one value, under a constant name.
 template <class M>
-inline constexpr bool has_one_name = requires(M const& metric) {
-  { metric.result() } -> std::convertible_to<double>;
+inline constexpr bool has_one_name = has_one_number<M> && requires {
   typename std::integral_constant<std::size_t, std::string_view(M::name).size()>;
 };
 
@@ -83,6 +86,18 @@ struct Watching {
            (true && ... && all_of_sources(typename watches_of<Ps>::type{}, names...));
   }
 
+  /// Whether the metrics alone decide, when a run begins, which names there are.
+  template <class... Ms>
+  static constexpr bool is_known_later(list<Ms...>) {
+    return (false || ... || !has_one_name<Ms>) && (true && ... && has_one_number<Ms>) &&
+           !(false || ... || may_add_metrics<Ps>());
+  }
+  /// Calls `f(metric)` for the name of each metric that is watched, without its source.
+  template <class F>
+  static void each_watched(F const& f) {
+    (each_of(f, typename watches_of<Ps>::type{}), ...);
+  }
+
   /// Whether a validation could have this metric, as far as types show. The name is without a source.
   static constexpr bool may_measure(std::string_view metric) {
     return metric == always_measured ||
@@ -90,6 +105,10 @@ struct Watching {
   }
 
  private:
+  template <class F, class... Ws>
+  static void each_of([[maybe_unused]] F const& f, list<Ws...>) {
+    (f(metric_of(Ws::watch::name)), ...);
+  }
   template <class... Ws, class... Names>
   static constexpr bool all_of_sources(list<Ws...>, Names... names) {
     [[maybe_unused]] auto const is_given = [&](std::string_view source) {

@@ -28,7 +28,7 @@ class RunOutsideFit {
   RunOutsideFit(typename Context::module_type& module, Objective& objective,
                 Settings const& settings, Policies const& policies)
       : engine_(policies, Context::facts_of(policies)),
-        run_(module, settings, {}, Context::facts_of(policies)),
+        run_(module, settings, {}, Context::facts_of(policies), Context::metrics_of(policies)),
         objective_(objective) {
     run_.engine = &engine_;
     FitBegin phase(run_);
@@ -70,7 +70,7 @@ class Evaluation : private RunOutsideFit<Context, Objective> {
       return loss;
     };
     return measure<typename traits_of<Context>::metrics, strategy_of<typename Context::policies>>(
-        source, run_, loss_of, {.is_alone = true});
+        source, run_, loss_of, {.is_alone = true}, run_.metrics);
   }
 
   /// `forward(module, batch)` is what `sink(output, batch)` gets.

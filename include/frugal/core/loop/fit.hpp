@@ -53,7 +53,7 @@ class Fit {
         engine_(policies, facts_),
         run_(module, settings,
              detail::horizon_of(settings, train, static_cast<std::uint64_t>(facts_.batches)),
-             facts_),
+             facts_, Context::metrics_of(policies)),
         passes_(run_, objective, train),
         executor_(passes_),
         operations_(run_, passes_, executor_, train, valid),

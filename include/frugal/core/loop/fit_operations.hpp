@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <frugal/core/compose/outcome.hpp>
+#include <frugal/core/compose/watching.hpp>
 #include <frugal/core/libtorch/generators.hpp>
 #include <frugal/core/libtorch/quietly.hpp>
 #include <frugal/core/loop/interruption.hpp>
@@ -180,6 +183,7 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
   }
   void finish_set_up() override {
     run_.set_up.restored();
+    require_watched();
     try_validation(run_.set_up.take_validation_trial());
     executor_.set_up(train_, run_.cursor());
   }
@@ -241,6 +245,19 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
   }
 
  private:
+  /// MetricError for a watched name that no metric has, where their members name them.
+  void require_watched() const {
+    using Watched = typename watching_of<typename Context::policies>::type;
+    if constexpr (!std::is_void_v<Valid> &&
+                  Watched::is_known_later(typename traits_of<Context>::metrics{})) {
+      Metrics named;
+      named.set(always_measured, 0);
+      std::apply([&](auto const&... metric) { (named.set(name_of(metric), 0), ...); },
+                 run_.metrics);
+      Watched::each_watched([&](std::string_view name) { static_cast<void>(named[name]); });
+    }
+  }
+
   /// Measures a few batches of each validation source and forgets the results: shapes, types and
   /// metrics that do not fit are errors before the first step.
   void try_validation([[maybe_unused]] std::size_t batches) {
@@ -277,10 +294,10 @@ class FitOperations final : public LoopInterface, private DryRunBatches {
     if constexpr (is_valid_sources<Valid>) {
       return measure_each(*valid_, [&](auto& source, std::string const& which) {
         how.which = which;
-        return measure<Measured, Strategy>(source, run_, forward, how);
+        return measure<Measured, Strategy>(source, run_, forward, how, run_.metrics);
       });
     } else {
-      return measure<Measured, Strategy>(*valid_, run_, forward, how);
+      return measure<Measured, Strategy>(*valid_, run_, forward, how, run_.metrics);
     }
   }
 

@@ -74,12 +74,13 @@ void measure_all(Valid& source, RunState& run, ForwardOf<Valid> forward, Measuri
 /// the error and the metric stays.
 ///
 /// `Strategy`: whether other processes join in (OneProcess). It does not name the recipe, so recipes with the
-/// same metrics share it.
+/// same metrics share it. `metrics` have seen nothing.
 template <class MetricList, class Strategy, class Valid>
-Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measuring const& how = {}) {
+Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measuring const& how = {},
+                typename measurement_of<MetricList>::metrics const& metrics = {}) {
   at::NoGradGuard const no_gradients;
   EvaluationMode const mode(run.root);
-  typename measurement_of<MetricList>::type measurement;
+  typename measurement_of<MetricList>::type measurement(metrics);
   ScalarSpan means;
   try {
     Strategy::template measure<MetricList>(source, run, forward, how, measurement, means);

@@ -139,6 +139,10 @@ class MeasuredParts {
   static constexpr std::size_t metrics = sizeof...(Ms);
 
  public:
+  MeasuredParts() = default;
+  /// Each part begins with these, which have seen nothing.
+  explicit MeasuredParts(std::tuple<Ms...> const& fresh) : fresh_(fresh) {}
+
   using Whole = Measurement<Ms...>;
   static constexpr bool can_join = (true && ... && is_joinable<Ms>);
   /// Whether a metric keeps what it has seen.
@@ -155,6 +159,7 @@ class MeasuredParts {
   Part& begin(std::uint64_t key) {
     Part& part = parts_.emplace_back();
     part.key = key;
+    part.measured = Whole(fresh_);
     if (parts_.size() > 1) take_whole_numbers(parts_[parts_.size() - 2], part);
     return part;
   }
@@ -217,11 +222,12 @@ class MeasuredParts {
   }
 
   /// Keeps one table of counts, and not one for each part.
-  static void take_whole_numbers(Part& from, Part& to) {
+  void take_whole_numbers(Part& from, Part& to) const {
     each([&]<std::size_t I>() {
       using M = std::tuple_element_t<I, std::tuple<Ms...>>;
       if constexpr (counts_whole_numbers<M>) {
-        to.measured.template metric<I>() = std::exchange(from.measured.template metric<I>(), M());
+        to.measured.template metric<I>() =
+            std::exchange(from.measured.template metric<I>(), std::get<I>(fresh_));
         from.is_elsewhere[I] = true;
       }
     });
@@ -292,12 +298,17 @@ class MeasuredParts {
     return all;
   }
   /// Whether a metric of one process gives other numbers when it knows the totals of others.
-  static bool add_up(std::vector<std::string> const& texts, Totals& totals) {
+  bool add_up(std::vector<std::string> const& texts, Totals& totals) const {
+    std::array<std::string, 1 + metrics> const names = std::apply(
+        [](auto const&... metric) {
+          return std::array<std::string, 1 + metrics>{"loss", name_of(metric)...};
+        },
+        fresh_);
     bool depends = false;
     totals = {};
     for (Read& part : read(texts, depends)) {
       for (std::size_t i = 0; i < totals.size(); ++i) {
-        add_counted(totals[i], std::move(part.values[i]), std::string(names[i]));
+        add_counted(totals[i], std::move(part.values[i]), names[i]);
       }
     }
     return depends;
@@ -336,9 +347,8 @@ class MeasuredParts {
                 "it gets."});
   }
 
-  static constexpr std::array<std::string_view, 1 + metrics> names{"loss", Ms::name...};
-
   std::deque<Part> parts_;
+  [[no_unique_address]] std::tuple<Ms...> fresh_;
 };
 
 template <class List>

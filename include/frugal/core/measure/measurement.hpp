@@ -19,6 +19,7 @@
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/run/log_keys.hpp>
 #include <frugal/core/run/loss_accumulator.hpp>
+#include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/objective.hpp>
 #include <frugal/core/run/services.hpp>
@@ -44,6 +45,10 @@ enum class MetricErrors {
 template <class... Ms>
 class Measurement {
  public:
+  Measurement() = default;
+  /// Of metrics with members that are set. They have seen nothing.
+  explicit Measurement(std::tuple<Ms...> const& metrics) : metrics_(metrics) {}
+
   template <class B>
   void add(Loss const& loss, B const& batch, MetricErrors errors = MetricErrors::thrown) {
     any_ = true;
@@ -65,6 +70,7 @@ class Measurement {
     sum_ = at::Tensor();
     weight_ = weight;
   }
+  std::tuple<Ms...> const& metrics() const { return metrics_; }
   template <std::size_t I>
   auto& metric() {
     return std::get<I>(metrics_);
@@ -97,11 +103,11 @@ class Measurement {
       if (failure.empty()) {
         attempt(errors, failure, [&] {
           own = result_of(metric);
-          require_new(own, found, metric.name);
+          require_new(own, found, name_of(metric));
         });
       }
       if (!failure.empty()) own = all_nan(metric, found);
-      std::string const name(metric.name);
+      std::string const name = name_of(metric);
       if (!failure.empty()) {
         warn(name + " is NaN, because of an error: " + failure);
       } else if (has_nan(own)) {
@@ -123,7 +129,7 @@ class Measurement {
       sum_ = at::Tensor();
     }
     each([&](auto& metric, std::string& failure) {
-      std::string const name(metric.name);
+      std::string const name = name_of(metric);
       archive.scope(name, [&metric](auto& inner) { persist_one(metric, inner); });
       persist_failure(archive, "failure." + name, failure);
     });
@@ -178,7 +184,7 @@ class Measurement {
   static Metrics result_of(Metric const& metric) {
     if constexpr (std::convertible_to<decltype(metric.result()), double>) {
       Metrics found;
-      found.set(Metric::name, metric.result());
+      found.set(name_of(metric), metric.result());
       return found;
     } else {
       return metric.result();
@@ -199,14 +205,14 @@ class Measurement {
   /// The numbers of a metric that has failed. Which there are is known by one that has seen
   /// nothing.
   template <class Metric>
-  static Metrics all_nan(Metric const&, Metrics const& others) {
+  static Metrics all_nan(Metric const& metric, Metrics const& others) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     Metrics found;
-    found.set(Metric::name, nan);
+    found.set(name_of(metric), nan);
     if constexpr (!std::convertible_to<decltype(std::declval<Metric const&>().result()), double>) {
       try {
         Metrics const fresh = Metric().result();
-        require_new(fresh, others, Metric::name);
+        require_new(fresh, others, name_of(metric));
         if (!fresh.empty()) found = Metrics();
         for (auto const& [name, value] : fresh) found.set(name, nan);
       } catch (std::exception const&) {
@@ -276,6 +282,7 @@ struct measurement_of;
 template <class... Ms>
 struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
+  using metrics = std::tuple<Ms...>;
 };
 
 }  // namespace frugal::detail

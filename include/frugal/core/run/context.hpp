@@ -32,6 +32,10 @@ struct Context {
   static RecipeFacts facts_of(detail::Storage<Ps...> const& values) {
     return detail::facts_of(policies{}, values);
   }
+  /// What each measurement begins with, likewise.
+  static auto metrics_of(detail::Storage<Ps...> const& values) {
+    return detail::metrics_in<Ps...>(values);
+  }
   using phases = LoopPhases;
 };
 

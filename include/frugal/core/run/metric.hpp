@@ -3,7 +3,9 @@
 
 #include <concepts>
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include <frugal/core/compose/diagnostic.hpp>
@@ -15,10 +17,13 @@ namespace frugal {
 /// A metric: a default-constructible, copyable type with
 ///
 ///     static constexpr std::string_view name   as it is watched, logged and asked for
+///     std::string own_name() const   instead, of a metric whose members are in its name
+///     each_option(visit)         of a metric with members that may be set: `visit("k", k, "its effect")` for each. Each
+///                                measurement begins with a copy of the policy's value, which has them
 ///     add(loss, batch)           of each batch, without gradients. It may keep tensors, but
 ///                                must not read them: that would wait for the device
 ///     result()                   a number, or Metrics of several and of tables; called once, after
-///                                the last batch. It may wait
+///                                the last batch. It may wait. No member is in the names of several
 ///     reduce(sum)                where processes train together, before result(): `sum(x)` is x, a
 ///                                number or a tensor, added up over all of them
 ///     gather(rows)               instead, of a metric that keeps what it has seen: `rows(x)` is tensor
@@ -29,11 +34,44 @@ namespace frugal {
 ///
 /// Copies continue independently: add() changes no tensor in place that a copy may hold.
 template <class M>
-concept NamedMetric = requires {
+concept NamedByType = requires {
   { M::name } -> std::convertible_to<std::string_view>;
+};
+template <class M>
+concept NamedMetric = NamedByType<M> || requires(M const& metric) {
+  { metric.own_name() } -> std::convertible_to<std::string>;
 };
 
 namespace detail {
+
+template <class M>
+std::string name_of(M const& metric) {
+  if constexpr (NamedByType<M>) {
+    return std::string(std::string_view(M::name));
+  } else {
+    return metric.own_name();
+  }
+}
+
+/// As the `name` of a metric that measures by another one, whose members name it: own_name() has it.
+struct NamedByMembers {};
+
+/// Processes that train together have the same numbers in their metrics, and a resumed run says which have changed.
+/// `phase` is a FitBegin.
+template <class Phase, class... Ms>
+void compare_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> metrics) {
+  [[maybe_unused]] int number = 0;
+  [[maybe_unused]] auto const compare = [&](auto& metric) {
+    std::string const which = policy + "::metrics[" + std::to_string(number++) + "].";
+    auto const visit = [&](char const* member, auto value, auto const&...) {
+      if constexpr (std::is_arithmetic_v<decltype(value)>) {
+        phase.compare_in_processes(which + member, static_cast<double>(value));
+      }
+    };
+    if constexpr (requires { metric.each_option(visit); }) metric.each_option(visit);
+  };
+  std::apply([&](auto&... metric) { (compare(metric), ...); }, metrics);
+}
 
 FRUGAL_DIAGNOSTIC(
     nameless_metric,
@@ -52,12 +90,22 @@ FRUGAL_DIAGNOSTIC(metric_is_no_log_key,
                   "such as \"step\" or \"seconds\" (all are in frugal/core/run/log_keys.hpp). The "
                   "compiler's note names its type: give it another name.");
 
+template <class M>
+consteval std::string_view constant_name() {
+  if constexpr (NamedByType<M>) {
+    return M::name;
+  } else {
+    return {};
+  }
+}
+
 template <class... Ms>
 consteval bool have_own_names() {
-  std::string_view const names[] = {"loss", Ms::name...};
+  // One that its members name is compared with the others when it is measured.
+  std::string_view const names[] = {"loss", constant_name<Ms>()...};
   for (std::size_t i = 0; i <= sizeof...(Ms); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (names[i] == names[j]) return false;
+      if (!names[i].empty() && names[i] == names[j]) return false;
     }
   }
   return true;
@@ -73,7 +121,7 @@ struct metrics_named {
   }();
   template <class M>
   static constexpr bool unreserved = [] {
-    if constexpr (NamedMetric<M>)
+    if constexpr (NamedByType<M>)
       return M::name == std::string_view("loss") || !is_log_key(M::name);
     return true;
   }();
@@ -85,6 +133,8 @@ struct metrics_named {
       (true && ... && metric_is_no_log_key::require<unreserved<Ms>, Ms>()) &&
       one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;
+  /// With the values of their members.
+  using values = std::conditional_t<said, std::tuple<Ms...>, std::tuple<>>;
 };
 template <class List>
 struct named_metrics_in;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -88,6 +89,32 @@ constexpr RecipeFacts facts_of() {
           .shares = agrees || divides,
           .splits = Traits::splits,
           .batches = Traits::batches};
+}
+
+template <class List>
+struct made_metrics;
+template <class... Ms>
+struct made_metrics<list<Ms...>> {
+  using type = std::tuple<Ms...>;
+};
+
+/// The metrics of RecipeTraits, as the policies' values have them; of a policy that has none, default-made ones.
+template <class... Ps>
+auto metrics_in(Storage<Ps...> const& values) {
+  if constexpr (std::is_same_v<typename RecipeTraits<list<Ps...>>::metrics, list<>>) {
+    return std::tuple<>();
+  } else {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      auto const look = []<class P>(P const& policy) {
+        if constexpr (requires { typename P::measures; }) {
+          return policy.metrics;
+        } else {
+          return typename made_metrics<typename metrics_of<P>::type>::type();
+        }
+      };
+      return std::tuple_cat(look(get<Is>(values))...);
+    }(std::index_sequence_for<Ps...>{});
+  }
 }
 
 /// All facts of a recipe. `values` are those of its policies.

@@ -61,10 +61,14 @@ struct Run : RunOfFacts {
   using Module = typename Context::module_type;
   using Engine = typename Context::engine;
   using Policies = typename Context::policies;
+  using MetricValues =
+      typename detail::made_metrics<typename detail::traits_of<Context>::metrics>::type;
 
   Run(Module& the_module, Settings const& the_settings, RunLimits const& the_horizon,
-      RecipeFacts const& facts = Context::facts)
-      : RunOfFacts(base_module(the_module), the_settings, the_horizon, facts), module(the_module) {}
+      RecipeFacts const& facts = Context::facts, MetricValues const& the_metrics = {})
+      : RunOfFacts(base_module(the_module), the_settings, the_horizon, facts),
+        module(the_module),
+        metrics(the_metrics) {}
 
   /// Sets the States of the recipe's policies, and the other processes, if there are any; must be called before
   /// the first event.
@@ -106,6 +110,8 @@ struct Run : RunOfFacts {
 
   Module& module;
   Engine* engine = nullptr;
+  /// What each measurement begins with.
+  [[no_unique_address]] MetricValues metrics;
 
  private:
   // What the links lead to.
