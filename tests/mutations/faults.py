@@ -1267,7 +1267,7 @@ FAULTS = (
         name="weights-of-one-part",
         breaks="With Shard a process trains on with the old weights of the others' parts.",
         file="include/frugal/policy/optimize.hpp",
-        old="    phase.collect_parts();\n",
+        old="  if (!captures) phase.collect_parts();\n",
         new="",
         check=test("^cluster: shard$"),
     ),
