@@ -93,6 +93,11 @@ struct TrainerAccess {
   static RecipeFacts facts_of(Trainer const& trainer) {
     return detail::facts_of(typename Trainer::policies{}, trainer.policies_);
   }
+  /// As a fit does first.
+  template <class Trainer>
+  static void adapt(Trainer& trainer) {
+    trainer.adapt_for(&trainer.settings());
+  }
 };
 
 template <class Module, class List>

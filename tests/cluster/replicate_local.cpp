@@ -310,6 +310,15 @@ struct SmallRun {
   double lr = 0.25;
   double momentum = 0.0;
   std::uint64_t epochs = 1;
+  bool validates = false;  ///< after each step, besides the end of each epoch
+};
+
+struct ValidateSteps {
+  using properties = fr::list<fr::property::knows_ranks>;
+  bool validates = false;
+  fr::flow operator()(fr::Step& step) const {
+    return validates ? step.validate() : fr::flow::proceed;
+  }
 };
 
 template <class Replicate>
@@ -322,6 +331,7 @@ fr::Report fit(Small& net, Data const& all, Replicate const& replicate, SmallRun
                       fr::Optimize<fr::SGD>{.lr = settings.lr, .momentum = settings.momentum},
                       fr::Accumulate<8>{},
                       fr::SkipNonFinite{},
+                      fr::on_step(ValidateSteps{settings.validates}),
                       replicate};
   return trainer.fit(train, valid);
 }
@@ -359,7 +369,7 @@ std::string small(std::string_view what, Replicate const& replicate) {
     net->drop->options.p(0.3);
     Data all{at::randn({5 * 16, 2}, generator), at::randn({5 * 16}, generator)};
     all.x[2 * 16 + 13].fill_(100);
-    fr::Report const report = fit(net, all, replicate, {.lr = 0.01});
+    fr::Report const report = fit(net, all, replicate, {.lr = 0.01, .validates = true});
     // The epoch has a step less than was known before: the validation at its end has the final weights.
     net->eval();
     double const loss = Squares{}(net, {all.x, all.y}).item<double>();

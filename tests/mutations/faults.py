@@ -1043,8 +1043,8 @@ FAULTS = (
         name="end-of-a-stopped-round-not-saved",
         breaks="The checkpoint at the end of a stopped run lacks its last outer step.",
         file="include/frugal/cluster/local_steps/state.hpp",
-        old="phase.run_state().observed.weights_have_changed();",
-        new="static_cast<void>(phase.run_state());",
+        old="run_->observed.weights_have_changed();",
+        new="static_cast<void>(run_);",
         check=test("^cluster: replicate_local$"),
     ),
     Fault(

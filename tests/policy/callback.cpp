@@ -184,4 +184,21 @@ TEST_CASE("weights are measured once, whoever asks, unless a callback says that 
   CHECK(twice.validations.size() == 4);
 }
 
+TEST_CASE("EarlyStop ends a run by the validations of a callback that drops their verdict") {
+  // At a rate of 0 only the first validation is an improvement.
+  frugal::Trainer trainer{
+      std::make_shared<Mlp>(Mlp::Shape{}),
+      frugal::CrossEntropy{},
+      frugal::Settings{.epochs = 3},
+      Optimize<SGD>{.lr = 0},
+      frugal::Validate<frugal::Every<2>>{.every = 100},
+      frugal::EarlyStop<frugal::Patience<3>>{.patience = 2},
+      frugal::on_step([](frugal::Step& step) { static_cast<void>(step.validate()); })};
+  auto train = data();
+  auto const report =
+      trainer.fit(train, TensorDataset(samples(8, 5), {.batch = 4, .shuffle = false}));
+  CHECK(report.steps == 3);
+  CHECK(report.stopped_by == "EarlyStop");
+}
+
 }  // namespace frugal_test::policy_callback

@@ -459,10 +459,12 @@ TEST_CASE("all numbers of curves and of Plateau are compared with those of a che
   schedule.plateau().patience = 6;
   Compared found;
   frugal::detail::compare_numbers_of(found, "Schedule", schedule.parts);
-  CHECK(found.numbers.size() == 2 + 4 + 4 + 8);
+  CHECK(found.numbers.size() == 2 + 4 + 5 + 8);
   CHECK(found.numbers.at("Schedule, part 1, constant: steps") == 3);
   CHECK(found.numbers.at("Schedule, part 2, restarts: growth") == 2);
   CHECK(found.numbers.at("Schedule, part 3, multi_step: milestones 2") == 9);
+  // One more or one less is no other number of those that are in both.
+  CHECK(found.numbers.at("Schedule, part 3, multi_step: number of milestones") == 2);
   CHECK(found.numbers.at("Schedule, part 4, plateau: patience") == 6);
 }
 

@@ -66,6 +66,8 @@ template <class Part>
 void compare_numbers(auto& fit_begin, std::string const& place, Part const& part) {
   auto const each = [&](char const* name, auto const& value) {
     if constexpr (requires { value.begin(); }) {
+      fit_begin.compare_in_processes(place + "number of " + name,
+                                     static_cast<double>(value.size()));
       for (std::size_t i = 0; i < value.size(); ++i) {
         fit_begin.compare_in_processes(place + name + ' ' + std::to_string(i + 1),
                                        static_cast<double>(value[i]));

@@ -142,6 +142,8 @@ void print_checkpoint(std::ostream& out, CheckpointBytes const& bytes, bool aver
 
 template <class Trainer>
 void explain_trainer(Trainer& trainer, RunLimits const& horizon, std::ostream& out) {
+  // A fit trains and saves what Freeze and Lora leave or add.
+  TrainerAccess::adapt(trainer);
   torch::nn::Module const& module = base_module(trainer.module());
   constexpr bool averaged = has<kinds::average, typename Trainer::policies>;
   CheckpointBytes bytes = checkpoint_bytes(module, averaged);

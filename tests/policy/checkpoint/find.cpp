@@ -270,6 +270,18 @@ TEST_CASE(
   CHECK(shown_identity(longest, "nothing") ==
         std::string(50, 'x') + " ... " + std::string(25, 'x'));
   CHECK(shown_identity(longest + ", y", "y, " + longest) == "the same in another order");
+  CHECK(shown_identity(longest + ", y, y", "y, " + longest) == "y");
+  CHECK(shown_identity("y, " + longest, longest + ", y, y") == "without that");
+  // A difference in the middle of a long part is not left out of the error.
+  std::string const other = std::string(200, 'x') + "y" + std::string(199, 'x');
+  std::string text_of_error;
+  try {
+    static_cast<void>(
+        fr::detail::changed_data({{"data", longest}}, {{"data", other}}, {}, "state.json"));
+  } catch (fr::StateError const& error) {
+    text_of_error = error.what();
+  }
+  CHECK(text_of_error.find("data is " + other + " there and " + longest) != std::string::npos);
 }
 
 /// Trains for two epochs, or up to a step; the losses of the batches.

@@ -219,8 +219,9 @@ TEST_CASE("a resumed run ends in the same bits, and another partition is refused
   Both other = sgd_and_adamw();
   other.select = {"critic.weight"};
   std::string const text = error_of<frugal::StateError>([&] { run("parts", other, 16); });
-  CHECK(contains(text, "the parameter 'critic.bias'"));
-  CHECK(contains(text, "the saved run updated it with `first`, this one with `rest`"));
+  CHECK(contains(text,
+                 "'critic.bias': the saved run updated the parameter with `first`, this one with "
+                 "`rest`"));
 
   CHECK(same_bits(run("parts", sgd_and_adamw(), 16), whole));
   other = sgd_and_adamw();
@@ -246,6 +247,28 @@ TEST_CASE("the memory of both sides is planned") {
   frugal::explain(trainer, out);
   CHECK(contains(out.str(), "Partition<SGD, AdamW>"));
   MESSAGE(out.str());
+}
+
+/// Adds a parameter, as Lora does.
+struct Adapter {
+  struct kind : frugal::optional_kind {
+    static constexpr std::string_view name = "test.Adapter";
+  };
+  using listens = frugal::list<>;
+  using properties = frugal::list<frugal::property::adapts>;
+  static void adapt(torch::nn::Module& module) {
+    if (!module.named_parameters().contains("adapter"))
+      module.register_parameter("adapter", at::zeros({3}));
+  }
+};
+
+TEST_CASE("a recipe is explained with the parameters that its policies add") {
+  Both const policy{.select = {"adapter"}};
+  frugal::Trainer trainer{game(), Linear{}, Settings{}, policy, Adapter{}};
+  std::ostringstream out;
+  frugal::explain(trainer, out);
+  // Five tensors of 12 bytes, and two moments for each but the adapter.
+  CHECK(contains(out.str(), "60 B weights and buffers, 96 B optimizer"));
 }
 
 TEST_CASE("a process of many has what is its own of each side, by the names of all") {

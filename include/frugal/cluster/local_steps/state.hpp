@@ -289,7 +289,6 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
     if (round_.is_open() && !phase.preempted()) {
       weights_.put_own(false);
       end_round();
-      phase.run_state().observed.weights_have_changed();
     }
     Base::on_fit_end(phase);
   }
@@ -354,6 +353,8 @@ class LocalStepsState : public ReplicateState<Context, LocalGradients, false> {
   void step_outer(std::vector<at::Tensor> const& mean) {
     outer_.step(weights_.in_module(), mean);
     round_.close();
+    // Not always within a step: at an epoch's end, and on a resume by other processes.
+    run_->observed.weights_have_changed();
   }
 
   static at::Tensor times(at::Tensor const& weights, double share) {

@@ -41,6 +41,9 @@ FRUGAL_INLINE void throw_if_preempted(RunState& run) {
 }
 
 FRUGAL_INLINE void Interruption::stop_on(flow verdict, bool own_verdicts) {
+  // A caller of validate() may drop the verdict of a policy that watches validations: that policy stops the run
+  // all the same, whose checkpoints have its name as of one that has ended.
+  if (control_.stop_is_requested()) verdict = flow::stop;
   // Most events end here, and make no string.
   if (verdict != flow::stop && run_.links.others() == nullptr)
     return control_.forget_stop_request();

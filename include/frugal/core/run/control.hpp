@@ -89,6 +89,7 @@ class Control {
   void agree_on_stop(std::string who) { stopped_by_ = std::move(who); }
   /// Who first asked to stop in the event in progress. The next event begins without.
   std::string take_stop_request() { return std::exchange(stop_requested_by_, {}); }
+  bool stop_is_requested() const { return !stop_requested_by_.empty(); }
   void forget_stop_request() { stop_requested_by_.clear(); }
 
   /// Whether the run is preempted after the event in progress.

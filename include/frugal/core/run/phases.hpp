@@ -156,7 +156,8 @@ struct Step : CheckpointPhase {
   /// Metrics of the training batches, and their step, from a policy such as TrainMetrics.
   Validation const& train_metrics() const;
   void report_train_metrics(Metrics metrics);
-  /// Validates now, if there is validation data, and returns the subscribers' verdict. Weights are measured once:
+  /// Validates now, if there is validation data, and returns the subscribers' verdict. A stop ends the run after this
+  /// event, whether the caller returns it or not. Weights are measured once:
   /// if the last validation measured the current ones, this call measures nothing, no subscriber is called, and the
   /// verdict is that of the last validation. Code that has changed the weights itself first calls
   /// `run_state().observed.weights_have_changed()`.

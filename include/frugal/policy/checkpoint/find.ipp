@@ -131,10 +131,14 @@ FRUGAL_INLINE std::string shown_part(std::string_view part) {
 
 FRUGAL_INLINE std::string shown_identity(std::string const& text, std::string const& other) {
   bool const is_long = std::max(text.size(), other.size()) > 60;
-  std::vector<std::string> const others = parts_of_identity(other);
+  std::vector<std::string> others = parts_of_identity(other);
   std::string shown;
   for (std::string const& part : parts_of_identity(text)) {
-    if (is_long && is_among(others, part)) continue;
+    auto const same = std::ranges::find(others, part);
+    if (is_long && same != others.end()) {
+      others.erase(same);  // a part may be there twice
+      continue;
+    }
     shown += (shown.empty() ? "" : ", ") + shown_part(part);
   }
   if (!shown.empty()) return shown;
@@ -159,7 +163,9 @@ FRUGAL_INLINE std::vector<std::string> changed_data(std::map<std::string, std::s
     std::string const now = value(here, name);
     if (saved == now) continue;
     if (validation_source(name) && (!there.contains(name) || !here.contains(name))) continue;
-    std::string const before = shown_identity(saved, now), after = shown_identity(now, saved);
+    std::string before = shown_identity(saved, now), after = shown_identity(now, saved);
+    // They differ in what is left out of long parts.
+    if (before == after && !before.starts_with("the same")) before = saved, after = now;
     if (is_among(allowed, name)) {
       borne.push_back(name + " was " + before + " and is " + after);
       continue;

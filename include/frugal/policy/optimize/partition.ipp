@@ -111,12 +111,12 @@ FRUGAL_INLINE void PartitionSides::refuse_other(std::string const& parameter,
   auto const side = [](std::string const& label) {
     return "`" + label.substr(0, label.size() - std::min<std::size_t>(label.size(), 1)) + "`";
   };
-  throw StateError(
-      {.what = "the saved partition of the optimizer is another one",
-       .where = "the parameter '" + parameter + "'",
-       .why = "the saved run updated it with " + side(saved) + ", this one with " + side(here),
-       .fix = "Resume with the patterns of `select` that saved it, or set "
-              "Checkpoint::resume to Resume::Weights to take the weights alone."});
+  throw StateError({.what = "the saved partition of the optimizer is another one",
+                    .where = parameter,
+                    .why = "the saved run updated the parameter with " + side(saved) +
+                           ", this one with " + side(here),
+                    .fix = "Resume with the patterns of `select` that saved it, or set "
+                           "Checkpoint::resume to Resume::Weights to take the weights alone."});
 }
 
 FRUGAL_INLINE std::vector<GroupRate> rates_of_sides(std::vector<GroupRate> first,
