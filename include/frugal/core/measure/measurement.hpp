@@ -54,7 +54,7 @@ class Measurement {
     any_ = true;
     // A loss of weight 0 is a mean over nothing, and may be NaN.
     if (*loss.weight != 0) add_loss(loss.value, *loss.weight);
-    each([&](auto& metric, std::string& failure) {
+    each([&](auto& metric, std::string& failure, auto) {
       if (failure.empty()) attempt(errors, failure, [&] { add_to(metric, loss, batch); });
     });
   }
@@ -92,13 +92,14 @@ class Measurement {
   }
 
   /// `warn(text)` gets a sentence for each metric that is NaN, and for the loss if nothing
-  /// counts.
+  /// counts. `fresh`: the metrics before they saw anything.
   template <class Warn>
-  Metrics result(Warn&& warn, MetricErrors errors = MetricErrors::thrown) {
+  Metrics result(Warn&& warn, MetricErrors errors = MetricErrors::thrown,
+                 std::tuple<Ms...> const& fresh = {}) {
     Metrics found;
     found.set("loss", sum() / weight_);
     if (weight_ == 0) warn("the loss is NaN: no label counts, the weight of each loss is 0");
-    each([&](auto const& metric, std::string& failure) {
+    each([&](auto const& metric, std::string& failure, auto index) {
       Metrics own;
       if (failure.empty()) {
         attempt(errors, failure, [&] {
@@ -106,7 +107,7 @@ class Measurement {
           require_new(own, found, name_of(metric));
         });
       }
-      if (!failure.empty()) own = all_nan(metric, found);
+      if (!failure.empty()) own = all_nan(std::get<index>(fresh), found);
       std::string const name = name_of(metric);
       if (!failure.empty()) {
         warn(name + " is NaN, because of an error: " + failure);
@@ -128,7 +129,7 @@ class Measurement {
       on_host_ = loss;
       sum_ = at::Tensor();
     }
-    each([&](auto& metric, std::string& failure) {
+    each([&](auto& metric, std::string& failure, auto) {
       std::string const name = name_of(metric);
       archive.scope(name, [&metric](auto& inner) { persist_one(metric, inner); });
       persist_failure(archive, "failure." + name, failure);
@@ -160,11 +161,11 @@ class Measurement {
     sum_ = sum_.defined() ? sum_.to(part.device()).add(part) : part;
   }
 
-  /// `f(metric, failure)`: the text of the error that a metric has thrown, or nothing.
+  /// `f(metric, failure, index)`: `failure` is the text of the error that a metric has thrown, or nothing.
   template <class F>
   void each([[maybe_unused]] F&& f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (f(std::get<I>(metrics_), failures_[I]), ...);
+      (f(std::get<I>(metrics_), failures_[I], std::integral_constant<std::size_t, I>()), ...);
     }(std::index_sequence_for<Ms...>());
   }
 
@@ -205,16 +206,16 @@ class Measurement {
   /// The numbers of a metric that has failed. Which there are is known by one that has seen
   /// nothing.
   template <class Metric>
-  static Metrics all_nan(Metric const& metric, Metrics const& others) {
+  static Metrics all_nan(Metric const& fresh, Metrics const& others) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     Metrics found;
-    found.set(name_of(metric), nan);
-    if constexpr (!std::convertible_to<decltype(std::declval<Metric const&>().result()), double>) {
+    found.set(name_of(fresh), nan);
+    if constexpr (!std::convertible_to<decltype(fresh.result()), double>) {
       try {
-        Metrics const fresh = Metric().result();
-        require_new(fresh, others, name_of(metric));
-        if (!fresh.empty()) found = Metrics();
-        for (auto const& [name, value] : fresh) found.set(name, nan);
+        Metrics const numbers = fresh.result();
+        require_new(numbers, others, name_of(fresh));
+        if (!numbers.empty()) found = Metrics();
+        for (auto const& [name, value] : numbers) found.set(name, nan);
       } catch (std::exception const&) {
         return found;
       }
