@@ -236,4 +236,28 @@ TEST_CASE(
   CHECK_THROWS_AS(trainer.fit(fr::TensorDataset(samples(8))), fr::MetricError);
 }
 
+/// Is called as its member says.
+struct Called {
+  std::string name_of_it;
+  std::string own_name() const { return name_of_it; }
+  template <class B>
+  void add(fr::Loss const&, B const&) {}
+  double result() const { return 1; }
+  template <class Archive>
+  void persist(Archive&) {}
+};
+
+TEST_CASE("names that metrics have at run time are unique, and no keys of a log") {
+  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, Called, Called>{}};
+  auto& metrics = trainer.train_metrics().metrics;
+  for (char const* const name : {"first", "", "step", "loss"}) {
+    metrics = {Called{"first"}, Called{name}};
+    CHECK_THROWS_WITH_AS(trainer.fit(fr::TensorDataset(samples(8))),
+                         doctest::Contains("TrainMetrics::metrics[1]"), fr::MetricError);
+  }
+  metrics = {Called{"first"}, Called{"second"}};
+  CHECK_NOTHROW(trainer.fit(fr::TensorDataset(samples(8))));
+}
+
 }  // namespace frugal_test::policy_train_metrics

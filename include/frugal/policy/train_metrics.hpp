@@ -80,7 +80,7 @@ class TrainMetrics<Options...>::State {
         parts_(settings.metrics) {}
 
   void on_fit_begin(FitBegin& phase) const {
-    detail::compare_metrics(phase, "TrainMetrics", fresh_);
+    detail::begin_metrics(phase, "TrainMetrics", fresh_);
   }
   template <class B>
   void trained_on(Loss const& loss, B const& batch, bool first_of_window) {

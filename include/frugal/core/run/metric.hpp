@@ -57,15 +57,19 @@ std::string name_of(M const& metric) {
 struct NamedByMembers {};
 
 /// Processes that train together have the same numbers in their metrics, and a resumed run says which have changed.
-/// `phase` is a FitBegin.
+/// MetricError for names that the compiler does not know, and that have a fault. `phase` is a FitBegin.
 template <class Phase, class... Ms>
-void compare_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> metrics) {
+void begin_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> metrics) {
+  if constexpr ((false || ... || !NamedByType<Ms>)) {
+    std::apply([&](auto const&... metric) { require_metric_names(policy, {name_of(metric)...}); },
+               metrics);
+  }
   [[maybe_unused]] int number = 0;
   [[maybe_unused]] auto const compare = [&](auto& metric) {
     std::string const which = policy + "::metrics[" + std::to_string(number++) + "].";
-    auto const visit = [&](char const* member, auto value, auto const&...) {
-      if constexpr (std::is_arithmetic_v<decltype(value)>) {
-        phase.compare_in_processes(which + member, static_cast<double>(value));
+    auto const visit = [&](std::string_view member, auto const& value, auto const&...) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+        phase.compare_in_processes(which + std::string(member), static_cast<double>(value));
       }
     };
     if constexpr (requires { metric.each_option(visit); }) metric.each_option(visit);
@@ -76,7 +80,8 @@ void compare_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> 
 FRUGAL_DIAGNOSTIC(
     nameless_metric,
     "frugal: a metric of this recipe has no name. The compiler's note names its type: "
-    "write `static constexpr std::string_view name = \"...\";` in it.");
+    "write `static constexpr std::string_view name = \"...\";` in it, or `std::string own_name() "
+    "const` if a member is in its name.");
 FRUGAL_DIAGNOSTIC(
     metric_without_result,
     "frugal: a metric of this recipe has no result(). The compiler's note names its type: write "
@@ -101,7 +106,7 @@ consteval std::string_view constant_name() {
 
 template <class... Ms>
 consteval bool have_own_names() {
-  // One that its members name is compared with the others when it is measured.
+  // Those of members are compared with the others when a fit begins, and when it measures.
   std::string_view const names[] = {"loss", constant_name<Ms>()...};
   for (std::size_t i = 0; i <= sizeof...(Ms); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
