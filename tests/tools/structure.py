@@ -119,7 +119,7 @@ LIMITS = {
     f"headers of fewer than {FRAGMENT} lines": 57,
     "lines of the longest file": 550,
     "headers that name Context": 34,
-    "lines that frugal.hpp closes over": 35960,
+    "lines that frugal.hpp closes over": 35980,
     "lines that core/run/phases.hpp closes over": 1715,
     "lines that the median policy closes over": 4990,
     "policies that close over more than 2000 lines": 54,
