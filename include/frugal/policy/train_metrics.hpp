@@ -173,13 +173,13 @@ class TrainMetrics<Options...>::State {
     if (!measured.empty()) phase.report_train_metrics(named(phase, measured));
   }
 
-  Metrics named(Step& phase, Measured& measured) const {
+  static Metrics named(Step& phase, Measured& measured) {
     Metrics named;
     auto const warn = [&](std::string const& text) { phase.warn("TrainMetrics: " + text); };
     // Of processes that divide windows the first alone asks.
     constexpr auto errors =
         shares && !divides ? detail::MetricErrors::thrown : detail::MetricErrors::noted;
-    named.add(measured.result(warn, errors, fresh_), "train_");
+    named.add(measured.result(warn, errors), "train_");
     return named;
   }
 

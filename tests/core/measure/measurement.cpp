@@ -175,6 +175,7 @@ struct HitsAt {
   static constexpr std::string_view name = "hits";
   int k = 5;
   bool fails = false;
+  void each_option(auto&& visit) { visit("k", k, "of the name"); }
   template <class B>
   void add(Loss const&, B const&) {
     fails = true;
@@ -188,11 +189,10 @@ struct HitsAt {
 };
 
 TEST_CASE("a metric that fails has the names of its members, as NaN") {
-  std::tuple<HitsAt> const fresh{HitsAt{.k = 3}};
-  Measurement<HitsAt> measurement(fresh);
+  Measurement<HitsAt> measurement(std::tuple<HitsAt>(HitsAt{.k = 3}));
   measurement.add({.value = at::tensor(1.0F), .weight = 1}, Batch{});
   frugal::Metrics const found =
-      measurement.result([](std::string const&) {}, frugal::detail::MetricErrors::noted, fresh);
+      measurement.result([](std::string const&) {}, frugal::detail::MetricErrors::noted);
   CHECK(found.has("hits_at_3"));
   CHECK_FALSE(found.has("hits_at_5"));
 }

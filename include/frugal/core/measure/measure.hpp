@@ -90,7 +90,7 @@ Metrics measure(Valid& source, RunState& run, ForwardOf<Valid> forward, Measurin
   auto const warn = [&](std::string const& text) {
     if (!how.is_trial) run.warn(how.which + ": " + text);
   };
-  Metrics found = measurement.result(warn, how.errors, metrics);
+  Metrics found = measurement.result(warn, how.errors);
   for (auto const& [name, value] : means.take()) {
     if (!found.has(name)) {
       found.set(name, value);

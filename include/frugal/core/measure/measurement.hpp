@@ -45,9 +45,12 @@ enum class MetricErrors {
 template <class... Ms>
 class Measurement {
  public:
+  /// What it begins with: metrics that have seen nothing.
+  using Fresh = std::tuple<fresh_metric<Ms>...>;
+
   Measurement() = default;
-  /// Of metrics with members that are set. They have seen nothing.
-  explicit Measurement(std::tuple<Ms...> const& metrics) : metrics_(metrics) {}
+  explicit Measurement(Fresh const& fresh) : fresh_(fresh), metrics_(fresh) {}
+  Fresh const& fresh() const { return fresh_; }
 
   template <class B>
   void add(Loss const& loss, B const& batch, MetricErrors errors = MetricErrors::thrown) {
@@ -70,7 +73,6 @@ class Measurement {
     sum_ = at::Tensor();
     weight_ = weight;
   }
-  std::tuple<Ms...> const& metrics() const { return metrics_; }
   template <std::size_t I>
   auto& metric() {
     return std::get<I>(metrics_);
@@ -92,14 +94,13 @@ class Measurement {
   }
 
   /// `warn(text)` gets a sentence for each metric that is NaN, and for the loss if nothing
-  /// counts. `fresh`: the metrics before they saw anything.
+  /// counts.
   template <class Warn>
-  Metrics result(Warn&& warn, MetricErrors errors = MetricErrors::thrown,
-                 std::tuple<Ms...> const& fresh = {}) {
+  Metrics result(Warn&& warn, MetricErrors errors = MetricErrors::thrown) {
     Metrics found;
     found.set("loss", sum() / weight_);
     if (weight_ == 0) warn("the loss is NaN: no label counts, the weight of each loss is 0");
-    each([&](auto const& metric, std::string& failure, auto index) {
+    each([&]<class M>(M const& metric, std::string& failure, auto index) {
       Metrics own;
       if (failure.empty()) {
         attempt(errors, failure, [&] {
@@ -107,7 +108,7 @@ class Measurement {
           require_new(own, found, name_of(metric));
         });
       }
-      if (!failure.empty()) own = all_nan(std::get<index>(fresh), found);
+      if (!failure.empty()) own = all_nan<M>(std::get<index>(fresh_), found);
       std::string const name = name_of(metric);
       if (!failure.empty()) {
         warn(name + " is NaN, because of an error: " + failure);
@@ -274,6 +275,7 @@ class Measurement {
   at::Tensor sum_;
   double weight_ = 0;
   bool any_ = false;
+  [[no_unique_address]] Fresh fresh_;
   std::tuple<Ms...> metrics_;
   std::array<std::string, sizeof...(Ms)> failures_;
 };
@@ -283,7 +285,7 @@ struct measurement_of;
 template <class... Ms>
 struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
-  using metrics = std::tuple<Ms...>;
+  using metrics = typename type::Fresh;
 };
 
 }  // namespace frugal::detail

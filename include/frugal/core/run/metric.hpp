@@ -19,7 +19,8 @@ namespace frugal {
 ///     static constexpr std::string_view name   as it is watched, logged and asked for
 ///     std::string own_name() const   instead, of a metric whose members are in its name
 ///     each_option(visit)         of a metric with members that may be set: `visit("k", k, "its effect")` for each. Each
-///                                measurement begins with a copy of the policy's value, which has them
+///                                measurement begins with a copy of the policy's value, which has them; without
+///                                each_option and own_name it begins with a default-made metric
 ///     add(loss, batch)           of each batch, without gradients. It may keep tensors, but
 ///                                must not read them: that would wait for the device
 ///     result()                   a number, or Metrics of several and of tables; called once, after
@@ -55,6 +56,25 @@ std::string name_of(M const& metric) {
 
 /// As the `name` of a metric that measures by another one, whose members name it: own_name() has it.
 struct NamedByMembers {};
+
+/// In a policy, in place of a metric whose members cannot be set: each measurement default-makes one. Copies would share
+/// the tensors that a default-made metric has, and that add() may change in place.
+template <class M>
+struct without_each_option {
+  static constexpr std::string_view name = M::name;
+  operator M() const { return M(); }  // NOLINT(google-explicit-constructor)
+};
+
+struct VisitNothing {
+  void operator()(auto&&...) const {}
+};
+template <class M>
+concept SetByMembers = !NamedByType<M> || requires(M& metric, VisitNothing const& visit) {
+  metric.each_option(visit);
+};
+/// What a policy has of a metric, of which a measurement makes its own.
+template <class M>
+using fresh_metric = std::conditional_t<SetByMembers<M>, M, without_each_option<M>>;
 
 /// Processes that train together have the same numbers in their metrics, and a resumed run says which have changed.
 /// MetricError for names that the compiler does not know, and that have a fault. `phase` is a FitBegin.
@@ -139,7 +159,7 @@ struct metrics_named {
       one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;
   /// With the values of their members.
-  using values = std::conditional_t<said, std::tuple<Ms...>, std::tuple<>>;
+  using values = std::conditional_t<said, std::tuple<fresh_metric<Ms>...>, std::tuple<>>;
 };
 template <class List>
 struct named_metrics_in;
