@@ -53,7 +53,7 @@ TEST_CASE("IoU, Dice and CalibrationError of a fit are those of the whole set") 
 }
 
 template <class Metric, class... Policies>
-auto top_of_five(Metric const& metric, Policies const&... policies) {
+auto top_of_five(frugal::detail::fresh_metric<Metric> const& metric, Policies const&... policies) {
   at::manual_seed(4);
   return Trainer{torch::nn::Linear(4, 5),
                  CrossEntropy{},
@@ -67,8 +67,8 @@ auto top_of_five(Metric const& metric, Policies const&... policies) {
 TEST_CASE("TopK<>{.k = 3} is TopK<3> to the bit and by name, and may change between fits") {
   at::manual_seed(4);
   TensorDataset data(at::randn({23, 4}), at::randint(5, {23}, at::kLong), {.batch = 5});
-  auto constant = top_of_five(TopK<3>{});
-  auto member = top_of_five(TopK<>{.k = 3});
+  auto constant = top_of_five<TopK<3>>({});
+  auto member = top_of_five<TopK<>>({.k = 3});
   Report const expected = constant.fit(data, data), found = member.fit(data, data);
   CHECK(expected.last().has("top3"));
   CHECK((found.last() == expected.last()));
@@ -84,12 +84,12 @@ TEST_CASE("TopK<>{.k = 3} is TopK<3> to the bit and by name, and may change betw
 TEST_CASE("a k that no class has, and a name that nothing has, are errors before the first step") {
   TensorDataset data(at::randn({10, 4}), at::randint(5, {10}, at::kLong), {.batch = 5});
   using Stop = EarlyStop<Watch<"top3", Better::higher>>;
-  auto trainer = top_of_five(TopK<>{.k = 3}, Stop{});
+  auto trainer = top_of_five<TopK<>>({.k = 3}, Stop{});
   CHECK(trainer.fit(data, data).last().has("top3"));
   std::get<1>(trainer.validate().metrics).k = 2;
   CHECK_THROWS_WITH_AS(trainer.fit(data, data), doctest::Contains("top3"), MetricError);
   for (int const wrong : {-1, 0, 6}) {
-    auto unwatched = top_of_five(TopK<>{.k = wrong});
+    auto unwatched = top_of_five<TopK<>>({.k = wrong});
     CHECK_THROWS_WITH_AS(unwatched.fit(data, data),
                          doctest::Contains(("TopK::k is " + std::to_string(wrong)).c_str()),
                          MetricError);
@@ -97,6 +97,25 @@ TEST_CASE("a k that no class has, and a name that nothing has, are errors before
   Trainer twice{torch::nn::Linear(4, 5), CrossEntropy{}, Settings{.epochs = 1}, Optimize<SGD>{},
                 Validate<TopK<3>, TopK<>>{.metrics = {{}, {.k = 3}}}};
   CHECK_THROWS_WITH_AS(twice.fit(data, data), doctest::Contains("'top3'"), MetricError);
+}
+
+/// Has a tensor from the beginning, and changes it in place.
+struct Batches {
+  static constexpr std::string_view name = "batches";
+  at::Tensor seen = at::zeros({}, at::kDouble);
+  template <class B>
+  void add(Loss const&, B const&) {
+    seen += 1;
+  }
+  double result() const { return seen.item<double>(); }
+};
+
+TEST_CASE("a metric without members to set is made for each measurement, and shares no tensor") {
+  TensorDataset data(at::randn({20, 4}), at::randint(5, {20}, at::kLong), {.batch = 5});
+  Trainer trainer{torch::nn::Linear(4, 5), CrossEntropy{}, Settings{.epochs = 2}, Optimize<SGD>{},
+                  Validate<TopK<>, Batches>{.metrics = {{.k = 2}, {}}}};
+  CHECK(trainer.fit(data, data).last()["batches"] == 4);
+  CHECK(trainer.evaluate(data)["batches"] == 4);
 }
 
 /// Tags each word: ids [B, T] to logits [B, 3, T].

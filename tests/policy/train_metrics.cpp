@@ -32,6 +32,7 @@ struct Noting {
   std::vector<Trained>* seen;
   std::uint64_t dies_at = 0;
   std::int64_t most_rows = 1000;  ///< that memory holds
+  std::uint64_t runs_out_at = 0;  ///< of memory, once
 
   fr::Loss operator()(std::shared_ptr<Mlp>& module, fr::Batch const& batch) const {
     fr::Loss loss = fr::CrossEntropy{}(module, batch);
@@ -40,7 +41,7 @@ struct Noting {
     seen->push_back({loss.output.argmax(1).eq(batch.target).sum().item<double>(), rows,
                      loss.value.item<double>()});
     if (seen->size() == dies_at) throw Gone{};
-    if (batch.target.size(0) > most_rows) throw std::bad_alloc();
+    if (batch.target.size(0) > most_rows || seen->size() == runs_out_at) throw std::bad_alloc();
     return loss;
   }
 };
@@ -163,16 +164,28 @@ TEST_CASE("a run that goes on with another number in a metric says so") {
 
 TEST_CASE("a window that ran out of memory and is made once more counts once") {
   TemporaryFolder const folder;
-  std::vector<Trained> seen;
-  auto const outcome =
-      run_with(Job{.folder = folder / "run", .epochs = 1, .shape = {}}, Noting{&seen, 0, 2},
+  auto const trained = [&](Noting const& objective) {
+    return run_with(
+               Job{.folder = folder / "run", .epochs = 1, .shape = {}}, objective,
                fr::Optimize<fr::SGD>{}, fr::Accumulate<fr::Auto>{},
-               fr::TrainMetrics<fr::Every<11>, fr::Accuracy>{}, fr::Log<>{});
+               fr::TrainMetrics<fr::Every<11>, fr::Accuracy, fr::TopK<>>{.metrics = {{}, {.k = 1}}},
+               fr::Log<>{})
+        .report.train_metrics;
+  };
+  std::vector<Trained> seen;
+  fr::Metrics const found = trained(Noting{&seen, 0, 2});
   // The first batch came to nothing; then halves of 10 batches, and of 3 samples 2 and 1.
   REQUIRE(seen.size() == 23);
   Trained const all = sum_of(seen, 1, 23);
   CHECK(all.rows == 43);
-  CHECK(outcome.report.train_metrics["train_accuracy"] == all.right / 43);
+  CHECK(found["train_accuracy"] == all.right / 43);
+  CHECK(found["train_top1"] == all.right / 43);
+  // In a later window, whose first forward pass has no memory: the windows before it stay.
+  seen.clear();
+  fr::Metrics const later = trained(Noting{.seen = &seen, .runs_out_at = 6});
+  Trained const before = sum_of(seen, 0, 5), after = sum_of(seen, 6, seen.size());
+  CHECK(before.rows + after.rows == 43);
+  CHECK(later["train_accuracy"] == (before.right + after.right) / 43);
 }
 
 TEST_CASE("the weights are those of a run that measures nothing, and Progress shows the metrics") {
@@ -234,6 +247,30 @@ TEST_CASE(
   fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{},
                       fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, fr::TopK<9>>{}};
   CHECK_THROWS_AS(trainer.fit(fr::TensorDataset(samples(8))), fr::MetricError);
+}
+
+/// Is called as its member says.
+struct Called {
+  std::string name_of_it;
+  std::string own_name() const { return name_of_it; }
+  template <class B>
+  void add(fr::Loss const&, B const&) {}
+  double result() const { return 1; }
+  template <class Archive>
+  void persist(Archive&) {}
+};
+
+TEST_CASE("names that metrics have at run time are unique, and no keys of a log") {
+  fr::Trainer trainer{std::make_shared<Mlp>(), fr::CrossEntropy{}, fr::Settings{.epochs = 1},
+                      fr::Optimize<fr::SGD>{}, fr::TrainMetrics<fr::Every<4>, Called, Called>{}};
+  auto& metrics = trainer.train_metrics().metrics;
+  for (char const* const name : {"first", "", "step", "loss"}) {
+    metrics = {Called{"first"}, Called{name}};
+    CHECK_THROWS_WITH_AS(trainer.fit(fr::TensorDataset(samples(8))),
+                         doctest::Contains("TrainMetrics::metrics[1]"), fr::MetricError);
+  }
+  metrics = {Called{"first"}, Called{"second"}};
+  CHECK_NOTHROW(trainer.fit(fr::TensorDataset(samples(8))));
 }
 
 }  // namespace frugal_test::policy_train_metrics

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: torch
-// expect: frugal: a metric of this recipe has no name. The compiler's note names its type: write `static constexpr std::string_view name = "...";` in it.
+// expect: frugal: a metric of this recipe has no name. The compiler's note names its type: write `static constexpr std::string_view name = "...";` in it, or `std::string own_name() const` if a member is in its name.
 #include <frugal/policy/validate.hpp>
 
 #include <string_view>

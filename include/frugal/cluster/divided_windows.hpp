@@ -85,7 +85,7 @@ void measure_divided(Valid& source, RunState& run, ForwardOf<Valid> forward, Mea
   std::uint64_t const block = block_of_batches(std::as_const(source));
   Division const own{.first = share.index * block, .count = block, .window = share.count * block};
   Cursor const start{run.settings.seed, 0, 0};
-  Parts parts(whole.metrics());
+  Parts parts(whole.fresh());
   std::uint64_t batches = 0;
   {
     DividedReading<Valid> reading(source, own);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -13,28 +11,9 @@
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/source/batch.hpp>
+#include <frugal/metrics/name.hpp>
 
 namespace frugal {
-
-namespace detail {
-
-template <fixed_string Task, class Metric>
-struct NameInTask {
-  static constexpr std::string_view task = Task, metric = Metric::name;
-  static constexpr auto text = [] {
-    std::array<char, task.size() + 1 + metric.size()> all{};
-    char* const end = std::copy(task.begin(), task.end(), all.data());
-    *end = '_';
-    std::copy(metric.begin(), metric.end(), end + 1);
-    return all;
-  }();
-};
-/// "age" and "mae" as "age_mae".
-template <fixed_string Task, class Metric>
-inline constexpr std::string_view name_in_task{NameInTask<Task, Metric>::text.data(),
-                                               NameInTask<Task, Metric>::text.size()};
-
-}  // namespace detail
 
 /// A metric of one of several tasks: `ForTask<"age", MAE>` is called "age_mae", and measures the output and the target
 /// that the objective returns as `Loss::tasks` under that name. Each number and table of the metric gets the task's
@@ -45,7 +24,7 @@ template <fixed_string Task, class Metric>
 struct ForTask {
   static constexpr auto name = [] {
     if constexpr (NamedByType<Metric>)
-      return detail::name_in_task<Task, Metric>;
+      return detail::metric_name_of<Task, "_", detail::fixed_name<Metric>>;
     else
       return detail::NamedByMembers{};
   }();

@@ -17,7 +17,8 @@ namespace frugal {
 
 /// A metric of labels that leaves out those of another value than -100: `IgnoreIndex<255,
 /// F1Score<Macro>>`. Its name and result are the metric's. What the metric gets has the target
-/// alone of a batch, integers as int64. Both are members: `IgnoreIndex<255, TopK<>>{.label = n, .metric = {.k = 3}}`.
+/// alone of a batch, integers as int64. The label and the metric are members:
+/// `IgnoreIndex<255, TopK<>>{.label = n, .metric = {.k = 3}}`.
 ///
 /// If the label is a class, it may still be predicted. IoU and Dice leave that class out of their mean, and it is NaN
 /// in their table, as in torchmetrics' JaccardIndex. F1Score<Macro> and its like count it with 0, as torchmetrics does.

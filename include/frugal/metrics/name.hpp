@@ -10,19 +10,28 @@
 
 namespace frugal::detail {
 
-template <fixed_string First, fixed_string Second>
+/// A text of a type as an argument of a template.
+template <class Metric>
+inline constexpr auto fixed_name = [] {
+  constexpr std::string_view name = Metric::name;
+  char text[name.size() + 1]{};
+  std::copy(name.begin(), name.end(), text);
+  return fixed_string(text);
+}();
+
+template <fixed_string... Parts>
 struct JoinedName {
-  static constexpr std::string_view first = First, second = Second;
   static constexpr auto text = [] {
-    std::array<char, first.size() + second.size()> all{};
-    std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), all.begin()));
+    std::array<char, (std::string_view(Parts).size() + ...)> all{};
+    char* end = all.data();
+    ((end = std::copy_n(Parts.characters, std::string_view(Parts).size(), end)), ...);
     return all;
   }();
 };
-/// Two texts as one: "f1" and "_macro".
-template <fixed_string First, fixed_string Second>
-inline constexpr std::string_view metric_name_of{JoinedName<First, Second>::text.data(),
-                                                 JoinedName<First, Second>::text.size()};
+/// Texts as one: "f1" and "_macro".
+template <fixed_string... Parts>
+inline constexpr std::string_view metric_name_of{JoinedName<Parts...>::text.data(),
+                                                 JoinedName<Parts...>::text.size()};
 
 template <fixed_string First, int Number>
 struct NumberedName {

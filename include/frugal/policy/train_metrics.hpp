@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <frugal/core/compose/policy.hpp>
 #include <frugal/core/measure/measured_parts.hpp>
 #include <frugal/core/measure/measurement.hpp>
+#include <frugal/core/run/counters.hpp>
 #include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/metrics.hpp>
 #include <frugal/core/run/phases.hpp>
@@ -79,13 +82,14 @@ class TrainMetrics<Options...>::State {
         measured_(settings.metrics),
         parts_(settings.metrics) {}
 
-  void on_fit_begin(FitBegin& phase) const {
-    detail::compare_metrics(phase, "TrainMetrics", fresh_);
+  void on_fit_begin(FitBegin& phase) {
+    detail::begin_metrics(phase, "TrainMetrics", fresh_);
+    if constexpr (may_undo) counters_ = &phase.counters();
   }
   template <class B>
   void trained_on(Loss const& loss, B const& batch, bool first_of_window) {
     if constexpr (may_undo) {
-      if (first_of_window) before_ = measured_;
+      if (first_of_window) before_ = {counters_->sample, measured_};
     }
     if constexpr (divides) {
       if (first_of_window) parts_.clear();
@@ -97,8 +101,12 @@ class TrainMetrics<Options...>::State {
                   std::exchange(begun_, true) && !shares ? detail::MetricErrors::noted
                                                          : detail::MetricErrors::thrown);
   }
-  void on_undo(WindowRetry const&) {
-    if constexpr (may_undo) measured_ = before_;
+  void on_undo([[maybe_unused]] WindowRetry const& phase) {
+    // Of a window that ran out of memory in its first forward pass nothing was measured: `before_` is of an
+    // earlier one.
+    if constexpr (may_undo) {
+      if (before_.first == phase.counters().sample) measured_ = before_.second;
+    }
   }
 
   /// The sums of all processes, in the order of the micro-batches. The first process has them all;
@@ -128,6 +136,7 @@ class TrainMetrics<Options...>::State {
   template <class Archive>
   void persist(Archive& archive) {
     measured_.persist(archive);
+    if constexpr (may_undo && Archive::loading) before_.first.reset();
     if constexpr (divides && Archive::loading) parts_.clear();
   }
 
@@ -175,7 +184,10 @@ class TrainMetrics<Options...>::State {
   }
 
   Measured measured_;
-  [[no_unique_address]] std::conditional_t<may_undo, Measured, Nothing> before_;
+  // Samples before the window, and what had been measured then.
+  [[no_unique_address]] std::conditional_t<
+      may_undo, std::pair<std::optional<std::uint64_t>, Measured>, Nothing> before_;
+  Counters const* counters_ = nullptr;  // of the run
   [[no_unique_address]] std::conditional_t<divides, Parts, Nothing> parts_;
   bool begun_ = false;  // in this process
 };

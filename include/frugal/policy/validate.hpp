@@ -149,7 +149,7 @@ struct Validate {
           metrics_(settings.metrics) {}
 
     void on_fit_begin(FitBegin& phase) const {
-      detail::compare_metrics(phase, "Validate", metrics_);
+      detail::begin_metrics(phase, "Validate", metrics_);
       std::string const text = detail::cadence_outlook(every_, phase.horizon());
       if (!text.empty() && phase.validates()) phase.warn_of_plan("Validate: " + text);
       phase.try_validation(sanity_batches_);

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace frugal_test::loop_measurement {
@@ -167,6 +168,33 @@ TEST_CASE("a metric of several numbers that fails has them all, as NaN") {
   CHECK(std::isnan(found["balanced_accuracy"]));
   CHECK(std::isnan(found["cohen_kappa"]));
   CHECK(says(advice, "1 labels name no class"));
+}
+
+/// Its number has a name with `k`, and it fails once it has seen a batch.
+struct HitsAt {
+  static constexpr std::string_view name = "hits";
+  int k = 5;
+  bool fails = false;
+  void each_option(auto&& visit) { visit("k", k, "of the name"); }
+  template <class B>
+  void add(Loss const&, B const&) {
+    fails = true;
+  }
+  frugal::Metrics result() const {
+    if (fails) throw std::runtime_error("no such class");
+    frugal::Metrics numbers;
+    numbers.set("hits_at_" + std::to_string(k), 0);
+    return numbers;
+  }
+};
+
+TEST_CASE("a metric that fails has the names of its members, as NaN") {
+  Measurement<HitsAt> measurement(std::tuple<HitsAt>(HitsAt{.k = 3}));
+  measurement.add({.value = at::tensor(1.0F), .weight = 1}, Batch{});
+  frugal::Metrics const found =
+      measurement.result([](std::string const&) {}, frugal::detail::MetricErrors::noted);
+  CHECK(found.has("hits_at_3"));
+  CHECK_FALSE(found.has("hits_at_5"));
 }
 
 TEST_CASE("a NaN metric is advised, with its own reason where it has one") {

@@ -139,11 +139,12 @@ class MeasuredParts {
   static constexpr std::size_t metrics = sizeof...(Ms);
 
  public:
+  using Whole = Measurement<Ms...>;
+
   MeasuredParts() = default;
   /// Each part begins with these, which have seen nothing.
-  explicit MeasuredParts(std::tuple<Ms...> const& fresh) : fresh_(fresh) {}
+  explicit MeasuredParts(typename Whole::Fresh const& fresh) : fresh_(fresh) {}
 
-  using Whole = Measurement<Ms...>;
   static constexpr bool can_join = (true && ... && is_joinable<Ms>);
   /// Whether a metric keeps what it has seen.
   static constexpr bool any_gathers = (false || ... || gives_rows<Ms>);
@@ -227,7 +228,7 @@ class MeasuredParts {
       using M = std::tuple_element_t<I, std::tuple<Ms...>>;
       if constexpr (counts_whole_numbers<M>) {
         to.measured.template metric<I>() =
-            std::exchange(from.measured.template metric<I>(), std::get<I>(fresh_));
+            std::exchange(from.measured.template metric<I>(), M(std::get<I>(fresh_)));
         from.is_elsewhere[I] = true;
       }
     });
@@ -348,7 +349,7 @@ class MeasuredParts {
   }
 
   std::deque<Part> parts_;
-  [[no_unique_address]] std::tuple<Ms...> fresh_;
+  [[no_unique_address]] typename Whole::Fresh fresh_;
 };
 
 template <class List>

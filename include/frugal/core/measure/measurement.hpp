@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <frugal/core/compose/list.hpp>
@@ -45,16 +46,19 @@ enum class MetricErrors {
 template <class... Ms>
 class Measurement {
  public:
+  /// What it begins with: metrics that have seen nothing.
+  using Fresh = std::tuple<fresh_metric<Ms>...>;
+
   Measurement() = default;
-  /// Of metrics with members that are set. They have seen nothing.
-  explicit Measurement(std::tuple<Ms...> const& metrics) : metrics_(metrics) {}
+  explicit Measurement(Fresh const& fresh) : fresh_(fresh), metrics_(fresh) {}
+  Fresh const& fresh() const { return fresh_; }
 
   template <class B>
   void add(Loss const& loss, B const& batch, MetricErrors errors = MetricErrors::thrown) {
     any_ = true;
     // A loss of weight 0 is a mean over nothing, and may be NaN.
     if (*loss.weight != 0) add_loss(loss.value, *loss.weight);
-    each([&](auto& metric, std::string& failure) {
+    each([&](auto& metric, std::string& failure, auto) {
       if (failure.empty()) attempt(errors, failure, [&] { add_to(metric, loss, batch); });
     });
   }
@@ -70,7 +74,6 @@ class Measurement {
     sum_ = at::Tensor();
     weight_ = weight;
   }
-  std::tuple<Ms...> const& metrics() const { return metrics_; }
   template <std::size_t I>
   auto& metric() {
     return std::get<I>(metrics_);
@@ -98,7 +101,7 @@ class Measurement {
     Metrics found;
     found.set("loss", sum() / weight_);
     if (weight_ == 0) warn("the loss is NaN: no label counts, the weight of each loss is 0");
-    each([&](auto const& metric, std::string& failure) {
+    each([&]<class M>(M const& metric, std::string& failure, auto index) {
       Metrics own;
       if (failure.empty()) {
         attempt(errors, failure, [&] {
@@ -106,7 +109,7 @@ class Measurement {
           require_new(own, found, name_of(metric));
         });
       }
-      if (!failure.empty()) own = all_nan(metric, found);
+      if (!failure.empty()) own = all_nan<M>(std::get<index>(fresh_), found);
       std::string const name = name_of(metric);
       if (!failure.empty()) {
         warn(name + " is NaN, because of an error: " + failure);
@@ -128,7 +131,7 @@ class Measurement {
       on_host_ = loss;
       sum_ = at::Tensor();
     }
-    each([&](auto& metric, std::string& failure) {
+    each([&](auto& metric, std::string& failure, auto) {
       std::string const name = name_of(metric);
       archive.scope(name, [&metric](auto& inner) { persist_one(metric, inner); });
       persist_failure(archive, "failure." + name, failure);
@@ -160,11 +163,11 @@ class Measurement {
     sum_ = sum_.defined() ? sum_.to(part.device()).add(part) : part;
   }
 
-  /// `f(metric, failure)`: the text of the error that a metric has thrown, or nothing.
+  /// `f(metric, failure, index)`: `failure` is the text of the error that a metric has thrown, or nothing.
   template <class F>
   void each([[maybe_unused]] F&& f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (f(std::get<I>(metrics_), failures_[I]), ...);
+      (f(std::get<I>(metrics_), failures_[I], std::integral_constant<std::size_t, I>()), ...);
     }(std::index_sequence_for<Ms...>());
   }
 
@@ -205,16 +208,16 @@ class Measurement {
   /// The numbers of a metric that has failed. Which there are is known by one that has seen
   /// nothing.
   template <class Metric>
-  static Metrics all_nan(Metric const& metric, Metrics const& others) {
+  static Metrics all_nan(Metric const& fresh, Metrics const& others) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     Metrics found;
-    found.set(name_of(metric), nan);
-    if constexpr (!std::convertible_to<decltype(std::declval<Metric const&>().result()), double>) {
+    found.set(name_of(fresh), nan);
+    if constexpr (!std::convertible_to<decltype(fresh.result()), double>) {
       try {
-        Metrics const fresh = Metric().result();
-        require_new(fresh, others, name_of(metric));
-        if (!fresh.empty()) found = Metrics();
-        for (auto const& [name, value] : fresh) found.set(name, nan);
+        Metrics const numbers = fresh.result();
+        require_new(numbers, others, name_of(fresh));
+        if (!numbers.empty()) found = Metrics();
+        for (auto const& [name, value] : numbers) found.set(name, nan);
       } catch (std::exception const&) {
         return found;
       }
@@ -273,6 +276,7 @@ class Measurement {
   at::Tensor sum_;
   double weight_ = 0;
   bool any_ = false;
+  [[no_unique_address]] Fresh fresh_;
   std::tuple<Ms...> metrics_;
   std::array<std::string, sizeof...(Ms)> failures_;
 };
@@ -282,7 +286,7 @@ struct measurement_of;
 template <class... Ms>
 struct measurement_of<list<Ms...>> {
   using type = Measurement<Ms...>;
-  using metrics = std::tuple<Ms...>;
+  using metrics = typename type::Fresh;
 };
 
 }  // namespace frugal::detail

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace frugal::detail {
 
@@ -38,6 +40,9 @@ inline constexpr std::string_view log_key_taken = "a log's line has another valu
 
 /// SettingsError if a line of a log cannot have the name. `what`: "a gauge".
 void require_log_name(std::string_view what, std::string_view name, std::string_view where);
+
+/// MetricError if a line of a log cannot have one of the names of a policy's metrics, or two are alike.
+void require_metric_names(std::string const& policy, std::vector<std::string> const& names);
 
 }  // namespace frugal::detail
 

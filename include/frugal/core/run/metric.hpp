@@ -19,7 +19,8 @@ namespace frugal {
 ///     static constexpr std::string_view name   as it is watched, logged and asked for
 ///     std::string own_name() const   instead, of a metric whose members are in its name
 ///     each_option(visit)         of a metric with members that may be set: `visit("k", k, "its effect")` for each. Each
-///                                measurement begins with a copy of the policy's value, which has them
+///                                measurement begins with a copy of the policy's value, which has them; without
+///                                each_option and own_name it begins with a default-made metric
 ///     add(loss, batch)           of each batch, without gradients. It may keep tensors, but
 ///                                must not read them: that would wait for the device
 ///     result()                   a number, or Metrics of several and of tables; called once, after
@@ -56,16 +57,39 @@ std::string name_of(M const& metric) {
 /// As the `name` of a metric that measures by another one, whose members name it: own_name() has it.
 struct NamedByMembers {};
 
+/// In a policy, in place of a metric whose members cannot be set: each measurement default-makes one. Copies would share
+/// the tensors that a default-made metric has, and that add() may change in place.
+template <class M>
+struct without_each_option {
+  static constexpr std::string_view name = M::name;
+  operator M() const { return M(); }  // NOLINT(google-explicit-constructor)
+};
+
+struct VisitNothing {
+  void operator()(auto&&...) const {}
+};
+template <class M>
+concept SetByMembers = !NamedByType<M> || requires(M& metric, VisitNothing const& visit) {
+  metric.each_option(visit);
+};
+/// What a policy has of a metric, of which a measurement makes its own.
+template <class M>
+using fresh_metric = std::conditional_t<SetByMembers<M>, M, without_each_option<M>>;
+
 /// Processes that train together have the same numbers in their metrics, and a resumed run says which have changed.
-/// `phase` is a FitBegin.
+/// MetricError for names that the compiler does not know, and that have a fault. `phase` is a FitBegin.
 template <class Phase, class... Ms>
-void compare_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> metrics) {
+void begin_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> metrics) {
+  if constexpr ((false || ... || !NamedByType<Ms>)) {
+    std::apply([&](auto const&... metric) { require_metric_names(policy, {name_of(metric)...}); },
+               metrics);
+  }
   [[maybe_unused]] int number = 0;
   [[maybe_unused]] auto const compare = [&](auto& metric) {
     std::string const which = policy + "::metrics[" + std::to_string(number++) + "].";
-    auto const visit = [&](char const* member, auto value, auto const&...) {
-      if constexpr (std::is_arithmetic_v<decltype(value)>) {
-        phase.compare_in_processes(which + member, static_cast<double>(value));
+    auto const visit = [&](std::string_view member, auto const& value, auto const&...) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+        phase.compare_in_processes(which + std::string(member), static_cast<double>(value));
       }
     };
     if constexpr (requires { metric.each_option(visit); }) metric.each_option(visit);
@@ -76,7 +100,8 @@ void compare_metrics(Phase& phase, std::string const& policy, std::tuple<Ms...> 
 FRUGAL_DIAGNOSTIC(
     nameless_metric,
     "frugal: a metric of this recipe has no name. The compiler's note names its type: "
-    "write `static constexpr std::string_view name = \"...\";` in it.");
+    "write `static constexpr std::string_view name = \"...\";` in it, or `std::string own_name() "
+    "const` if a member is in its name.");
 FRUGAL_DIAGNOSTIC(
     metric_without_result,
     "frugal: a metric of this recipe has no result(). The compiler's note names its type: write "
@@ -101,7 +126,7 @@ consteval std::string_view constant_name() {
 
 template <class... Ms>
 consteval bool have_own_names() {
-  // One that its members name is compared with the others when it is measured.
+  // Those of members are compared with the others when a fit begins, and when it measures.
   std::string_view const names[] = {"loss", constant_name<Ms>()...};
   for (std::size_t i = 0; i <= sizeof...(Ms); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -134,7 +159,7 @@ struct metrics_named {
       one_metric_name::require<apart, Ms...>();
   using type = std::conditional_t<said, list<Ms...>, list<>>;
   /// With the values of their members.
-  using values = std::conditional_t<said, std::tuple<Ms...>, std::tuple<>>;
+  using values = std::conditional_t<said, std::tuple<fresh_metric<Ms>...>, std::tuple<>>;
 };
 template <class List>
 struct named_metrics_in;

@@ -12,6 +12,7 @@
 #include <frugal/core/compose/declared.hpp>
 #include <frugal/core/compose/list.hpp>
 #include <frugal/core/compose/recipe_facts.hpp>
+#include <frugal/core/run/metric.hpp>
 #include <frugal/core/run/services.hpp>
 
 namespace frugal::detail {
@@ -95,7 +96,7 @@ template <class List>
 struct made_metrics;
 template <class... Ms>
 struct made_metrics<list<Ms...>> {
-  using type = std::tuple<Ms...>;
+  using type = std::tuple<fresh_metric<Ms>...>;
 };
 
 /// The metrics of RecipeTraits, as the policies' values have them; of a policy that has none, default-made ones.
