@@ -143,7 +143,7 @@ TEST_CASE("a run may go on with metrics that the checkpoint does not have, and w
   CHECK(run_with(job, fr::CrossEntropy{}, fr::Optimize<fr::SGD>{}, checkpoint).report.steps == 33);
 }
 
-TEST_CASE("a run that goes on with another number in a metric says so") {
+TEST_CASE("a resumed run refuses or warns of another number of a metric") {
   TemporaryFolder const folder;
   auto const start = [&](int epochs, int k, int of_training) {
     return run_with(Job{.folder = folder / "run", .epochs = static_cast<std::uint64_t>(epochs)},

@@ -33,7 +33,7 @@ class CalibrationBins {
     bins_.persist(archive, "bins");
     outside_.persist(archive, "outside");
   }
-  /// What a checkpoint has counted in another number of bins is in no bin of these.
+  /// MetricError for a checkpoint that has counted in another number of bins.
   void require(std::int64_t bins) const;
 
  private:

@@ -72,7 +72,7 @@ template <class M>
 concept SetByMembers = !NamedByType<M> || requires(M& metric, VisitNothing const& visit) {
   metric.each_option(visit);
 };
-/// What a policy has of a metric, of which a measurement makes its own.
+/// The type of a metric in the policy that names it. Each measurement makes its own metric from that value.
 template <class M>
 using fresh_metric = std::conditional_t<SetByMembers<M>, M, without_each_option<M>>;
 
